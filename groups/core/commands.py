@@ -1,0 +1,128 @@
+"""Commands: what members, operators and timers ask of a group.
+
+One frozen value per API. `max_wait_ms` bounds how long the request itself is held when it parks.
+Source: HTTP contract section 2; classic specification section 0.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from groups.core.types import GroupState, Millis, Protocol
+
+
+class ParkKind(str, Enum):
+    """The two barriers a request can wait for."""
+
+    JOIN = "join"
+    SYNC = "sync"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    """JoinGroup, version 9. `member_id` "" asks for a new id."""
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: Millis
+    rebalance_timeout_ms: Millis
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    reason: str | None = None
+    max_wait_ms: Millis = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroup:
+    """SyncGroup, version 5. `protocol_type` and `protocol_name` None mean "do not check" (section 3.1 row 1)."""
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: Mapping[str, bytes]
+    max_wait_ms: Millis = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Heartbeat, version 4."""
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingMember:
+    """One entry of a LeaveGroup."""
+
+    member_id: str
+    group_instance_id: str | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroup:
+    """LeaveGroup, version 5: a batch, each entry answered on its own."""
+
+    group_id: str
+    members: tuple[LeavingMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsets:
+    """The membership half of an OffsetCommit: may this caller commit now? (section 6, "OffsetCommit validation")."""
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    """DeleteGroups for one group (section 8.1)."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Nothing but time: expire what is overdue."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonWait:
+    """The connection of a parked request ended before its answer: the session counts from now.
+
+    The member still counts as joined (it may come back with the same request); it only loses the suspension of its
+    session that the held request gave.
+    """
+
+    group_id: str
+    member_id: str
+    kind: ParkKind
+
+
+@dataclass(frozen=True, slots=True)
+class ForceState:
+    """Test fixture: put a group into a state no request leads to (Dead)."""
+
+    group_id: str
+    state: GroupState
+
+
+Command = (
+    JoinGroup | SyncGroup | Heartbeat | LeaveGroup | CommitOffsets | DeleteGroup | Tick | AbandonWait | ForceState
+)

@@ -1,0 +1,121 @@
+"""Replies: what a command is answered, errors included.
+
+`session_deadline` is set where the request renewed the member's session. `detail` is for people.
+Source: classic specification sections 2.6, 3, 4, 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groups.core.commands import ParkKind
+from groups.core.types import Millis
+from kcoord.errors import Error
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedMember:
+    """A member as the leader is told of it; `metadata` is for the selected protocol."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinReply:
+    """JoinGroup's answer (section 2.6)."""
+
+    error: Error
+    member_id: str
+    generation_id: int = -1
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    members: tuple[JoinedMember, ...] = ()
+    session_deadline: Millis | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReply:
+    """SyncGroup's answer. Errors carry no assignment and null protocol fields (section 3.1)."""
+
+    error: Error
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+    session_deadline: Millis | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReply:
+    """Heartbeat's answer (section 4)."""
+
+    error: Error
+    session_deadline: Millis | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftMember:
+    """The result of one entry of a LeaveGroup; ids are echoed as they were asked."""
+
+    member_id: str
+    group_instance_id: str | None
+    error: Error
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveReply:
+    """LeaveGroup's answer (section 5)."""
+
+    error: Error
+    members: tuple[LeftMember, ...] = ()
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReply:
+    """Whether a commit is accepted. On success the offsets are written in the same transaction."""
+
+    error: Error
+    generation_id: int = -1
+    session_deadline: Millis | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The answer of commands that have nothing to tell but success or an error."""
+
+    error: Error = Error.NONE
+    detail: str = ""
+
+
+Reply = JoinReply | SyncReply | HeartbeatReply | LeaveReply | CommitReply | Done
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """Not answered yet: the member waits for a barrier.
+
+    `generation_id` is the group's when the request parked; with it any process can tell from the group alone
+    whether the barrier has fallen since (`waiting.answer_for`).
+    """
+
+    kind: ParkKind
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a parked request: every request that `member_id` has parked on `kind` gets `reply`."""
+
+    kind: ParkKind
+    member_id: str
+    reply: JoinReply | SyncReply

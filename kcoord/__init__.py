@@ -1,0 +1,1 @@
+"""kcoord: Kafka's group coordinator as a web service on Postgres."""
