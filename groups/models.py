@@ -1,0 +1,212 @@
+"""The schema of groups: fields, constraints, indexes.
+
+Models serve migrations, admin, pages and tests. The protocol's rows are written by `groups.store` alone, in SQL, so
+these models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go with it in the database itself
+(`on delete cascade`, see migration `0002_cascades`): Django's own cascade would never see the store's deletes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from kcoord.fields import MillisField
+
+
+class ProtocolOwned(models.Model):
+    """Rows that only the store writes."""
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: the store writes these rows under the group's lock."""
+        raise TypeError(f"{type(self).__name__} is written by the coordinator, never through the model")
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse, as `save` does."""
+        raise TypeError(f"{type(self).__name__} is deleted by the coordinator, never through the model")
+
+
+class Group(ProtocolOwned):
+    """A consumer group: the header row, which is also its lock."""
+
+    class Type(models.TextChoices):
+        CLASSIC = "classic"
+        CONSUMER = "consumer"
+
+    group_id = models.CharField(max_length=255, unique=True)
+    type = models.CharField(max_length=16, choices=Type.choices, default=Type.CLASSIC)
+    state = models.CharField(max_length=32)
+    previous_state = models.CharField(max_length=32)
+    state_since = MillisField()
+    generation_id = models.IntegerField(default=0)
+    protocol_type = models.CharField(max_length=255, null=True)
+    protocol_name = models.CharField(max_length=255, null=True)
+    leader_id = models.CharField(max_length=300, null=True)
+    new_member_added = models.BooleanField(default=False)
+    join_deadline = MillisField(null=True)
+    join_delay_ms = models.BigIntegerField(null=True, help_text="Window of an initial rebalance, else null.")
+    join_remaining_ms = models.BigIntegerField(null=True)
+    sync_deadline = MillisField(null=True)
+    wake_at = MillisField(null=True, help_text="The next instant at which anything can happen by itself.")
+    version = models.BigIntegerField(default=0, help_text="Counts the transactions that changed the group.")
+    created_at = MillisField()
+    updated_at = MillisField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["wake_at"], name="groups_group_due", condition=models.Q(wake_at__isnull=False)),
+            models.Index(fields=["state", "group_id"], name="groups_group_by_state"),
+            models.Index(fields=["-updated_at", "group_id"], name="groups_group_by_change"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(generation_id__gte=0), name="groups_group_generation_positive"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]),
+                name="groups_group_state_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.group_id
+
+
+def group_key(related_name: str) -> models.ForeignKey:
+    """The reference of a child row to its group; the constraint with its cascade is made by the migration."""
+    return models.ForeignKey(Group, on_delete=models.DO_NOTHING, related_name=related_name, db_constraint=False)
+
+
+class Member(ProtocolOwned):
+    """A member of a group. Rows keep the order of arrival by `id`."""
+
+    group = group_key("members")
+    member_id = models.CharField(max_length=300)
+    instance_id = models.CharField(max_length=255, null=True)
+    client_id = models.CharField(max_length=255)
+    client_host = models.CharField(max_length=255)
+    session_timeout_ms = models.BigIntegerField()
+    rebalance_timeout_ms = models.BigIntegerField()
+    protocol_type = models.CharField(max_length=255)
+    protocol_names = ArrayField(models.TextField())
+    protocol_metadata = ArrayField(models.BinaryField())
+    assignment = models.BinaryField(help_text="The leader's bytes for this member, as they came.")
+    is_new = models.BooleanField()
+    join_parked_until = MillisField(null=True)
+    sync_parked_until = MillisField(null=True)
+    pending_sync = models.BooleanField()
+    session_deadline = MillisField(null=True)
+    last_heartbeat_at = MillisField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["group", "member_id"], name="groups_member_id_once"),
+            models.UniqueConstraint(
+                fields=["group", "instance_id"],
+                name="groups_member_instance_once",
+                condition=models.Q(instance_id__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.member_id
+
+
+class PendingMember(ProtocolOwned):
+    """A member id handed out with MEMBER_ID_REQUIRED and not used yet."""
+
+    group = group_key("pending_members")
+    member_id = models.CharField(max_length=300)
+    deadline = MillisField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["group", "member_id"], name="groups_pendingmember_once")]
+
+    def __str__(self) -> str:
+        return self.member_id
+
+
+class Assignment(ProtocolOwned):
+    """Who owns a partition in a group: its primary key is why no partition has two owners.
+
+    For classic groups the rows mirror what the leader assigned, where its bytes are Kafka's ConsumerProtocol; a
+    partition that a leader gave to two members stands here once, and an event says so.
+    """
+
+    pk = models.CompositePrimaryKey("group_id", "topic", "partition")
+    group = group_key("assignments")
+    topic = models.CharField(max_length=249)
+    partition = models.IntegerField()
+    member_id = models.CharField(max_length=300)
+    generation_id = models.IntegerField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["group", "member_id"], name="groups_assignment_by_member"),
+            models.Index(fields=["topic", "partition"], name="groups_assignment_by_topic"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} -> {self.member_id}"
+
+
+class Event(ProtocolOwned):
+    """What happened to a group, for people. It outlives the group, so it names it instead of referring to it."""
+
+    group_name = models.CharField(max_length=255)
+    at = MillisField()
+    kind = models.CharField(max_length=40)
+    generation_id = models.IntegerField()
+    member_id = models.CharField(max_length=300, null=True)
+    detail = models.JSONField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["group_name", "-id"], name="groups_event_by_group"),
+            models.Index(fields=["at"], name="groups_event_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group_name}: {self.kind}"
+
+
+class Topic(models.Model):
+    """A named set of partitions that members share. Anything can be one: files, shards, tables."""
+
+    name = models.CharField(max_length=249, unique=True)
+    topic_id = models.UUIDField(unique=True)
+    partitions = models.PositiveIntegerField()
+    labels = models.JSONField(default=dict, blank=True)
+    created_at = MillisField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(partitions__gte=1), name="groups_topic_partitions_min")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Watermark(models.Model):
+    """Where a partition's log begins and ends, as a producer or probe last said."""
+
+    topic = models.ForeignKey(Topic, on_delete=models.CASCADE, related_name="watermarks")
+    partition = models.PositiveIntegerField()
+    log_start_offset = models.BigIntegerField()
+    log_end_offset = models.BigIntegerField()
+    sampled_at = MillisField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["topic", "partition"], name="groups_watermark_once"),
+            models.CheckConstraint(
+                condition=models.Q(log_start_offset__gte=0, log_end_offset__gte=models.F("log_start_offset")),
+                name="groups_watermark_ordered",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} [{self.log_start_offset}, {self.log_end_offset})"

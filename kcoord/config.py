@@ -1,0 +1,182 @@
+"""Every setting of the service: name, default, unit, bounds and help in one place.
+
+A setting is named as Kafka names it (`group.max.size`) or in the same style; the environment variable is derived:
+`KCOORD_` + the name in capitals with `_` for `.`. `manage.py settings_reference` lists this table, system checks
+(`kcoord.E001`) refuse values that break it, and nothing else reads the environment.
+
+Source: classic specification 10.1, offsets specification 10.1, HTTP contract sections 1 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Value = int | str | bool
+
+PREFIX = "KCOORD_"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. Numbers are checked against `minimum` and `maximum` (both allowed)."""
+
+    name: str
+    default: Value
+    unit: str
+    help: str
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    secret: bool = False
+
+    @property
+    def env(self) -> str:
+        """The environment variable that sets it."""
+        return PREFIX + self.name.upper().replace(".", "_")
+
+    def parse(self, text: str) -> Value:
+        """The value written as `text`. Raises ValueError, saying what is expected."""
+        value: Value
+        if isinstance(self.default, bool):
+            if text.lower() not in ("true", "false"):
+                raise ValueError(f"{self.env}={text!r}: expected true or false")
+            return text.lower() == "true"
+        if isinstance(self.default, int):
+            try:
+                value = int(text)
+            except ValueError:
+                raise ValueError(f"{self.env}={text!r}: expected a whole number ({self.unit})") from None
+            self._check_bounds(value)
+            return value
+        if self.choices and text not in self.choices:
+            raise ValueError(f"{self.env}={text!r}: expected one of {', '.join(self.choices)}")
+        return text
+
+    def _check_bounds(self, value: int) -> None:
+        if self.minimum is not None and value < self.minimum:
+            raise ValueError(f"{self.env}={value}: the smallest value is {self.minimum} {self.unit}")
+        if self.maximum is not None and value > self.maximum:
+            raise ValueError(f"{self.env}={value}: the largest value is {self.maximum} {self.unit}")
+
+
+INT_MAX = 2_147_483_647
+
+SETTINGS: tuple[Setting, ...] = (
+    # Where things are
+    Setting("host", "127.0.0.1", "address", "Address the server listens on. Loopback unless you say otherwise."),
+    Setting("port", 8000, "port", "Port the server listens on.", 1, 65_535),
+    Setting("data.dir", ".kcoord", "path", "Directory of the embedded Postgres, generated secrets and the log."),
+    Setting("database.url", "", "url", "Postgres 14 or newer to use instead of the embedded one.", secret=True),
+    Setting("broker.url", "", "url", "Celery broker instead of the queue in Postgres, e.g. redis://…", secret=True),
+    Setting("advertised.url", "", "url", "Address of this server as clients see it; empty: http://host:port."),
+    Setting(
+        "allowed.hosts", "", "names", "Host names, separated by commas, that the pages answer to besides loopback."
+    ),
+    Setting("secret.key", "", "text", "Django's secret key; empty: generated into the data directory.", secret=True),
+    Setting("secure.cookies", False, "switch", "Send cookies over https only; switch on behind TLS."),
+    Setting("log.level", "info", "level", "What is logged.", choices=("debug", "info", "warning", "error")),
+    # The server
+    Setting("database.pool.size", 8, "connections", "Postgres connections of one server process.", 2, 200),
+    Setting("database.statement.timeout.ms", 15_000, "ms", "Longest statement of the data plane.", 100, 600_000),
+    Setting("database.acquire.timeout.ms", 5_000, "ms", "Wait for a free connection before answering 503.", 10, 60_000),
+    Setting("http.max.body.bytes", 1_048_576, "bytes", "Largest request body; above it 413.", 1_024, 1_073_741_824),
+    Setting("http.max.wait.ms", 60_000, "ms", "Longest time one request is held, whatever it asks for.", 0, 3_600_000),
+    Setting("http.retry.after.ms", 1_000, "ms", "What Retry-After says when the service is not available.", 1, 60_000),
+    Setting("mailbox.max.batch", 256, "commands", "Most commands of one group decided in one transaction.", 1, 10_000),
+    Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
+    Setting("token.cache.ms", 5_000, "ms", "How long a process believes what it read of an API token.", 0, 600_000),
+    # Groups (names, defaults and bounds are Kafka's)
+    Setting("group.min.session.timeout.ms", 6_000, "ms", "Smallest session timeout a member may ask for.", 0, INT_MAX),
+    Setting(
+        "group.max.session.timeout.ms", 1_800_000, "ms", "Largest session timeout a member may ask for.", 0, INT_MAX
+    ),
+    Setting(
+        "group.initial.rebalance.delay.ms", 3_000, "ms", "How long an empty group waits for more members.", 0, INT_MAX
+    ),
+    Setting("group.max.size", INT_MAX, "members", "Most members of a classic group.", 1, INT_MAX),
+    Setting("offset.metadata.max.bytes", 4_096, "characters", "Longest metadata of a committed offset.", 0, INT_MAX),
+    Setting(
+        "offsets.topic.num.partitions", 50, "partitions", "Coordinator partitions; never change it later.", 1, 10_000
+    ),
+    # Timers and upkeep
+    Setting("timer.tick.interval.ms", 1_000, "ms", "How often Celery beat looks for due groups.", 100, 60_000),
+    Setting("timer.tick.batch", 200, "groups", "Most groups one tick expires.", 1, 100_000),
+    Setting("timer.lag.ready.ms", 15_000, "ms", "Timers later than this make /readyz answer 503.", 1_000, 3_600_000),
+    Setting(
+        "timer.poison.delay.ms", 60_000, "ms", "How far a group whose tick throws is pushed ahead.", 1_000, 3_600_000
+    ),
+    Setting(
+        "hub.repair.interval.ms", 3_000, "ms", "How often waiting requests look again without a hint.", 100, 60_000
+    ),
+    Setting("events.retention.days", 30, "days", "How long the events of groups are kept.", 1, 3_650),
+)
+
+BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
+
+
+class Config:
+    """The values in force. `problems` holds one sentence for each value that could not be used."""
+
+    def __init__(self, values: Mapping[str, Value], problems: tuple[str, ...] = ()) -> None:
+        unknown = set(values) - set(BY_NAME)
+        if unknown:
+            raise KeyError(f"no such setting: {', '.join(sorted(unknown))}")
+        self._values: dict[str, Value] = {s.name: values.get(s.name, s.default) for s in SETTINGS}
+        self.problems = problems
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Config:
+        """Read the environment. A bad value keeps its default and is listed in `problems`."""
+        values: dict[str, Value] = {}
+        problems: list[str] = []
+        known = {setting.env: setting for setting in SETTINGS}
+        for key, text in environ.items():
+            if not key.startswith(PREFIX) or key in NOT_SETTINGS:
+                continue
+            setting = known.get(key)
+            if setting is None:
+                problems.append(f"{key}: there is no such setting; `manage.py settings_reference` lists them")
+                continue
+            try:
+                values[setting.name] = setting.parse(text)
+            except ValueError as error:
+                problems.append(str(error))
+        config = cls(values, tuple(problems))
+        config.problems += tuple(config._contradictions())
+        return config
+
+    def replace(self, **values: Value) -> Config:
+        """A copy with other values; names are given with `_` for `.`."""
+        return self.override({name.replace("_", "."): value for name, value in values.items()})
+
+    def override(self, values: Mapping[str, Value]) -> Config:
+        """A copy with other values, by their full names. Raises KeyError for an unknown name."""
+        return Config({**self._values, **values}, self.problems)
+
+    def _contradictions(self) -> list[str]:
+        if self.int("group.min.session.timeout.ms") > self.int("group.max.session.timeout.ms"):
+            return ["group.min.session.timeout.ms is larger than group.max.session.timeout.ms"]
+        return []
+
+    def int(self, name: str) -> int:
+        """The value of a number."""
+        value = self._values[name]
+        assert isinstance(value, int)
+        return value
+
+    def str(self, name: str) -> str:
+        """The value of a text."""
+        value = self._values[name]
+        assert isinstance(value, str)
+        return value
+
+    def bool(self, name: str) -> bool:
+        """The value of a switch."""
+        value = self._values[name]
+        assert isinstance(value, bool)
+        return value
+
+
+NOT_SETTINGS = frozenset({"KCOORD_CONFORMANCE_DIR", "KCOORD_TOKEN", "KCOORD_URL", "KCOORD_TEST_DATABASE_URL"})
+"""Variables of the same prefix that the client, the demo and the tests read; they are not settings of the service."""

@@ -1,0 +1,79 @@
+"""Access: API tokens and the rules they carry.
+
+The secret of a token is never stored, only its SHA-256 (the secret has 256 random bits, so a slow hash adds nothing).
+Source: HTTP contract, section 7.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from kcoord.fields import MillisField
+
+
+class ApiToken(models.Model):
+    """A bearer token of a member, script or operator."""
+
+    name = models.CharField(max_length=200, unique=True, help_text="Who or what uses it.")
+    digest = models.CharField(max_length=64, unique=True, editable=False, help_text="SHA-256 of the secret, in hex.")
+    prefix = models.CharField(max_length=16, editable=False, help_text="First characters of the secret, to tell it.")
+    created_at = MillisField(editable=False)
+    expires_at = MillisField(null=True, blank=True, help_text="Milliseconds since the epoch; empty: never.")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.CASCADE)
+
+    class Meta:
+        verbose_name = "API token"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+class AccessRule(models.Model):
+    """What a token may do: an operation on resources whose name matches a literal or a prefix."""
+
+    class Operation(models.TextChoices):
+        READ = "read"
+        DESCRIBE = "describe"
+        ALTER_OFFSETS = "alter-offsets"
+        DELETE = "delete"
+        KICK = "kick"
+        ADMIN = "admin"
+
+    class Resource(models.TextChoices):
+        GROUP = "group"
+        TOPIC = "topic"
+
+    class Pattern(models.TextChoices):
+        LITERAL = "literal"
+        PREFIX = "prefix"
+
+    token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, related_name="rules")
+    operation = models.CharField(max_length=16, choices=Operation.choices)
+    resource = models.CharField(max_length=8, choices=Resource.choices)
+    pattern = models.CharField(max_length=8, choices=Pattern.choices, default=Pattern.LITERAL)
+    name = models.CharField(max_length=255, blank=True, help_text="Name or prefix; the empty prefix matches all.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["token", "operation", "resource", "pattern", "name"], name="kcoord_accessrule_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        star = "*" if self.pattern == self.Pattern.PREFIX else ""
+        return f"{self.operation} {self.resource}:{self.name}{star}"
+
+
+class TimerHeartbeat(models.Model):
+    """When the timers last ran: one row, written by each tick, read by /readyz."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
+    ticked_at = MillisField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="kcoord_timerheartbeat_one_row")]
+
+    def __str__(self) -> str:
+        return f"last tick at {self.ticked_at}"

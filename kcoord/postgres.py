@@ -1,0 +1,48 @@
+"""How to reach Postgres: one libpq connection string, from a URL or from the embedded server's directory.
+
+The string is in key=value form: a URL cannot carry the socket directory of the embedded server safely everywhere.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+EMBEDDED_DATABASE = "kcoord"
+CONNINFO_FILE = "conninfo"
+
+
+def pgdata(data_dir: Path) -> Path:
+    """Where the embedded server keeps its files."""
+    return data_dir / "postgres"
+
+
+def libpq_conninfo(database_url: str, data_dir: Path) -> str:
+    """The connection string in key=value form. Raises psycopg.ProgrammingError for a URL that is none.
+
+    Without a URL it is what the embedded server left in `data_dir`/conninfo when it started; before the first start
+    that is an address at which nobody answers, which is the truth.
+    """
+    if database_url:
+        return make_conninfo(**conninfo_to_dict(database_url))
+    written = data_dir / CONNINFO_FILE
+    if written.is_file():
+        return written.read_text().strip()
+    return make_conninfo(host=str(pgdata(data_dir)), dbname=EMBEDDED_DATABASE, user="postgres")
+
+
+def django_database(conninfo: str) -> dict[str, object]:
+    """Django's DATABASES entry for a connection string."""
+    parts = dict(conninfo_to_dict(conninfo))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.pop("dbname", EMBEDDED_DATABASE),
+        "USER": parts.pop("user", ""),
+        "PASSWORD": parts.pop("password", ""),
+        "HOST": parts.pop("host", ""),
+        "PORT": str(parts.pop("port", "")),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": parts,
+    }

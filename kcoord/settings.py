@@ -1,0 +1,172 @@
+"""Django's settings, made from the one table of settings (`kcoord.config`)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from kcoord.config import Config
+from kcoord.postgres import django_database, libpq_conninfo
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+KCOORD = Config.from_env(os.environ)
+DATA_DIR = (BASE_DIR / KCOORD.str("data.dir")).resolve()
+
+
+def _secret_key() -> str:
+    """The configured key, else the generated one, else a key that ends with this process."""
+    path = DATA_DIR / "secret_key"
+    if KCOORD.str("secret.key"):
+        return KCOORD.str("secret.key")
+    return path.read_text().strip() if path.is_file() else secrets.token_urlsafe(48)
+
+
+SECRET_KEY = _secret_key()
+DEBUG = False
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver", *filter(None, KCOORD.str("allowed.hosts").split(","))]
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django_celery_beat",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "kcoord.apps.KcoordConfig",
+    "groups.apps.GroupsConfig",
+    "offsets.apps.OffsetsConfig",
+    "frontend.apps.FrontendConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "frontend.middleware.ContentSecurityPolicy",
+]
+
+ROOT_URLCONF = "kcoord.urls"
+ASGI_APPLICATION = "kcoord.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+CONNINFO = libpq_conninfo(KCOORD.str("database.url"), DATA_DIR)
+DATABASES = {"default": django_database(CONNINFO)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "frontend:login"
+LOGIN_REDIRECT_URL = "frontend:groups"
+LOGOUT_REDIRECT_URL = "frontend:login"
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+WHITENOISE_USE_FINDERS = True
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = KCOORD.bool("secure.cookies")
+CSRF_COOKIE_SECURE = KCOORD.bool("secure.cookies")
+CSRF_COOKIE_HTTPONLY = True
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["kcoord.rest.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["kcoord.rest.HasToken"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["kcoord.rest.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "kcoord.rest.problem_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "kcoord",
+    "DESCRIPTION": "Kafka's group coordinator as a web service on Postgres.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "POSTPROCESSING_HOOKS": ["kcoord.openapi.add_data_plane"],
+}
+
+UNFOLD = {
+    "SITE_TITLE": "kcoord",
+    "SITE_HEADER": "kcoord",
+    "SITE_URL": "/",
+}
+
+CELERY_BROKER_URL = KCOORD.str("broker.url") or "pgmq://"
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {}
+    if KCOORD.str("broker.url")
+    else {
+        # The connection goes as key=value: a URL cannot carry the embedded server's socket directory.
+        "conn_string": CONNINFO,
+        "init_extension": False,
+        "visibility_timeout": 300,
+        "wait_time_seconds": 5,
+        "pool_size": 4,
+    }
+)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_DEFAULT_QUEUE = "kcoord"
+CELERY_TASK_ACKS_LATE = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+_TICK_SECONDS = KCOORD.int("timer.tick.interval.ms") / 1000
+CELERY_BEAT_SCHEDULE = {
+    "groups: expire what is due": {
+        "task": "groups.tick_due_groups",
+        "schedule": _TICK_SECONDS,
+        "options": {"expires": max(_TICK_SECONDS, 1.0) * 2},
+    },
+    "groups: drop old events": {
+        "task": "groups.trim_events",
+        "schedule": 3600.0,
+        "options": {"expires": 1800.0},
+    },
+}

@@ -1,0 +1,3 @@
+-- name: read_clock
+-- clock_timestamp(), not now(): the transaction may have waited for a lock since it began.
+select coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint)

