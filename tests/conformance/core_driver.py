@@ -1,0 +1,162 @@
+"""`--through core`: the pure core alone, with groups in a dictionary and parked requests in a list.
+
+The rows of the tables that sit above the core (service not running, group id missing) are played here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from groups.core.deadlines import wake_at
+
+from groups.core import machine
+from groups.core.commands import Command, ParkKind, Tick
+from groups.core.replies import Parked
+from groups.core.types import ClassicGroup, Env, GroupConfig, Millis
+from tests.conformance import core_terms
+from tests.conformance.cases import Case
+from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
+
+START_MS: Millis = 1_700_000_000_000
+MOST_TICKS = 10_000
+"""More timers than any case has: a bound for a core whose deadlines never move."""
+
+AT_DEADLINE = "timers at their deadlines"
+AFTER_JUMP = "timers after the clock jumped"
+ON_DEMAND = "timers when the next request comes"
+
+_GROUP_ID_REQUIRED = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
+
+
+class CoreBackend:
+    """Makes core drivers; nothing is shared between cases."""
+
+    name = "core"
+    modes: tuple[str, ...] = (AT_DEADLINE, AFTER_JUMP, ON_DEMAND)
+
+    async def __aenter__(self) -> CoreBackend:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        return None
+
+    async def open(self, case: Case, mode: str) -> CoreDriver:
+        """A coordinator without groups and with the settings of `case`."""
+        return CoreDriver(group_config(case.config), mode)
+
+
+def group_config(config: Mapping[str, Any]) -> GroupConfig:
+    """The core's settings under their Kafka names; settings the core does not read are left alone."""
+    names = {
+        "group.min.session.timeout.ms": "min_session_timeout_ms",
+        "group.max.session.timeout.ms": "max_session_timeout_ms",
+        "group.initial.rebalance.delay.ms": "initial_rebalance_delay_ms",
+        "group.max.size": "max_size",
+    }
+    return GroupConfig(**{names[name]: value for name, value in config.items() if name in names})
+
+
+class CoreDriver:
+    """Groups by id, the time, and who waits for what."""
+
+    def __init__(self, config: GroupConfig, mode: str) -> None:
+        self._config = config
+        self._mode = mode
+        self._now = START_MS
+        self._groups: dict[str, ClassicGroup] = {}
+        self._waiting: dict[tuple[str, ParkKind, str], list[Call]] = {}
+        self._counter = itertools.count(1)
+        self._running = True
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> Call:
+        """Decide one command, or answer for the layers above the core."""
+        if name == "Coordinator":
+            return self._coordinator(args)
+        if not self._running:
+            return Call(core_terms.refused(name, args, "COORDINATOR_NOT_AVAILABLE"))
+        if name in _GROUP_ID_REQUIRED and not args["group_id"]:
+            return Call(core_terms.refused(name, args, "INVALID_GROUP_ID"))
+        if name == "DescribeGroup":
+            self._tick_overdue()
+            return Call(core_terms.described(self._groups.get(args["group_id"])))
+        call = Call()
+        self._decide(args["group_id"], core_terms.command(name, args), call)
+        return call
+
+    async def advance(self, ms: int) -> None:
+        """Move the clock, and fire timers as the mode says."""
+        self._tick_overdue()
+        target = self._now + ms
+        if self._mode == AT_DEADLINE:
+            self._fire_until(target)
+        self._now = target
+        if self._mode == AFTER_JUMP:
+            self._tick_overdue()
+
+    async def inspect(self, group_id: str) -> Response:
+        """The group, as of now."""
+        self._tick_overdue()
+        return core_terms.inspected(self._groups.get(group_id))
+
+    async def look(self) -> None:
+        """Fire what is overdue, which only the on-demand mode leaves."""
+        self._tick_overdue()
+
+    async def metrics(self) -> Response:
+        """The core counts nothing."""
+        raise NoDriver("no driver for step metrics through core")
+
+    async def control(self, kind: str, args: Any) -> None:
+        """The core has no topics and no settings of a group."""
+        raise NoDriver(f"no driver for step {kind} through core")
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _coordinator(self, args: Mapping[str, Any]) -> Call:
+        if args["op"] != "stop":
+            raise NoDriver(f"no driver for call Coordinator {args['op']} through core")
+        self._running = False
+        return Call({})
+
+    def _fire_until(self, target: Millis) -> None:
+        """Fire every timer that is due by `target`, each at its own deadline, the earliest first."""
+        for _ in range(MOST_TICKS):
+            due = [(at, group_id) for group_id, group in self._groups.items() if (at := wake_at(group)) is not None]
+            at, group_id = min(due, default=(target + 1, ""))
+            if at > target:
+                return
+            self._now = max(self._now, at)
+            self._decide(group_id, Tick(group_id), Call())
+        raise BrokenPromise(f"{MOST_TICKS} timers fired and another is due: a deadline does not move")
+
+    def _tick_overdue(self) -> None:
+        """Tick the groups that are overdue now. One tick must be enough: no deadline lies in the past after it."""
+        for group_id, group in list(self._groups.items()):
+            at = wake_at(group)
+            if at is not None and at <= self._now:
+                self._decide(group_id, Tick(group_id), Call())
+
+    def _decide(self, group_id: str, command: Command, caller: Call) -> None:
+        env = Env(self._now, lambda prefix: f"{prefix}-{next(self._counter):08}", self._config)
+        decision = machine.decide(self._groups.get(group_id), command, env)
+        if decision.group is None:
+            self._groups.pop(group_id, None)
+        else:
+            self._groups[group_id] = decision.group
+            at = wake_at(decision.group)
+            if at is not None and at <= self._now:
+                raise BrokenPromise(f"after {command} a deadline lies {self._now - at} ms in the past")
+        if isinstance(decision.reply, Parked):
+            key = (group_id, decision.reply.kind, decision.reply.member_id)
+            self._waiting.setdefault(key, []).append(caller)
+        else:
+            caller.response = core_terms.response(decision.reply)
+        for answer in decision.answers:
+            waiting = self._waiting.pop((group_id, answer.kind, answer.member_id), None)
+            if waiting is None:
+                raise BrokenPromise(f"an answer for a request that does not wait: {answer}")
+            for call in waiting:
+                call.response = core_terms.response(answer.reply)

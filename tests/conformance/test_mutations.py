@@ -1,0 +1,87 @@
+"""A wrong expectation makes a case fail: every mutation of every case that passes through the core is noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.cases import Case, Suite, parse_case
+from tests.conformance.core_driver import AT_DEADLINE, CoreBackend
+from tests.conformance.mutations import mutations
+from tests.conformance.runner import Status, run_case
+from tests.conformance.support import case_file
+
+
+class OneMode(CoreBackend):
+    """The core with timers at their deadlines only: mutations are about comparing, not about time."""
+
+    modes = (AT_DEADLINE,)
+
+
+async def unnoticed(case: Case) -> list[str]:
+    """The mutations of `case` that did not make it fail."""
+    backend = OneMode()
+    return [words for words, changed in mutations(case) if (await run_case(changed, backend)).status != Status.FAILED]
+
+
+@pytest.mark.parametrize("case", case_file(Suite.CLASSIC))
+async def test_every_mutation_of_a_classic_case_is_noticed(case: Case) -> None:
+    if (await run_case(case, OneMode())).status != Status.PASSED:
+        pytest.skip("the case itself does not pass through the core; test_through_core tells why")
+    assert list(mutations(case)), "a case that expects nothing"
+    assert await unnoticed(case) == []
+
+
+async def test_a_case_of_our_own_and_its_mutations(tmp_path: Path) -> None:
+    """The same without any file: a member asks for an id, joins alone, syncs and reads its assignment."""
+    case = parse_case(Suite.CLASSIC, {"name": "alone", "area": "join", "config": {}, "steps": LONE_MEMBER})
+    assert (await run_case(case, CoreBackend())).status is Status.PASSED
+    assert len(list(mutations(case))) > 20
+    assert await unnoticed(case) == []
+
+
+_JOIN = {
+    "group_id": "g",
+    "member_id": "",
+    "group_instance_id": None,
+    "session_timeout_ms": 10_000,
+    "rebalance_timeout_ms": 30_000,
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": "m"}],
+    "client_id": "app",
+    "api_version": 9,
+}
+_MEMBER = {"group_id": "g", "member_id": "$a.member_id", "group_instance_id": None, "generation_id": 1}
+LONE_MEMBER = [
+    {"call": "JoinGroup", "args": _JOIN, "as": "id", "async": False},
+    {"await": "id", "expect": {"error": "MEMBER_ID_REQUIRED", "member_id": {"prefix": "app-"}, "members": []}},
+    {"call": "JoinGroup", "args": {**_JOIN, "member_id": "$id.member_id"}, "as": "a", "async": True},
+    {"pending": "a"},
+    {"advance_ms": 3_000},
+    {
+        "await": "a",
+        "expect": {
+            "error": {"not": "UNKNOWN_MEMBER_ID"},
+            "leader": {"any_of": ["$id.member_id", "nobody"]},
+            "generation_id": 1,
+            "skip_assignment": False,
+            "members": {"unordered": [{"member_id": "$id.member_id", "group_instance_id": None, "metadata": "m"}]},
+        },
+    },
+    {"await": "a", "expect": {"members": {"member_ids": ["$id.member_id"]}}},
+    {"await": "a", "expect": {"members": {"len": 1}}},
+    {
+        "call": "SyncGroup",
+        "args": {
+            **_MEMBER,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+            "assignments": [{"member_id": "$a.member_id", "assignment": "A"}],
+        },
+        "as": "s",
+        "async": False,
+    },
+    {"await": "s", "expect": {"error": "NONE", "assignment": "A", "protocol_name": "range"}},
+    {"inspect": "g", "expect": {"exists": True, "state": "Stable", "member_count": 1, "leader": "$a.member_id"}},
+]

@@ -1,0 +1,181 @@
+"""The interpreter against a scripted coordinator: what each step demands, and what never counts as a skip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.conformance.cases import ConventionError, Suite, parse_case
+from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
+from tests.conformance.runner import Status, Verdict, run_case
+
+
+class Scripted:
+    """Answers call `X` with the response of the script, parks `park`, and lets `advance` answer what is parked."""
+
+    name = "scripted"
+    modes = ("only",)
+
+    def __init__(self, responses: Mapping[str, Response] | None = None) -> None:
+        self._responses = responses or {}
+        self._parked: list[Call] = []
+        self.seen: list[tuple[str, Mapping[str, Any]]] = []
+
+    async def __aenter__(self) -> Scripted:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        return None
+
+    async def open(self, case: object, mode: str) -> Scripted:
+        return self
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> Call:
+        self.seen.append((name, args))
+        if name == "park":
+            self._parked.append(Call())
+            return self._parked[-1]
+        if name == "crash":
+            raise ZeroDivisionError("boom")
+        if name == "stuck":
+            raise BrokenPromise("a deadline does not move")
+        if name not in self._responses:
+            raise NoDriver(f"no driver for call {name}")
+        return Call(self._responses[name])
+
+    async def advance(self, ms: int) -> None:
+        for call in self._parked:
+            call.response = {"error": "NONE", "waited": ms}
+
+    async def look(self) -> None:
+        return None
+
+    async def inspect(self, group_id: str) -> Response:
+        return {"exists": group_id == "g", "protocol_type": None}
+
+    async def metrics(self) -> Response:
+        return {"NumOffsets": 1}
+
+    async def control(self, kind: str, args: Any) -> None:
+        raise NoDriver(f"no driver for step {kind}")
+
+    async def close(self) -> None:
+        return None
+
+
+async def run(
+    *steps: Mapping[str, Any],
+    suite: Suite = Suite.CLASSIC,
+    area: str = "join",
+    driver: Scripted | None = None,
+    **raw: Any,
+) -> Verdict:
+    """Run steps as one case."""
+    case = parse_case(suite, {"name": "case", "area": area, "config": {}, "steps": list(steps), **raw})
+    return await run_case(case, driver or Scripted({"X": {"error": "NONE", "ids": [{"id": "m"}]}}))
+
+
+def call(name: str, alias: str | None = None, **keys: Any) -> dict[str, Any]:
+    """A call step; `parks` stands for `async`."""
+    step = {"call": name, "args": keys.pop("args", {}), **({"as": alias} if alias else {})}
+    if "parks" in keys:
+        step["async"] = keys.pop("parks")
+    return {**step, **keys}
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ([call("X", "x", parks=True)], "expected the request to be parked"),
+        ([call("park", "x", parks=False)], "expected an answer, the request is parked"),
+        ([call("park", "x", parks=True), {"await": "x", "expect": {}}], "expected x to be answered"),
+        ([call("X", "x", parks=False), {"pending": "x"}], "expected x to be parked"),
+        ([{"await": "x", "expect": {}}], "no earlier call is named 'x'"),
+        ([{"pending": ["x"]}], "no earlier call is named 'x'"),
+        ([call("X", "x", parks=False), {"await": "x", "expect": {"error": "Y"}}], 'error: expected "Y", got "NONE"'),
+        ([call("X", "x", args={"a": "$y.error"})], "$y.error: there is no response 'y' yet"),
+        ([call("park", "y", parks=True), call("X", "x", args={"a": "$y.error"})], "no response 'y' yet"),
+        ([call("X", "x"), call("X", "z", args={"a": "$x.nope"})], "$x.nope: the response has no 'nope'"),
+        ([{"inspect": "h", "expect": {"exists": True}}], "exists: expected true, got false"),
+        ([call("Nothing", "x", parks=False)], "no driver for call Nothing"),
+        ([{"create_topic": {"name": "t"}}], "no driver for step create_topic"),
+        ([call("stuck", "x", parks=False)], "a deadline does not move"),
+        ([call("crash", "x", parks=False)], "crashed  [scripted, only]"),
+    ],
+)
+async def test_a_step_that_fails_fails_the_case(steps: list[dict[str, Any]], words: str) -> None:
+    verdict = await run(*steps)
+    assert verdict.status is Status.FAILED
+    assert words in str(verdict)
+
+
+async def test_steps_that_hold() -> None:
+    driver = Scripted({"X": {"error": "NONE", "ids": [{"id": "m"}]}})
+    verdict = await run(
+        call("X", "x", parks=False),
+        call("park", "p", parks=True, args={"id": "$x.ids.0.id", "$x.error": ["$x.error"]}),
+        {"pending": "p"},
+        {"advance_ms": 7},
+        {"await": "p", "expect": {"waited": 7}},
+        {"inspect": "g", "expect": {"exists": True, "protocol_type": None}},
+        driver=driver,
+    )
+    assert verdict.status is Status.PASSED
+    assert driver.seen[1] == ("park", {"id": "m", "NONE": ["NONE"]})
+
+
+async def test_offsets_short_forms() -> None:
+    answer = {"groups": {"g": {"error": "NONE", "offsets": {"t": {"0": {"error": "NONE", "offset": 5}}}}}}
+    driver = Scripted(
+        {"OffsetCommit": {"partitions": {"t": {"0": "NONE", "1": "Z"}}}, "OffsetFetch": answer, "Given": {}}
+    )
+    commit = {"offsets": {"t": {"0": 1, "1": 2}}}
+    fetched = {"groups": {"g": {"error": "NONE", "offsets": {"t": {"0": 5}}}}}
+    good = (
+        call("Given"),
+        call("OffsetCommit", args=commit, expect={"partitions": {"t": {"0": "NONE", "1": "Z"}}}),
+        call("OffsetFetch", expect=fetched),
+        {"metrics": {"NumOffsets": 1}},
+        {"inspect": "g", "expect": {"protocol_type": ""}},
+    )
+    assert (await run(*good, suite=Suite.OFFSETS, driver=driver)).status is Status.PASSED
+    everywhere = call("OffsetCommit", args=commit, expect={"all": "NONE"})
+    assert 'partitions.t.1: expected "NONE", got "Z"' in str(await run(everywhere, suite=Suite.OFFSETS, driver=driver))
+    failed = call("OffsetFetch", expect={"groups": {"g": {"offsets": {"t": {"0": "UNSTABLE_OFFSET_COMMIT"}}}}})
+    assert "groups.g.offsets.t.0.offset" in str(await run(failed, suite=Suite.OFFSETS, driver=driver))
+
+
+async def test_skips_are_the_table_and_hide_nothing() -> None:
+    whole = await run(call("Nothing", "x", parks=False), area="load")
+    assert (whole.status, whole.lines) == (Status.SKIPPED, ("area load: until coordinator nodes exist",))
+    old = await run(call("X"), suite=Suite.CONSUMER, until="4.1")
+    assert old.status is Status.SKIPPED
+    current = await run(call("X"), suite=Suite.CONSUMER, until="4.2")
+    assert current.status is Status.PASSED
+    version = call("JoinGroup", "x", args={"api_version": 8})
+    assert (await run(call("X"), version)).status is Status.SKIPPED
+    hidden = await run(call("X", "x", parks=True), version)
+    assert hidden.status is Status.FAILED, "what stands before the skipped step is checked"
+    newest = await run(call("JoinGroup", "x", args={"api_version": 9}))
+    assert newest.status is Status.FAILED, "a call without a driver is no skip"
+
+
+async def test_records_are_left_out_and_the_rest_is_compared() -> None:
+    right = call("X", expect={"error": "NONE", "records": ["anything"]})
+    wrong = call("X", expect={"error": "Y", "records": ["anything"]})
+    verdict = await run(right, suite=Suite.OFFSETS)
+    assert verdict.status is Status.SKIPPED
+    assert verdict.lines == ("expect.records: Postgres replaces the replicated log",)
+    assert (await run(wrong, suite=Suite.OFFSETS)).status is Status.FAILED
+    assert (await run(right, call("X", expect={"error": "Y"}), suite=Suite.OFFSETS)).status is Status.FAILED
+
+
+@pytest.mark.parametrize(
+    "step",
+    [{}, {"call": "X", "inspect": "g"}, {"call": "X", "expects": {}}, {"await": "x"}, {"inspect": "g"}],
+)
+def test_a_malformed_step_is_refused(step: dict[str, Any]) -> None:
+    with pytest.raises(ConventionError, match="case: step 1"):
+        parse_case(Suite.CLASSIC, {"name": "case", "area": "join", "config": {}, "steps": [step]})

@@ -1,0 +1,24 @@
+"""The cases of the classic protocol and of the assignors, through the core alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.cases import Case, Suite
+from tests.conformance.core_driver import CoreBackend
+from tests.conformance.runner import Status, run_case
+from tests.conformance.support import case_file
+
+
+@pytest.mark.parametrize("case", case_file(Suite.CLASSIC))
+async def test_classic(case: Case) -> None:
+    verdict = await run_case(case, CoreBackend())
+    if verdict.status is Status.SKIPPED:
+        pytest.skip("; ".join(verdict.lines))
+    assert verdict.status is Status.PASSED, str(verdict)
+
+
+@pytest.mark.parametrize("case", case_file(Suite.ASSIGNORS, lambda case: case.raw["assignor"].startswith("classic-")))
+async def test_classic_assignors(case: Case) -> None:
+    verdict = await run_case(case, CoreBackend())
+    assert verdict.status is Status.PASSED, str(verdict)
