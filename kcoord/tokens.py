@@ -1,0 +1,119 @@
+"""API tokens: secrets, their digests, the rules a token carries, and how a token is made.
+
+Reading tokens on the way in is the data plane's business; it finds a row by `digest`.
+Source: HTTP contract, section 7.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+OPERATIONS = ("read", "describe", "alter-offsets", "delete", "kick", "admin")
+RESOURCES = ("group", "topic")
+SECRET_START = "kc_"  # noqa: S105 - makes a leaked secret easy to search for; it is not one
+PREFIX_LENGTH = 8
+NAME_MAX = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An operation on the resources whose name is `name`, or begins with it where `pattern` is `prefix`."""
+
+    operation: str
+    resource: str
+    pattern: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token that was just made. `secret` exists here and nowhere else."""
+
+    name: str
+    prefix: str
+    secret: str
+
+
+ALL_RULES = tuple(Rule(operation, resource, "prefix", "") for operation in OPERATIONS for resource in RESOURCES)
+"""Everything: each operation on every group and topic."""
+
+
+def generate_secret() -> str:
+    """A new secret with 256 random bits."""
+    return SECRET_START + secrets.token_urlsafe(32)
+
+
+def digest(secret: str) -> str:
+    """What is stored of a secret: its SHA-256 in hex. A slow hash adds nothing to 256 random bits."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def prefix(secret: str) -> str:
+    """The first characters of a secret, to tell tokens apart in lists; they give nothing away."""
+    return secret[:PREFIX_LENGTH]
+
+
+def parse_rule(text: str) -> Rule:
+    """The rule written `operation:resource:name`; a `*` at the end of the name makes it a prefix.
+
+    Examples: `read:group:billing`, `describe:topic:orders-*`, `admin:group:*`. Raises ValueError naming what is wrong.
+    """
+    parts = text.split(":", 2)
+    if len(parts) != 3:
+        raise ValueError(f"{text!r}: expected operation:resource:name, e.g. read:group:billing-*")
+    operation, resource, name = parts
+    if operation not in OPERATIONS:
+        raise ValueError(f"{text!r}: the operation is one of {', '.join(OPERATIONS)}")
+    if resource not in RESOURCES:
+        raise ValueError(f"{text!r}: the resource is one of {', '.join(RESOURCES)}")
+    pattern = "prefix" if name.endswith("*") else "literal"
+    name = name.removesuffix("*")
+    if not name and pattern == "literal":
+        raise ValueError(f"{text!r}: a name is missing; * stands for all")
+    if len(name) > NAME_MAX:
+        raise ValueError(f"{text!r}: a name has at most {NAME_MAX} characters")
+    return Rule(operation, resource, pattern, name)
+
+
+def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = None) -> NewToken:
+    """Store a new token and return its secret, which cannot be read again.
+
+    `expires_at_ms` is in milliseconds since the epoch on the database's clock; None: it never expires.
+    Raises ValueError for an empty name, a name that a token has already, and a token without rules.
+    """
+    from django.db import connection, transaction
+
+    from kcoord.models import AccessRule, ApiToken
+    from kcoord.sql import queries
+
+    wanted = tuple(dict.fromkeys(rules))
+    if not name.strip():
+        raise ValueError("a token needs a name")
+    if not wanted:
+        raise ValueError(f"token {name!r}: a token without rules may do nothing; give it at least one")
+    secret = generate_secret()
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(queries("kcoord").read_clock, {"override": None})
+            (now_ms,) = cursor.fetchone()
+        token, created = ApiToken.objects.get_or_create(
+            name=name,
+            defaults={
+                "digest": digest(secret),
+                "prefix": prefix(secret),
+                "created_at": now_ms,
+                "expires_at": expires_at_ms,
+            },
+        )
+        if not created:
+            raise ValueError(f"there is a token named {name!r} already; choose another name or delete it first")
+        AccessRule.objects.bulk_create(
+            AccessRule(
+                token=token, operation=rule.operation, resource=rule.resource, pattern=rule.pattern, name=rule.name
+            )
+            for rule in wanted
+        )
+    return NewToken(name, prefix(secret), secret)
