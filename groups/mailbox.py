@@ -1,0 +1,237 @@
+"""Mailbox: commands of one group that queue up while a transaction runs are decided together in the next one.
+
+Load once, decide in order, persist once, answer after the commit. A join storm of a thousand members is a few
+transactions. Groups do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from groups.core.commands import Command
+from groups.core.decision import Decision
+from groups.core.events import GroupEvent, events_of
+from groups.core.machine import decide
+from groups.core.replies import Parked, Reply
+from groups.core.types import ClassicGroup, Env, GroupConfig, Millis
+from groups.store import GroupAppeared, GroupStore, Stored
+from groups.waiting_room import Claim, Waiter, WaitingRoom
+from kcoord.db import MAX_ATTEMPTS, Connection, Database
+from kcoord.errors import Error, ProtocolError
+from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
+
+log = structlog.get_logger(__name__)
+
+Within = Callable[[Connection, int, Reply, Millis], Awaitable[Any]]
+"""Work done in the same transaction when the reply is a success: (connection, key of the group's row, reply, now)."""
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """One command on its way. `result` is the reply, the waiter of a parked request, or what `within` returned."""
+
+    command: Command
+    within: Within | None = None
+    skip_locked: bool = False
+    result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one command of a batch led to, to be said after the commit."""
+
+    work: Work
+    value: Any
+    claims: list[Claim]
+
+
+class Batch:
+    """Commands of one group decided in one transaction."""
+
+    def __init__(self, group_id: str, works: list[Work], mailbox: Mailbox) -> None:
+        self.group_id = group_id
+        self.works = works
+        self.left_over: list[Work] = []
+        self._mailbox = mailbox
+        self._outcomes: list[Outcome] = []
+        self._events: list[GroupEvent] = []
+        self._answered = False
+        self.stored: Stored | None = None
+        self.now: Millis = 0
+
+    @property
+    def skip_locked(self) -> bool:
+        """Nobody waits for an answer: a group that another transaction holds is left to it."""
+        return all(work.skip_locked for work in self.works)
+
+    async def run(self, connection: Connection) -> None:
+        """The body of the transaction. It may run more than once, each time from the start."""
+        self.undo()
+        box = self._mailbox
+        before = await box.store.lock(connection, self.group_id, skip_locked=self.skip_locked)
+        self.now = await box.db.now_ms(connection)
+        after, replies = self._decide(before.group)
+        self.stored = await box.store.persist(connection, before, after, self.now)
+        for outcome, reply in zip(self._outcomes, replies, strict=True):
+            outcome.value = await self._value(connection, outcome, reply)
+        await box.store.append_events(connection, self.group_id, self._events, self.now)
+        wake = any(outcome.claims for outcome in self._outcomes) or self._answered
+        await box.store.notify(connection, self.group_id, wake=wake, changed=bool(self._events))
+
+    def _decide(self, group: ClassicGroup | None) -> tuple[ClassicGroup | None, list[Reply | Parked | Exception]]:
+        """Decide in order. A command that meets a bug gets the exception; the others go on from before it."""
+        env = Env(now=self.now, fresh_id=fresh_member_id, config=self._mailbox.config)
+        replies: list[Reply | Parked | Exception] = []
+        for position, work in enumerate(self.works):
+            try:
+                decision = decide(group, work.command, env)
+            except Exception as error:  # noqa: BLE001 - a bug: logged, answered with 500, and the batch goes on
+                log.exception("decide_failed", group_id=self.group_id, command=type(work.command).__name__)
+                self._outcomes.append(Outcome(work, None, []))
+                replies.append(error)
+                continue
+            self._note(work, group, decision)
+            replies.append(decision.reply)
+            deleted = group is not None and decision.group is None
+            group = decision.group
+            if deleted:
+                # What comes after a deletion concerns another group of the same name, with another row.
+                self.left_over = self.works[position + 1 :]
+                break
+        return group, replies
+
+    def _note(self, work: Work, before: ClassicGroup | None, decision: Decision) -> None:
+        room = self._mailbox.room
+        claims = room.claim(self.group_id, decision.answers)
+        waiter = room.enter(self.group_id, decision.reply) if isinstance(decision.reply, Parked) else None
+        self._answered = self._answered or bool(decision.answers)
+        self._outcomes.append(Outcome(work, waiter, claims))
+        self._events.extend(events_of(before, decision.records))
+
+    async def _value(self, connection: Connection, outcome: Outcome, reply: Reply | Parked | Exception) -> Any:
+        if isinstance(reply, Parked | Exception):
+            return outcome.value if isinstance(reply, Parked) else reply
+        if outcome.work.within is None or reply.error is not Error.NONE:
+            return reply
+        assert self.stored is not None
+        assert self.stored.pk is not None
+        return await outcome.work.within(connection, self.stored.pk, reply, self.now)
+
+    def undo(self) -> None:
+        """Nothing of this was committed: waiters taken out wait on, waiters brought in are gone."""
+        for outcome in reversed(self._outcomes):
+            if isinstance(outcome.value, Waiter):
+                self._mailbox.room.leave(outcome.value)
+            self._mailbox.room.restore(outcome.claims)
+        self._outcomes, self._events, self.left_over = [], [], []
+        self._answered, self.stored = False, None
+
+    def publish(self) -> None:
+        """It is committed: answer everybody."""
+        assert self.stored is not None
+        skipped = self.skip_locked and self.stored.pk is None
+        if not skipped:
+            self._mailbox.store.remember(self.group_id, self.stored)
+        for outcome in self._outcomes:
+            self._mailbox.room.answer(outcome.claims)
+            if isinstance(outcome.value, Waiter):
+                self._mailbox.room.committed(outcome.value)
+            if outcome.work.result.done():  # its caller went away
+                continue
+            if isinstance(outcome.value, Exception):
+                outcome.work.result.set_exception(outcome.value)
+            else:
+                outcome.work.result.set_result(outcome.value)
+        if not skipped:
+            self._mailbox.room.arm(self.group_id, self.stored.wake_at, self.now)
+
+    def fail(self, error: BaseException) -> None:
+        """It did not commit, or nobody knows: answer the callers of this batch with the error."""
+        self.undo()
+        self._mailbox.store.forget(self.group_id)
+        for work in self.works:
+            if not work.result.done():
+                work.result.set_exception(error)
+
+
+def fresh_member_id(prefix: str) -> str:
+    """`<prefix>-<uuid4>` (classic specification 2.3)."""
+    return f"{prefix}-{uuid.uuid4()}"
+
+
+class Mailbox:
+    """One queue and at most one running transaction for each group of this process."""
+
+    def __init__(self, db: Database, store: GroupStore, room: WaitingRoom, config: GroupConfig, max_batch: int) -> None:
+        self.db = db
+        self.store = store
+        self.room = room
+        self.config = config
+        self._max_batch = max_batch
+        self._queues: dict[str, deque[Work]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def submit(self, command: Command, within: Within | None = None, *, skip_locked: bool = False) -> Any:
+        """Decide a command; returns its reply, its Waiter where it parked, or what `within` returned.
+
+        `skip_locked`: do nothing where another transaction holds the group. Raises ProtocolError
+        COORDINATOR_NOT_AVAILABLE when the database is away.
+        """
+        work = Work(command, within, skip_locked)
+        queue = self._queues.get(command.group_id)
+        if queue is None:
+            self._queues[command.group_id] = queue = deque()
+            task = asyncio.create_task(self._drain(command.group_id, queue))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        queue.append(work)
+        return await work.result
+
+    @property
+    def busy(self) -> bool:
+        """Some transaction runs or waits to run."""
+        return bool(self._queues)
+
+    async def _drain(self, group_id: str, queue: deque[Work]) -> None:
+        while queue:
+            works = [queue.popleft() for _ in range(min(len(queue), self._max_batch))]
+            works = [work for work in works if not work.result.done()]
+            if not works:
+                continue
+            batch = Batch(group_id, works, self)
+            try:
+                await self._transact(batch)
+            except Exception as error:  # noqa: BLE001 - every caller of the batch is told
+                if not isinstance(error, ProtocolError):
+                    log.exception("group_transaction_failed", group_id=group_id)
+                batch.fail(error)
+            else:
+                queue.extendleft(reversed(batch.left_over))
+                batch.publish()
+        del self._queues[group_id]
+
+    async def _transact(self, batch: Batch) -> None:
+        BATCH_SIZE.observe(len(batch.works))
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                await self.db.transaction(batch.run)
+            except GroupAppeared:
+                if attempt == MAX_ATTEMPTS:
+                    raise ProtocolError(
+                        Error.COORDINATOR_NOT_AVAILABLE, "the group is being created by another process; try again"
+                    ) from None
+            else:
+                TRANSACTIONS.inc()
+                return
+
+    async def close(self) -> None:
+        """Let running transactions end."""
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,187 @@
+"""The use-cases of groups: what the data plane, REST views, tasks and commands call.
+
+Source: HTTP contract, section 2 and "Waiting"; classic specification.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar, cast
+
+from groups.core.commands import (
+    AbandonWait,
+    Command,
+    DeleteGroup,
+    ForceState,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    ParkKind,
+    SyncGroup,
+    Tick,
+)
+from groups.core.replies import Done, HeartbeatReply, JoinReply, LeaveReply, SyncReply
+from groups.core.types import ClassicGroup, GroupConfig, GroupState
+from groups.mailbox import Mailbox, Within
+from groups.store import MISSING, GroupStore, Stored
+from groups.waiting_room import ShuttingDown, Waiter, WaitingRoom
+from kcoord.config import Config
+from kcoord.errors import Action, Error, ProtocolError
+from kcoord.runtime import Runtime
+
+R = TypeVar("R", JoinReply, SyncReply)
+
+
+def group_config(config: Config) -> GroupConfig:
+    """The settings that the core reads."""
+    return GroupConfig(
+        min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
+        max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
+        initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
+        max_size=config.int("group.max.size"),
+    )
+
+
+class GroupService:
+    """Membership of groups, for one process.
+
+    Every method may raise ProtocolError COORDINATOR_NOT_AVAILABLE: the database is away or the service is stopped.
+    Errors of the protocol are replies.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.store = runtime.get(GroupStore)
+        self.active = True
+        self._db = runtime.db
+        self._room = WaitingRoom(runtime, self._tick_for_waiters, self._look)
+        self._mailbox = Mailbox(
+            runtime.db, self.store, self._room, group_config(runtime.config), runtime.config.int("mailbox.max.batch")
+        )
+        self._abandoned: set[asyncio.Task[None]] = set()
+        runtime.on_stop(self._close)
+
+    async def join(self, command: JoinGroup) -> JoinReply:
+        """JoinGroup: answered when the join completes, at once where nothing is to wait for.
+
+        Raises ProtocolError REBALANCE_IN_PROGRESS with action `retry` when `max_wait_ms` runs out first.
+        """
+        return await self._execute_waiting(command, JoinReply)
+
+    async def sync(self, command: SyncGroup) -> SyncReply:
+        """SyncGroup: answered when the leader has synced. Raises as `join` does."""
+        return await self._execute_waiting(command, SyncReply)
+
+    async def heartbeat(self, command: Heartbeat) -> HeartbeatReply:
+        """Heartbeat."""
+        return cast(HeartbeatReply, await self.execute(command))
+
+    async def leave(self, command: LeaveGroup) -> LeaveReply:
+        """LeaveGroup, a batch with a result for each entry."""
+        return cast(LeaveReply, await self.execute(command))
+
+    async def delete(self, group_id: str) -> Done:
+        """DeleteGroups for one group: it goes with all its offsets if it is Empty."""
+        return cast(Done, await self.execute(DeleteGroup(group_id)))
+
+    async def tick(self, group_id: str, *, skip_locked: bool = False) -> Done:
+        """Expire what is overdue in a group. Idempotent; early and late are harmless."""
+        return cast(Done, await self.execute(Tick(group_id), skip_locked=skip_locked))
+
+    async def describe(self, group_id: str) -> Stored:
+        """The group as last committed; `group` is None where there is none."""
+        self._check_active()
+        return await self.store.read(group_id)
+
+    async def force_state(self, group_id: str, state: GroupState) -> None:
+        """Test fixture: put a group into a state that no request leads to."""
+        await self.execute(ForceState(group_id, state))
+
+    async def put(self, group: ClassicGroup) -> None:
+        """Test fixture: write a group as it is given, in place of the one that is there."""
+
+        async def work(connection: Any) -> None:
+            before = await self.store.lock(connection, group.group_id)
+            now = await self._db.now_ms(connection)
+            if before.pk is not None:
+                before = await self.store.persist(connection, before, None, now)
+            await self.store.persist(connection, MISSING, group, now)
+
+        await self._db.transaction(work)
+        self.store.forget(group.group_id)
+
+    async def execute(self, command: Command, within: Within | None = None, *, skip_locked: bool = False) -> Any:
+        """Decide a command that does not park. `within` joins its transaction when the reply is a success."""
+        self._check_active()
+        return await self._mailbox.submit(command, within, skip_locked=skip_locked)
+
+    @property
+    def busy(self) -> bool:
+        """A transaction or a look at a group is under way."""
+        return self._mailbox.busy or self._room.busy or bool(self._abandoned)
+
+    def _check_active(self) -> None:
+        if not self.active:
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+
+    async def _execute_waiting(self, command: JoinGroup | SyncGroup, reply_type: type[R]) -> R:
+        self._check_active()
+        submitted = asyncio.ensure_future(self._mailbox.submit(command))
+        try:
+            result = await asyncio.shield(submitted)
+        except asyncio.CancelledError:
+            submitted.add_done_callback(self._abandon_result)
+            raise
+        if not isinstance(result, Waiter):
+            assert isinstance(result, reply_type)
+            return result
+        try:
+            reply = await self._room.wait(result, command.max_wait_ms)
+        except ShuttingDown:
+            reply = None
+        except asyncio.CancelledError:
+            self._abandon(result)
+            raise
+        if reply is None:
+            raise self._wait_ended(result)
+        assert isinstance(reply, reply_type)
+        return reply
+
+    @staticmethod
+    def _wait_ended(waiter: Waiter) -> ProtocolError:
+        parked = waiter.parked
+        fields = {"member_id": parked.member_id} if parked.kind is ParkKind.JOIN else {}
+        return ProtocolError(
+            Error.REBALANCE_IN_PROGRESS,
+            f"the {parked.kind.value} still waits for other members; send the same request again",
+            fields=fields,
+            action=Action.RETRY,
+        )
+
+    def _abandon_result(self, submitted: asyncio.Future[Any]) -> None:
+        if not submitted.cancelled() and submitted.exception() is None and isinstance(submitted.result(), Waiter):
+            self._room.leave(submitted.result())
+            self._abandon(submitted.result())
+
+    def _abandon(self, waiter: Waiter) -> None:
+        """The connection of a parked request is gone: its member's session counts from now."""
+        task = asyncio.create_task(self._send_abandon(waiter))
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
+
+    async def _send_abandon(self, waiter: Waiter) -> None:
+        try:
+            await self._mailbox.submit(AbandonWait(waiter.group_id, waiter.parked.member_id, waiter.parked.kind))
+        except ProtocolError:
+            return  # the database is away and says so in the log; the parking ends by itself at its deadline
+
+    async def _tick_for_waiters(self, group_id: str) -> None:
+        await self.tick(group_id)
+
+    async def _look(self, group_id: str) -> ClassicGroup | None:
+        return (await self.store.read(group_id)).group
+
+    async def _close(self) -> None:
+        await self._room.close()
+        if self._abandoned:
+            await asyncio.gather(*self._abandoned, return_exceptions=True)
+        await self._mailbox.close()

@@ -1,0 +1,76 @@
+-- name: lock_group
+-- One row, no join: a join of lock and load returns the new group row with the old members.
+select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
+       new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
+       wake_at
+from groups_group
+where group_id = %(group_id)s
+for update
+
+-- name: lock_group_or_skip
+-- For ticks: whoever holds the lock expires the group itself.
+select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
+       new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
+       wake_at
+from groups_group
+where group_id = %(group_id)s
+for update skip locked
+
+-- name: read_group
+select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
+       new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
+       wake_at
+from groups_group
+where group_id = %(group_id)s
+
+-- name: insert_group
+-- No row comes back when another process created the group first: the transaction starts over.
+insert into groups_group (group_id, type, state, previous_state, state_since, generation_id, protocol_type,
+                          protocol_name, leader_id, new_member_added, join_deadline, join_delay_ms, join_remaining_ms,
+                          sync_deadline, wake_at, version, created_at, updated_at)
+values (%(group_id)s, 'classic', %(state)s, %(previous_state)s, %(state_since)s, %(generation_id)s, %(protocol_type)s,
+        %(protocol_name)s, %(leader_id)s, %(new_member_added)s, %(join_deadline)s, %(join_delay_ms)s,
+        %(join_remaining_ms)s, %(sync_deadline)s, %(wake_at)s, 1, %(now)s, %(now)s)
+on conflict (group_id) do nothing
+returning id
+
+-- name: update_group
+update groups_group
+set state = %(state)s, previous_state = %(previous_state)s, state_since = %(state_since)s,
+    generation_id = %(generation_id)s, protocol_type = %(protocol_type)s, protocol_name = %(protocol_name)s,
+    leader_id = %(leader_id)s, new_member_added = %(new_member_added)s, join_deadline = %(join_deadline)s,
+    join_delay_ms = %(join_delay_ms)s, join_remaining_ms = %(join_remaining_ms)s, sync_deadline = %(sync_deadline)s,
+    wake_at = %(wake_at)s, version = version + 1, updated_at = %(now)s
+where id = %(id)s
+
+-- name: touch_group
+-- Nothing of the header changed but its members' deadlines: what pages call "last change" stays.
+update groups_group
+set wake_at = %(wake_at)s, version = version + 1
+where id = %(id)s
+
+-- name: delete_group
+-- Members, pending ids, assignments and offsets go with it (on delete cascade).
+delete from groups_group
+where id = %(id)s
+
+-- name: due_groups
+select group_id
+from groups_group
+where wake_at <= coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+order by wake_at
+limit %(limit)s
+
+-- name: postpone_group
+-- A group whose tick throws must not stop the others.
+update groups_group
+set wake_at = coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + %(delay_ms)s
+where group_id = %(group_id)s
+
+-- name: record_tick
+insert into kcoord_timerheartbeat (id, ticked_at)
+values (1, coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint))
+on conflict (id) do update set ticked_at = excluded.ticked_at
+
+-- name: notify
+select pg_notify(%(channel)s, %(group_id)s)

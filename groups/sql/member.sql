@@ -1,0 +1,82 @@
+-- name: load_members
+-- By id: rows keep the order of arrival.
+select member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocol_type,
+       protocol_names, protocol_metadata, assignment, is_new, join_parked_until, sync_parked_until, pending_sync,
+       session_deadline, last_heartbeat_at
+from groups_member
+where group_id = %(id)s
+order by id
+
+-- name: load_pending
+select member_id, deadline
+from groups_pendingmember
+where group_id = %(id)s
+order by id
+
+-- name: upsert_member
+insert into groups_member (group_id, member_id, instance_id, client_id, client_host, session_timeout_ms,
+                           rebalance_timeout_ms, protocol_type, protocol_names, protocol_metadata, assignment, is_new,
+                           join_parked_until, sync_parked_until, pending_sync, session_deadline, last_heartbeat_at)
+values (%(id)s, %(member_id)s, %(instance_id)s, %(client_id)s, %(client_host)s, %(session_timeout_ms)s,
+        %(rebalance_timeout_ms)s, %(protocol_type)s, %(protocol_names)s, %(protocol_metadata)s, %(assignment)s,
+        %(is_new)s, %(join_parked_until)s, %(sync_parked_until)s, %(pending_sync)s, %(session_deadline)s,
+        %(last_heartbeat_at)s)
+on conflict (group_id, member_id) do update
+set instance_id = excluded.instance_id, client_id = excluded.client_id, client_host = excluded.client_host,
+    session_timeout_ms = excluded.session_timeout_ms, rebalance_timeout_ms = excluded.rebalance_timeout_ms,
+    protocol_type = excluded.protocol_type, protocol_names = excluded.protocol_names,
+    protocol_metadata = excluded.protocol_metadata, assignment = excluded.assignment, is_new = excluded.is_new,
+    join_parked_until = excluded.join_parked_until, sync_parked_until = excluded.sync_parked_until,
+    pending_sync = excluded.pending_sync, session_deadline = excluded.session_deadline,
+    last_heartbeat_at = excluded.last_heartbeat_at
+
+-- name: update_member_progress
+-- The small columns of many members at once: what a completed join, a sync or a heartbeat changes.
+update groups_member m
+set is_new = c.is_new, join_parked_until = c.join_parked_until, sync_parked_until = c.sync_parked_until,
+    pending_sync = c.pending_sync, session_deadline = c.session_deadline, last_heartbeat_at = c.last_heartbeat_at,
+    assignment = c.assignment
+from unnest(%(member_id)s::text[], %(is_new)s::bool[], %(join_parked_until)s::bigint[],
+            %(sync_parked_until)s::bigint[], %(pending_sync)s::bool[], %(session_deadline)s::bigint[],
+            %(last_heartbeat_at)s::bigint[], %(assignment)s::bytea[])
+     as c (member_id, is_new, join_parked_until, sync_parked_until, pending_sync, session_deadline, last_heartbeat_at,
+           assignment)
+where m.group_id = %(id)s and m.member_id = c.member_id
+
+-- name: delete_members
+delete from groups_member
+where group_id = %(id)s and member_id = any(%(member_id)s)
+
+-- name: upsert_pending
+insert into groups_pendingmember (group_id, member_id, deadline)
+select %(id)s, member_id, deadline
+from unnest(%(member_id)s::text[], %(deadline)s::bigint[]) with ordinality as p (member_id, deadline, position)
+order by position
+on conflict (group_id, member_id) do update set deadline = excluded.deadline
+
+-- name: delete_pending
+delete from groups_pendingmember
+where group_id = %(id)s and member_id = any(%(member_id)s)
+
+-- name: delete_assignments
+delete from groups_assignment
+where group_id = %(id)s and member_id = any(%(member_id)s)
+
+-- name: insert_assignments
+-- A partition that a leader gave to two members keeps its first owner; the rows that come back are the others'.
+insert into groups_assignment (group_id, topic, partition, member_id, generation_id)
+select %(id)s, topic, partition, member_id, %(generation_id)s
+from unnest(%(topic)s::text[], %(partition)s::int[], %(member_id)s::text[]) as a (topic, partition, member_id)
+on conflict (group_id, topic, partition) do nothing
+
+-- name: insert_events
+insert into groups_event (group_name, at, kind, generation_id, member_id, detail)
+select %(group_id)s, %(now)s, kind, generation_id, member_id, detail
+from unnest(%(kind)s::text[], %(generation_id)s::int[], %(member_id)s::text[], %(detail)s::jsonb[])
+     with ordinality as e (kind, generation_id, member_id, detail, position)
+order by position
+
+-- name: trim_events
+-- In batches: a long delete would hold back vacuum.
+delete from groups_event
+where id in (select id from groups_event where at < %(before)s order by id limit %(limit)s)

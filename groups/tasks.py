@@ -1,0 +1,20 @@
+"""Celery tasks of groups: the timers' guarantee."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from groups.timers import TimerService
+from kcoord import bridge
+
+
+@shared_task(name="groups.tick_due_groups")
+def tick_due_groups() -> int:
+    """Expire due groups; see `TimerService.tick_due_groups`."""
+    return bridge.call(lambda runtime: runtime.get(TimerService).tick_due_groups())
+
+
+@shared_task(name="groups.trim_events")
+def trim_events() -> int:
+    """Delete old events; see `TimerService.trim_events`."""
+    return bridge.call(lambda runtime: runtime.get(TimerService).trim_events())

@@ -1,0 +1,80 @@
+"""Timers of groups that nobody talks to, and upkeep. Celery beat calls these through the bridge.
+
+Source: design page "Architecture", section 6.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from groups.service import GroupService
+from groups.store import GroupStore
+from kcoord.errors import ProtocolError
+from kcoord.runtime import Runtime
+
+log = structlog.get_logger(__name__)
+
+MAX_ROUNDS = 10
+"""One tick takes at most this many batches, so that it ends; what is left is the next tick's."""
+
+TRIM_BATCH = 5_000
+DAY_MS = 86_400_000
+
+
+class TickFailed(Exception):
+    """Some groups could not be expired; they were pushed ahead, the others were not held up."""
+
+
+class TimerService:
+    """Ticks and upkeep. Every method is idempotent: late or double runs are harmless."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+        self._store = runtime.get(GroupStore)
+        self._batch = runtime.config.int("timer.tick.batch")
+        self._poison_delay_ms = runtime.config.int("timer.poison.delay.ms")
+        self._retention_ms = runtime.config.int("events.retention.days") * DAY_MS
+
+    async def tick_due_groups(self) -> int:
+        """Expire every group whose `wake_at` has come, each in its own transaction; returns how many were looked at.
+
+        Groups that another transaction holds are left to it. Raises TickFailed, naming the groups whose tick threw,
+        after all others were handled; ProtocolError when the database is away.
+        """
+        failed: list[str] = []
+        handled = 0
+        for _ in range(MAX_ROUNDS):
+            due = await self._store.due_groups(self._batch)
+            for group_id in due:
+                if not await self._tick(group_id):
+                    failed.append(group_id)
+            handled += len(due)
+            if len(due) < self._batch:
+                break
+        await self._store.record_tick()
+        if failed:
+            raise TickFailed(f"{len(failed)} of {handled} groups could not be expired: {', '.join(failed[:10])}")
+        return handled
+
+    async def _tick(self, group_id: str) -> bool:
+        try:
+            await self._groups.tick(group_id, skip_locked=True)
+        except ProtocolError:
+            raise
+        except Exception:  # noqa: BLE001 - one poisoned group must not stop the others; it is reported above
+            log.exception("tick_failed", group_id=group_id, postponed_ms=self._poison_delay_ms)
+            await self._store.postpone(group_id, self._poison_delay_ms)
+            return False
+        return True
+
+    async def trim_events(self) -> int:
+        """Delete events past their retention, in batches; returns how many went."""
+        async with self._db.connection() as connection:
+            before = await self._db.now_ms(connection) - self._retention_ms
+        deleted = 0
+        while True:
+            batch = await self._store.trim_events(before, TRIM_BATCH)
+            deleted += batch
+            if batch < TRIM_BATCH:
+                return deleted

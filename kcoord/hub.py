@@ -1,0 +1,154 @@
+"""Wake-up hub: one LISTEN connection per process.
+
+Two channels, each carrying a group id and nothing else: `kcoord_wake` when a barrier fell and somebody may wait for
+it, `kcoord_changed` when something a page shows has changed. A NOTIFY is a hint, never the truth: whoever is woken
+reads the rows. After a lost connection everything may have changed, which is said as `None` in place of a group id.
+
+Source: design page "Architecture", section 5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import psycopg
+import structlog
+
+log = structlog.get_logger(__name__)
+
+WAKE = "kcoord_wake"
+CHANGED = "kcoord_changed"
+
+MIN_BACKOFF_SECONDS = 0.1
+MAX_BACKOFF_SECONDS = 5.0
+PING_SECONDS = 10.0
+
+WakeListener = Callable[[str | None], None]
+
+
+class Subscription:
+    """What has changed since the last look. Changes are folded together, so a slow reader never falls behind."""
+
+    def __init__(self) -> None:
+        self._changed: set[str | None] = set()
+        self._event = asyncio.Event()
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """The hub has stopped; nothing will come any more."""
+        return self._closed
+
+    def put(self, group_id: str | None) -> None:
+        """A group has changed; None: any may have."""
+        self._changed.add(group_id)
+        self._event.set()
+
+    def close(self) -> None:
+        """Wake the reader for the last time."""
+        self._closed = True
+        self._event.set()
+
+    async def get(self) -> set[str | None]:
+        """The group ids that changed since the last call, at once or as soon as there is one.
+
+        None in the set: anything may have changed. The empty set: the hub has stopped.
+        """
+        await self._event.wait()
+        self._event.clear()
+        changed, self._changed = self._changed, set()
+        return changed
+
+
+class Hub:
+    """Listens for both channels as long as the process lives, and passes hints on."""
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+        self._wake_listeners: list[WakeListener] = []
+        self._subscriptions: set[Subscription] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._listening = asyncio.Event()
+
+    @property
+    def listening(self) -> bool:
+        """The LISTEN connection stands."""
+        return self._listening.is_set()
+
+    def on_wake(self, listener: WakeListener) -> None:
+        """Call `listener` with the group id of each wake-up; with None after a reconnect."""
+        self._wake_listeners.append(listener)
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator[Subscription]:
+        """A subscription to changes that pages show."""
+        subscription = Subscription()
+        self._subscriptions.add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._subscriptions.discard(subscription)
+
+    async def start(self) -> None:
+        """Begin to listen. Returns at once; an unreachable Postgres is tried again with growing pauses."""
+        self._task = asyncio.create_task(self._run(), name="kcoord-hub")
+
+    async def wait_listening(self, timeout_seconds: float = 10.0) -> None:
+        """Return once LISTEN is in force. Raises TimeoutError."""
+        await asyncio.wait_for(self._listening.wait(), timeout_seconds)
+
+    async def stop(self) -> None:
+        """Stop listening and end every subscription."""
+        self.end_subscriptions()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    def end_subscriptions(self) -> None:
+        """Tell every reader that nothing will come any more."""
+        for subscription in tuple(self._subscriptions):
+            subscription.close()
+
+    async def _run(self) -> None:
+        backoff = MIN_BACKOFF_SECONDS
+        while True:
+            try:
+                await self._listen()
+            except psycopg.Error as error:
+                reason = str(error).strip() or type(error).__name__
+                log.warning("listener_lost", reason=reason, retry_in_ms=round(backoff * 1000))
+            if self._listening.is_set():
+                backoff = MIN_BACKOFF_SECONDS
+            self._listening.clear()
+            await asyncio.sleep(backoff)
+            backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
+
+    async def _listen(self) -> None:
+        connection = await psycopg.AsyncConnection.connect(
+            self._conninfo, autocommit=True, application_name="kcoord-listener", connect_timeout=5
+        )
+        async with connection:
+            await connection.execute(f"listen {WAKE}")
+            await connection.execute(f"listen {CHANGED}")
+            self._listening.set()
+            self._everything_may_have_changed()
+            while True:
+                async for notify in connection.notifies(timeout=PING_SECONDS):
+                    self._dispatch(notify.channel, notify.payload)
+                await connection.execute("select 1")  # a dead peer shows itself here
+
+    def _dispatch(self, channel: str, group_id: str) -> None:
+        if channel == WAKE:
+            for listener in self._wake_listeners:
+                listener(group_id)
+        for subscription in self._subscriptions:
+            subscription.put(group_id)
+
+    def _everything_may_have_changed(self) -> None:
+        for listener in self._wake_listeners:
+            listener(None)
+        for subscription in self._subscriptions:
+            subscription.put(None)

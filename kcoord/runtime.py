@@ -1,0 +1,78 @@
+"""One running process: its settings, database, hub and services.
+
+The composition root of a process makes a `Runtime`, starts it on its event loop and makes it current. Services are
+made on demand, once each, and get the runtime; they never import the composition root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from kcoord.clock import Clock
+from kcoord.config import Config
+from kcoord.db import Database
+from kcoord.hub import Hub
+
+T = TypeVar("T")
+
+
+class Runtime:
+    """What services of one process share. Use it on the loop it was started on."""
+
+    def __init__(self, config: Config, conninfo: str, clock: Clock | None = None) -> None:
+        self.config = config
+        self.db = Database(conninfo, config, clock)
+        self.hub = Hub(conninfo)
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._services: dict[type[Any], Any] = {}
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+
+    def get(self, service: Callable[[Runtime], T]) -> T:
+        """The one instance of a service class in this runtime; made as `service(runtime)` at the first call."""
+        assert isinstance(service, type)
+        if service not in self._services:
+            self._services[service] = service(self)
+        instance: T = self._services[service]
+        return instance
+
+    def on_stop(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """Run `closer` when the runtime stops, before the database goes; the latest registered first."""
+        self._closers.append(closer)
+
+    async def start(self) -> None:
+        """Open the pool and begin to listen."""
+        self.loop = asyncio.get_running_loop()
+        await self.db.open()
+        await self.hub.start()
+
+    async def stop(self) -> None:
+        """Answer who waits, stop listening, close the pool."""
+        self.hub.end_subscriptions()
+        for closer in reversed(self._closers):
+            await closer()
+        await self.hub.stop()
+        await self.db.close()
+        self.loop = None
+
+
+_current: Runtime | None = None
+
+
+def use(runtime: Runtime | None) -> None:
+    """Make a runtime the process's current one; None: there is none."""
+    global _current  # noqa: PLW0603 - one per process is the point
+    _current = runtime
+
+
+def current() -> Runtime:
+    """The process's runtime. Raises RuntimeError before it was started."""
+    if _current is None:
+        raise RuntimeError("no runtime is in use; the composition root starts one and calls runtime.use()")
+    return _current
+
+
+def is_running() -> bool:
+    """There is a current runtime."""
+    return _current is not None
