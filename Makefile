@@ -1,0 +1,63 @@
+# `make up` needs Python 3.11 or newer and nothing else. PYTHON names another interpreter for the virtual environment.
+
+VENV := .venv
+PYTHON ?=
+PYTEST_ARGS ?= -n 2
+CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.14 python3 python)
+IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help up venv test lint format bench demo
+
+help:
+	@echo "make up      start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it)"
+	@echo "make demo    a group at work against the running server"
+	@echo "make test    lint and tests; PYTEST_ARGS replaces '$(PYTEST_ARGS)'"
+	@echo "make lint    ruff, mypy and the import contracts"
+	@echo "make format  put the source into ruff's format"
+	@echo "make bench   measure the data plane"
+
+up: $(VENV)/.runtime
+	@exec $(VENV)/bin/python -m kcoord.stack
+
+demo: $(VENV)/.runtime
+	@exec $(VENV)/bin/python -m kcoord.demo
+
+bench: $(VENV)/.tests
+	@exec $(VENV)/bin/python -m tests.bench
+
+test: lint
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.tests
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+format: $(VENV)/.tests
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+venv: $(VENV)/.tests
+
+# The stamps are newer than the requirements they were made from, so a second start installs nothing.
+$(VENV)/.runtime: requirements.txt | $(VENV)/bin/python
+	@echo "installing requirements.txt into $(VENV)"
+	@$(PIP) -r requirements.txt
+	@touch $@
+
+$(VENV)/.tests: tests/requirements.txt requirements.txt | $(VENV)/bin/python
+	@echo "installing tests/requirements.txt into $(VENV)"
+	@$(PIP) -r tests/requirements.txt
+	@touch $@ $(VENV)/.runtime
+
+$(VENV)/bin/python:
+	@for candidate in $(CANDIDATES); do \
+		if $$candidate -c '$(IS_NEW_ENOUGH)' 2>/dev/null; then \
+			echo "making $(VENV) with $$($$candidate --version)"; exec $$candidate -m venv $(VENV); \
+		fi; \
+		found="$$found$$($$candidate -c 'import sys; print(" %s (%d.%d)" % ((sys.executable,) + sys.version_info[:2]))' 2>/dev/null)"; \
+	done; \
+	echo "kcoord needs Python 3.11 or newer; found:$${found:- none}. Install one, or name it: make up PYTHON=/path/to/python3.12" >&2; \
+	exit 2
