@@ -1,0 +1,1 @@
+"""The rules of committed offsets. Pure, like `groups.core`: standard library and error registry only."""

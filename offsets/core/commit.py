@@ -1,0 +1,53 @@
+"""Which partitions of a commit are stored, and what is stored of them.
+
+Membership (may this caller commit at all?) is the group core's `CommitOffsets`; this is the rest of the table.
+Source: offsets specification, sections 2.2, 3.2 rows 3, 12, 13 and 3.6.
+"""
+
+from __future__ import annotations
+
+from kcoord.errors import Error
+from offsets.core.types import Millis, OffsetCommit, OffsetRecord, PartitionCommit, PartitionCounts
+
+Results = tuple[tuple[str, int, Error], ...]
+
+
+def refuse(commit: OffsetCommit, counts: PartitionCounts) -> tuple[Results, tuple[PartitionCommit, ...]]:
+    """The partition filter: what is refused, and what goes on to the coordinator.
+
+    Authorization comes before existence, so that it does not tell what exists.
+    """
+    refused: list[tuple[str, int, Error]] = []
+    passed: list[PartitionCommit] = []
+    for entry in commit.partitions:
+        if entry.topic in commit.denied:
+            refused.append((entry.topic, entry.partition, Error.TOPIC_AUTHORIZATION_FAILED))
+        elif not 0 <= entry.partition < counts.get(entry.topic, 0):
+            refused.append((entry.topic, entry.partition, Error.UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            passed.append(entry)
+    return tuple(refused), tuple(passed)
+
+
+def record(
+    entries: tuple[PartitionCommit, ...], retention_time_ms: Millis, now: Millis, metadata_limit: int
+) -> tuple[Results, tuple[OffsetRecord, ...]]:
+    """The results of accepted entries and the rows they become. A partition named twice keeps its last entry."""
+    results: list[tuple[str, int, Error]] = []
+    records: dict[tuple[str, int], OffsetRecord] = {}
+    expires = None if retention_time_ms < 0 else now + retention_time_ms
+    for entry in entries:
+        metadata = entry.metadata or ""
+        if utf16_length(metadata) > metadata_limit:
+            results.append((entry.topic, entry.partition, Error.OFFSET_METADATA_TOO_LARGE))
+            continue
+        results.append((entry.topic, entry.partition, Error.NONE))
+        records[entry.topic, entry.partition] = OffsetRecord(
+            entry.topic, entry.partition, entry.offset, entry.leader_epoch, metadata, expires
+        )
+    return tuple(results), tuple(records.values())
+
+
+def utf16_length(text: str) -> int:
+    """Length in UTF-16 code units, which is what the metadata limit counts in spite of its name."""
+    return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)

@@ -1,0 +1,108 @@
+"""Values of commits and fetches. Instants are milliseconds; an offset is the next one to read.
+
+Source: offsets specification, sections 3 and 5; HTTP contract, "commit, fetch".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kcoord.errors import Error
+
+Millis = int
+TopicPartition = tuple[str, int]
+
+NO_OFFSET = -1
+"""The committed offset of a partition on which nothing was committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCommit:
+    """One partition of a commit. `leader_epoch` -1: none. `metadata` None is stored as ""."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommit:
+    """OffsetCommit, version 9. `retention_time_ms` -1: the offset does not expire by itself.
+
+    `denied` holds topics the caller may not read: their partitions are refused before anything else is looked at.
+    """
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    partitions: tuple[PartitionCommit, ...]
+    retention_time_ms: Millis = -1
+    denied: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitReply:
+    """`error` concerns the whole request; `results` the partitions, the refused ones first (section 2.2)."""
+
+    error: Error
+    results: tuple[tuple[str, int, Error], ...] = ()
+    session_deadline: Millis | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetch:
+    """OffsetFetch, version 9, for one group. `topics` None: everything committed.
+
+    `denied` holds topics the caller may not describe: refused where named, left out of a fetch of everything.
+
+    """
+
+    group_id: str
+    member_id: str | None = None
+    member_epoch: int = -1
+    topics: tuple[tuple[str, tuple[int, ...]], ...] | None = None
+    require_stable: bool = False
+    denied: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedOffset:
+    """The committed offset of one partition; NO_OFFSET and error NONE where there is none."""
+
+    topic: str
+    partition: int
+    committed_offset: int = NO_OFFSET
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp: Millis | None = None
+    error: Error = Error.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetchReply:
+    """`error` concerns the whole request; a group that does not exist is none (section 5 row 5)."""
+
+    error: Error
+    offsets: tuple[FetchedOffset, ...] = ()
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRecord:
+    """One row to write: what is stored of an accepted partition commit (section 3.6)."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    expire_timestamp: Millis | None
+
+
+PartitionCounts = Mapping[str, int]
+"""Topic name -> number of partitions; topics that do not exist are absent."""

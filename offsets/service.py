@@ -1,0 +1,84 @@
+"""The use-cases of committed offsets.
+
+Source: offsets specification, sections 3 and 5, for classic and simple groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groups.core.commands import CommitOffsets
+from groups.core.replies import CommitReply, Reply
+from groups.service import GroupService
+from kcoord.db import Connection
+from kcoord.errors import Error, ProtocolError
+from kcoord.runtime import Runtime
+from offsets.core.commit import record, refuse
+from offsets.core.types import (
+    FetchedOffset,
+    Millis,
+    OffsetCommit,
+    OffsetCommitReply,
+    OffsetFetch,
+    OffsetFetchReply,
+    TopicPartition,
+)
+from offsets.store import OffsetStore
+
+
+class OffsetService:
+    """Commits and fetches, for one process.
+
+    Methods may raise ProtocolError COORDINATOR_NOT_AVAILABLE; errors of the protocol are replies.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._groups = runtime.get(GroupService)
+        self._store = runtime.get(OffsetStore)
+        self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
+
+    async def commit(self, commit: OffsetCommit) -> OffsetCommitReply:
+        """OffsetCommit: fenced by member and generation, all its rows in one transaction with the fence.
+
+        When the partition filter leaves nothing the coordinator is not asked at all (section 2.2).
+        """
+        counts = await self._store.partition_counts(sorted({entry.topic for entry in commit.partitions}))
+        refused, passed = refuse(commit, counts)
+        if not passed:
+            return OffsetCommitReply(Error.NONE, refused)
+
+        async def write(connection: Connection, group: int, reply: Reply, now: Millis) -> OffsetCommitReply:
+            assert isinstance(reply, CommitReply)
+            results, records = record(passed, commit.retention_time_ms, now, self._metadata_limit)
+            await self._store.write(connection, group, commit, records, now)
+            return OffsetCommitReply(Error.NONE, refused + results, reply.session_deadline)
+
+        command = CommitOffsets(commit.group_id, commit.member_id, commit.group_instance_id, commit.generation_id)
+        outcome: Any = await self._groups.execute(command, write)
+        if isinstance(outcome, OffsetCommitReply):
+            return outcome
+        assert isinstance(outcome, CommitReply)
+        return OffsetCommitReply(outcome.error, detail=outcome.detail)
+
+    async def fetch(self, fetch: OffsetFetch) -> OffsetFetchReply:
+        """OffsetFetch: a read of what is committed. Partitions need not exist (section 5).
+
+        `require_stable` makes no difference yet: there are no transactional commits that could be pending.
+        """
+        if not self._groups.active:
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+        if fetch.topics is None:
+            found = await self._store.fetch(fetch.group_id, None)
+            return OffsetFetchReply(Error.NONE, tuple(offset for offset in found if offset.topic not in fetch.denied))
+        allowed = [(topic, partitions) for topic, partitions in fetch.topics if topic not in fetch.denied]
+        wanted: list[TopicPartition] = [(topic, p) for topic, partitions in allowed for p in partitions]
+        found = await self._store.fetch(fetch.group_id, wanted) if wanted else []
+        by_key = {(offset.topic, offset.partition): offset for offset in found}
+        offsets = [by_key.get(key) or FetchedOffset(*key) for key in wanted]
+        offsets += [
+            FetchedOffset(topic, partition, error=Error.TOPIC_AUTHORIZATION_FAILED)
+            for topic, partitions in fetch.topics
+            if topic in fetch.denied
+            for partition in partitions
+        ]
+        return OffsetFetchReply(Error.NONE, tuple(offsets))
