@@ -49,7 +49,7 @@ def group_from_rows(group_id: str, row: Row, members: Iterable[Row], pending: It
         join_timer=timer,
         sync_deadline=sync_deadline,
         members={member.member_id: member for member in loaded},
-        pending_join=dict((member_id, deadline) for member_id, deadline in pending),
+        pending_join={member_id: deadline for member_id, deadline in pending},
     )
 
 
@@ -143,12 +143,7 @@ class Changes:
     def nothing(self) -> bool:
         """The two groups are the same."""
         return not (
-            self.header
-            or self.removed
-            or self.upserted
-            or self.progressed
-            or self.pending_removed
-            or self.pending_set
+            self.header or self.removed or self.upserted or self.progressed or self.pending_removed or self.pending_set
         )
 
 

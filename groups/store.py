@@ -13,13 +13,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kcoord.consumer_protocol import decode_assignment
 from psycopg.types.json import Jsonb
 
 from groups import rows
 from groups.core.deadlines import wake_at
 from groups.core.events import GroupEvent
 from groups.core.types import ClassicGroup, ClassicMember, Millis
-from kcoord.consumer_protocol import decode_assignment
 from kcoord.db import Connection, Database
 from kcoord.hub import CHANGED, WAKE
 from kcoord.runtime import Runtime
@@ -82,9 +82,7 @@ class GroupStore:
             return Stored(header.pk, header.version, header.wake_at, cached.group)
         members = await self._db.rows(connection, Q.load_members, {"id": header.pk})
         pending = await self._db.rows(connection, Q.load_pending, {"id": header.pk})
-        return Stored(
-            header.pk, header.version, header.wake_at, rows.group_from_rows(group_id, row, members, pending)
-        )
+        return Stored(header.pk, header.version, header.wake_at, rows.group_from_rows(group_id, row, members, pending))
 
     def remember(self, group_id: str, stored: Stored) -> None:
         """Keep what was committed. Call it only after the commit."""
@@ -100,9 +98,7 @@ class GroupStore:
         """Drop a group from memory, after a transaction of unknown or failed outcome."""
         self._cache.pop(group_id, None)
 
-    async def persist(
-        self, connection: Connection, before: Stored, after: ClassicGroup | None, now: Millis
-    ) -> Stored:
+    async def persist(self, connection: Connection, before: Stored, after: ClassicGroup | None, now: Millis) -> Stored:
         """Make the rows say what was folded; returns the group as it will stand after the commit.
 
         Raises GroupAppeared when the group was to be created and another process was faster.
@@ -130,7 +126,13 @@ class GroupStore:
         return Stored(pk, version, due, after)
 
     async def _update_header(
-        self, connection: Connection, pk: int, after: ClassicGroup, changes: rows.Changes, due: Millis | None, now: Millis
+        self,
+        connection: Connection,
+        pk: int,
+        after: ClassicGroup,
+        changes: rows.Changes,
+        due: Millis | None,
+        now: Millis,
     ) -> None:
         only_deadlines = not (changes.header or changes.removed or changes.upserted)
         if only_deadlines:
@@ -228,7 +230,7 @@ class GroupStore:
 
 
 def owned_partitions(group: ClassicGroup, members: Sequence[ClassicMember]) -> list[tuple[str, int, str]]:
-    """(topic, partition, member id) of assignments whose bytes are Kafka's ConsumerProtocol; others own nothing here."""
+    """(topic, partition, member id) of assignments that are Kafka's ConsumerProtocol bytes; others own nothing here."""
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return []
     owned: dict[tuple[str, int], str] = {}

@@ -88,8 +88,7 @@ class Database:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 async with self.connection() as connection, connection.transaction():
-                    result = await work(connection)
-                return result
+                    return await work(connection)
             except RETRIED as error:
                 if attempt == MAX_ATTEMPTS:
                     raise self.unavailable(error) from error

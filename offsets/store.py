@@ -26,7 +26,7 @@ class OffsetStore:
         """Partition counts of the topics that exist among `names`."""
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.topic_partitions, {"names": list(names)})
-        return {name: count for name, count in rows}
+        return dict(rows)
 
     async def write(
         self, connection: Connection, group: int, commit: OffsetCommit, records: Sequence[OffsetRecord], now: Millis

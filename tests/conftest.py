@@ -1,0 +1,131 @@
+"""Fixtures: a real Postgres for the run, a database and a running service for each test that asks for one.
+
+The server is started once per run (shared by all xdist workers), its template database is migrated once, and each
+worker works in a clone. Tests commit; `database` empties the tables of the service before the test.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import psycopg
+import pytest
+
+from kcoord.clock import VirtualClock
+from kcoord.config import Config
+from tests.support.database import cloned_database, embedded_server, make_template
+
+ADMIN_VARIABLE = "KCOORD_TEST_DATABASE_URL"
+START_MS = 1_700_000_000_000
+"""Where virtual time begins."""
+
+EMPTIED = """
+truncate groups_group, groups_member, groups_pendingmember, groups_assignment, groups_event, groups_topic,
+         groups_watermark, offsets_committedoffset, kcoord_apitoken, kcoord_accessrule, kcoord_timerheartbeat
+         restart identity
+"""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the server in the process that starts the workers, so that they share it."""
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    if not config.pluginmanager.hasplugin("xdist") or not config.option.numprocesses:
+        return
+    stack = embedded_server()
+    admin = stack.__enter__()
+    config.add_cleanup(lambda: stack.__exit__(None, None, None))
+    make_template(admin)
+    os.environ[ADMIN_VARIABLE] = admin
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Conninfo of the run's server, with the migrated template on it."""
+    shared = os.environ.get(ADMIN_VARIABLE)
+    if shared:
+        yield shared
+        return
+    with embedded_server() as admin:
+        make_template(admin)
+        yield admin
+
+
+@pytest.fixture(scope="session")
+def worker_database(postgres: str) -> Iterator[str]:
+    """Conninfo of this worker's database."""
+    with cloned_database(postgres) as conninfo:
+        yield conninfo
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(worker_database: str) -> Iterator[None]:
+    """pytest-django uses the worker's database as it is."""
+    from django.conf import settings
+    from django.db import connections
+
+    from kcoord.postgres import django_database
+
+    settings.CONNINFO = worker_database
+    settings.DATABASES["default"] = django_database(worker_database)
+    connections.close_all()
+    connections["default"].settings_dict.update(django_database(worker_database))
+    yield
+    connections.close_all()
+
+
+@pytest.fixture
+def database(worker_database: str, django_db_setup: None, django_db_blocker: pytest.FixtureRequest) -> Iterator[str]:
+    """Conninfo of an empty, migrated database. What the test writes is committed."""
+    with psycopg.connect(worker_database, autocommit=True) as connection:
+        connection.execute(EMPTIED)
+    with django_db_blocker.unblock():
+        yield worker_database
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    """Virtual time for the whole stack."""
+    return VirtualClock(START_MS)
+
+
+@pytest.fixture
+def config() -> Config:
+    """The default settings."""
+    return Config({})
+
+
+@pytest.fixture
+async def runtime(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[object]:
+    """A running service in virtual time."""
+    from kcoord import runtime as runtimes
+
+    running = runtimes.Runtime(config, database, clock)
+    await running.start()
+    await running.hub.wait_listening()
+    runtimes.use(running)
+    yield running
+    runtimes.use(None)
+    await running.stop()
+
+
+@pytest.fixture
+def token(database: str) -> str:
+    """The secret of a token that may do everything."""
+    from kcoord.tokens import ALL_RULES, create_token
+
+    return create_token(f"test-{secrets.token_hex(4)}", ALL_RULES).secret
+
+
+@pytest.fixture
+async def api(runtime: object, token: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the real application in process, with a token that may do everything."""
+    from kcoord.asgi import application
+
+    transport = httpx.ASGITransport(application, raise_app_exceptions=False)
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver", headers=headers) as client:
+        yield client
