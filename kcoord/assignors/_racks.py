@@ -1,0 +1,71 @@
+"""Which racks matter: the rack-aware part that range and the sticky assignors share (KIP-881).
+
+All replicas count, in sync or not: members do not rebalance when a replica falls behind, so an assignment that
+followed the in-sync set would be stale soon after.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kcoord.assignors.assignor import MemberSubscription, PartitionRacks, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Racks:
+    """The racks of members (those that told) and of partitions (empty where unknown)."""
+
+    of_member: Mapping[str, str] = field(default_factory=dict)
+    of_partition: Mapping[TopicPartition, frozenset[str]] = field(default_factory=dict)
+
+    def matter(self) -> bool:
+        """Aligning racks can make an assignment more local.
+
+        Not so when members and partitions have no rack in common, and when every partition is on every rack: then
+        any assignment is as local as any other.
+        """
+        everywhere = frozenset[str]().union(*self.of_partition.values())
+        if everywhere.isdisjoint(self.of_member.values()):
+            return False
+        return any(racks != everywhere for racks in self.of_partition.values())
+
+    def mismatch(self, member_id: str, partition: TopicPartition) -> bool:
+        """The member's rack is known and holds no replica of `partition`."""
+        rack = self.of_member.get(member_id)
+        return rack is not None and rack not in self.of_partition[partition]
+
+    def holds(self, member_id: str, partition: TopicPartition) -> bool:
+        """The member's rack is known and holds a replica of `partition`."""
+        rack = self.of_member.get(member_id)
+        return rack is not None and rack in self.of_partition[partition]
+
+    def scarcest_first(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """`partitions` with those first that the fewest members share a rack with; otherwise in the order given."""
+        members_in = Counter(self.of_member.values())
+        return sorted(partitions, key=lambda partition: sum(members_in[rack] for rack in self.of_partition[partition]))
+
+
+NO_RACKS = Racks()
+
+
+def known_racks(
+    members: Iterable[MemberSubscription], topics: Mapping[str, int], partition_racks: PartitionRacks | None
+) -> Racks:
+    """The racks of `members` and of all partitions of `topics`; `NO_RACKS` when no member or no partition has one."""
+    of_member = {member.member_id: member.rack_id for member in members if member.rack_id}
+    if not of_member or not partition_racks:
+        return NO_RACKS
+    return Racks(
+        of_member,
+        {
+            (topic, partition): _racks_of(partition_racks.get(topic, ()), partition)
+            for topic, count in topics.items()
+            for partition in range(count)
+        },
+    )
+
+
+def _racks_of(racks_by_partition: Sequence[Sequence[str]], partition: int) -> frozenset[str]:
+    return frozenset(racks_by_partition[partition]) if partition < len(racks_by_partition) else frozenset()
