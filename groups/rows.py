@@ -49,7 +49,7 @@ def group_from_rows(group_id: str, row: Row, members: Iterable[Row], pending: It
         join_timer=timer,
         sync_deadline=sync_deadline,
         members={member.member_id: member for member in loaded},
-        pending_join={member_id: deadline for member_id, deadline in pending},
+        pending_join={row[0]: row[1] for row in pending},
     )
 
 

@@ -1,0 +1,88 @@
+"""Every named statement is valid against the migrated schema, and the hot ones use their indexes."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+import pytest
+
+from kcoord.sql import parse, queries
+
+PACKAGES = ("kcoord", "groups", "offsets", "frontend")
+PARAMETER = re.compile(r"%\((\w+)\)s")
+STATEMENTS = [(package, name, text) for package in PACKAGES for name, text in queries(package).items()]
+
+
+def numbered(statement: str) -> str:
+    """The statement with `$1`, `$2` … for its named parameters, as PREPARE wants them."""
+    positions: dict[str, int] = {}
+
+    def position(match: re.Match[str]) -> str:
+        return f"${positions.setdefault(match[1], len(positions) + 1)}"
+
+    return PARAMETER.sub(position, statement).replace("%%", "%")
+
+
+@pytest.mark.parametrize(("package", "name", "statement"), STATEMENTS, ids=[f"{p}.{n}" for p, n, _ in STATEMENTS])
+def test_statement_can_be_prepared(database: str, package: str, name: str, statement: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"prepare it as {numbered(statement)}".encode())
+        prepared = connection.execute("select statement from pg_prepared_statements").fetchone()
+    assert prepared is not None
+    assert f"/* {package}.{name} */" in prepared[0]
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters", "index"),
+    [
+        ("groups.lock_group", {"group_id": "g1"}, "groups_group_group_id"),
+        ("groups.due_groups", {"override": 5, "limit": 10}, "groups_group_due"),
+        ("groups.load_members", {"id": 1}, "groups_member"),
+        ("offsets.fetch_named", {"group_id": "g1", "topic": ["t"], "partition": [1]}, "offsets_committedoffset_pkey"),
+    ],
+)
+def test_hot_statement_uses_its_index(
+    database: str, statement: str, parameters: dict[str, object], index: str
+) -> None:
+    package, name = statement.split(".")
+    with psycopg.connect(database) as connection:
+        fill(connection)
+        text = f"explain {getattr(queries(package), name)}"
+        plan = "\n".join(row[0] for row in connection.execute(text.encode(), parameters))
+    assert index in plan, plan
+    assert "Seq Scan on groups_" not in plan, plan
+    assert "Seq Scan on offsets_" not in plan, plan
+
+
+def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Enough rows that reading all of them is not the cheapest way."""
+    connection.execute(
+        "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id,"
+        " new_member_added, wake_at, version, created_at, updated_at)"
+        " select 'g' || n, 'classic', 'Stable', 'Empty', 0, 1, false, 1000000 + n, 1, 0, 0"
+        " from generate_series(1, 5000) n"
+    )
+    connection.execute(
+        "insert into groups_member (group_id, member_id, client_id, client_host, session_timeout_ms,"
+        " rebalance_timeout_ms, protocol_type, protocol_names, protocol_metadata, assignment, is_new, pending_sync)"
+        " select g.id, 'm' || n, 'c', 'h', 1, 1, 'consumer', '{}', '{}', '', false, false"
+        " from groups_group g, generate_series(1, 3) n"
+    )
+    connection.execute(
+        "insert into offsets_committedoffset (group_id, topic, partition, committed_offset, leader_epoch, metadata,"
+        " commit_timestamp, member_id, generation_id)"
+        " select g.id, 't', n, 0, -1, '', 0, '', -1 from groups_group g, generate_series(1, 5) n"
+    )
+    for table in ("groups_group", "groups_member", "offsets_committedoffset"):
+        connection.execute(f"analyze {table}".encode())
+
+
+def test_parser_refuses_what_it_cannot_name() -> None:
+    assert parse("-- name: one\n-- why\nselect 1;\n\n-- name: two\nselect 2", "f") == {"one": "select 1", "two": "select 2"}
+    with pytest.raises(ValueError, match="before the first"):
+        parse("select 1", "f")
+    with pytest.raises(ValueError, match="twice"):
+        parse("-- name: one\nselect 1\n-- name: one\nselect 2", "f")
+    with pytest.raises(ValueError, match="no statement"):
+        parse("-- name: one\n-- only a comment\n", "f")
