@@ -15,6 +15,7 @@ from kcoord.assignors.assignor import (
     RebalanceProtocol,
     TopicPartition,
 )
+from kcoord.assignors.checked import FaultyAssignmentError, checked_assign
 from kcoord.assignors.range_assignor import RangeAssignor
 from kcoord.assignors.registry import AssignorLoadError, UnknownAssignorError, get_assignor, known_assignors
 from kcoord.assignors.roundrobin import RoundRobinAssignor
@@ -26,6 +27,7 @@ __all__ = [
     "AssignorHooks",
     "AssignorLoadError",
     "CooperativeStickyAssignor",
+    "FaultyAssignmentError",
     "MemberSubscription",
     "PartitionRacks",
     "Partitions",
@@ -36,6 +38,7 @@ __all__ = [
     "StickyAssignor",
     "TopicPartition",
     "UnknownAssignorError",
+    "checked_assign",
     "get_assignor",
     "known_assignors",
 ]

@@ -1,0 +1,65 @@
+"""Running an assignor without trusting it.
+
+A custom assignor is somebody else's code. What it returns must not make two members read one partition, whoever
+wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kcoord.assignors.assignor import (
+    Assignment,
+    Assignor,
+    MemberSubscription,
+    PartitionRacks,
+    PartitionsPerTopic,
+    TopicPartition,
+)
+
+
+class FaultyAssignmentError(Exception):
+    """An assignor returned an assignment that must not be used. The message names the assignor and the fault."""
+
+
+def checked_assign(
+    assignor: Assignor,
+    partitions_per_topic: PartitionsPerTopic,
+    subscriptions: Sequence[MemberSubscription],
+    partition_racks: PartitionRacks | None = None,
+) -> Assignment:
+    """`assignor.assign(...)`, with an entry for every member and partitions in ascending order.
+
+    Raises `FaultyAssignmentError` when it names a member or a partition that there is not, gives a member a topic it
+    does not subscribe to, or gives a partition to two members. A partition that is given to nobody is no fault: a
+    cooperative assignor withholds those that change hands.
+    """
+    assignment = assignor.assign(partitions_per_topic, subscriptions, partition_racks)
+    fault = _fault(assignment, partitions_per_topic, {member.member_id: member.topics for member in subscriptions})
+    if fault is not None:
+        raise FaultyAssignmentError(f"the assignor {assignor.name!r} {fault}")
+    return {
+        member.member_id: {
+            topic: sorted(partitions) for topic, partitions in assignment.get(member.member_id, {}).items()
+        }
+        for member in subscriptions
+    }
+
+
+def _fault(
+    assignment: Assignment, partitions_per_topic: PartitionsPerTopic, subscribed: Mapping[str, Sequence[str]]
+) -> str | None:
+    holder: dict[TopicPartition, str] = {}
+    for member_id, topics in assignment.items():
+        if member_id not in subscribed:
+            return f"assigns to {member_id!r}, which is not a member"
+        for topic, partitions in topics.items():
+            if topic not in subscribed[member_id]:
+                return f"assigns {topic!r} to {member_id!r}, which does not subscribe to it"
+            for partition in partitions:
+                if not 0 <= partition < partitions_per_topic.get(topic, 0):
+                    return f"assigns {topic}-{partition}, which does not exist"
+                other = holder.setdefault((topic, partition), member_id)
+                if other != member_id:
+                    return f"assigns {topic}-{partition} to both {other!r} and {member_id!r}"
+    return None
