@@ -80,12 +80,16 @@ class LeaveGroup:
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """The membership half of an OffsetCommit: may this caller commit now? (section 6, "OffsetCommit validation")."""
+    """The membership half of an OffsetCommit: may this caller commit now? (section 6, "OffsetCommit validation").
+
+    `transactional`: a TxnOffsetCommit, which needs no member, is not stopped by a rebalance and renews no session.
+    """
 
     group_id: str
     member_id: str
     group_instance_id: str | None
     generation_id: int
+    transactional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +111,14 @@ class AbandonWait:
     """The connection of a parked request ended before its answer: the session counts from now.
 
     The member still counts as joined (it may come back with the same request); it only loses the suspension of its
-    session that the held request gave.
+    session that the held request gave. `parked_until` is that of the `Parked` it was given: where a newer request has
+    taken the place of the abandoned one, the command does nothing. None: whatever is parked now.
     """
 
     group_id: str
     member_id: str
     kind: ParkKind
+    parked_until: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,4 @@ class ForceState:
     state: GroupState
 
 
-Command = (
-    JoinGroup | SyncGroup | Heartbeat | LeaveGroup | CommitOffsets | DeleteGroup | Tick | AbandonWait | ForceState
-)
+Command = JoinGroup | SyncGroup | Heartbeat | LeaveGroup | CommitOffsets | DeleteGroup | Tick | AbandonWait | ForceState

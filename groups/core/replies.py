@@ -102,14 +102,16 @@ Reply = JoinReply | SyncReply | HeartbeatReply | LeaveReply | CommitReply | Done
 class Parked:
     """Not answered yet: the member waits for a barrier.
 
-    `generation_id` is the group's when the request parked; with it any process can tell from the group alone
-    whether the barrier has fallen since (`waiting.answer_for`).
+    `group_instance_id` is the member's. `generation_id` is the group's when the request parked; with it any process can
+    tell from the group alone whether the barrier has fallen since (`waiting.answer_for`). `parked_until`: how long
+    this request is held; it also tells it from a later one of the same member (`AbandonWait`).
     """
 
     kind: ParkKind
     member_id: str
     group_instance_id: str | None
     generation_id: int
+    parked_until: Millis = 0
 
 
 @dataclass(frozen=True, slots=True)

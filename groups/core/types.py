@@ -6,7 +6,7 @@ Source: classic specification, section 0.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -71,9 +71,88 @@ class ClassicMember:
         return self.sync_parked_until is not None
 
 
+class Members(Mapping[str, ClassicMember]):
+    """The members of a group by id, in order of arrival: immutable, with the counts that every request asks for.
+
+    Kafka keeps the same counts beside its member map; a join storm of thousands would be quadratic without them.
+
+    `awaiting_join`: members with a parked join. `pending_sync`: members that owe a sync. `static`: instance id ->
+    member id. `support`: protocol name -> how many members list it.
+    """
+
+    __slots__ = ("_by_id", "awaiting_join", "pending_sync", "static", "support")
+
+    def __init__(self, members: Iterable[ClassicMember] = ()) -> None:
+        self._by_id: dict[str, ClassicMember] = {}
+        self.awaiting_join = 0
+        self.pending_sync = 0
+        self.static: dict[str, str] = {}
+        self.support: dict[str, int] = {}
+        for member in members:
+            self._by_id[member.member_id] = member
+            self._count(member, 1)
+
+    def put(self, member: ClassicMember) -> Members:
+        """A copy with `member` in its old place, or at the end when its id is new."""
+        after = self._copy()
+        before = self._by_id.get(member.member_id)
+        if before is not None:
+            after._count(before, -1)
+        after._by_id[member.member_id] = member
+        after._count(member, 1)
+        return after
+
+    def drop(self, member_id: str) -> Members:
+        """A copy without that member. KeyError if there is none."""
+        after = self._copy()
+        after._count(after._by_id.pop(member_id), -1)
+        return after
+
+    def _copy(self) -> Members:
+        after = Members()
+        after._by_id = self._by_id.copy()
+        after.awaiting_join = self.awaiting_join
+        after.pending_sync = self.pending_sync
+        after.static = self.static.copy()
+        after.support = self.support.copy()
+        return after
+
+    def _count(self, member: ClassicMember, sign: int) -> None:
+        self.awaiting_join += sign * member.awaiting_join
+        self.pending_sync += sign * member.pending_sync
+        for name in {protocol.name for protocol in member.protocols}:
+            self.support[name] = self.support.get(name, 0) + sign
+        if member.instance_id is not None:
+            if sign > 0:
+                self.static[member.instance_id] = member.member_id
+            else:
+                del self.static[member.instance_id]
+
+    def __getitem__(self, member_id: str) -> ClassicMember:
+        return self._by_id[member_id]
+
+    def __contains__(self, member_id: object) -> bool:
+        return member_id in self._by_id
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_id)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def values(self) -> ValuesView[ClassicMember]:
+        """The members, in order of arrival."""
+        return self._by_id.values()
+
+    def __repr__(self) -> str:
+        return f"Members({list(self._by_id.values())!r})"
+
+
 @dataclass(frozen=True, slots=True)
 class JoinTimer:
-    """The armed join timer. `initial` is (delay, remaining) of an initial rebalance's window, else None (section 0.3)."""
+    """The armed join timer. `initial` is (delay, remaining) of an initial rebalance's window, else None
+    (section 0.3).
+    """
 
     deadline: Millis
     initial: tuple[Millis, Millis] | None = None
@@ -94,9 +173,19 @@ class ClassicGroup:
     new_member_added: bool = False
     join_timer: JoinTimer | None = None
     sync_deadline: Millis | None = None
-    members: Mapping[str, ClassicMember] = field(default_factory=dict)
+    members: Members = field(default_factory=Members)
     pending_join: Mapping[str, Millis] = field(default_factory=dict)
     """Pending member id -> when it is forgotten."""
+
+    @property
+    def all_joined(self) -> bool:
+        """Every member has a parked join and no handed out id is still unused."""
+        return self.members.awaiting_join == len(self.members) and not self.pending_join
+
+    @property
+    def rebalance_timeout_ms(self) -> Millis:
+        """The longest rebalance timeout of the members, 0 without members."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
 
 @dataclass(frozen=True, slots=True)

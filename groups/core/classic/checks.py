@@ -1,0 +1,101 @@
+"""Checks that several requests share. Each raises the `ProtocolError` that answers the request.
+
+Source: classic specification, section 0.3 (VALIDATE_MEMBER, SUPPORTS, ACCEPT) and the check orders of 2, 3, 4, 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from groups.core.classic.responses import fenced_detail, unknown_detail
+from groups.core.classic.state import Api
+from groups.core.types import ClassicGroup, ClassicMember, GroupState
+from kcoord.errors import Error, ProtocolError
+
+
+def require_group_id(group_id: str, fields: Mapping[str, object] | None = None) -> None:
+    """INVALID_GROUP_ID for the empty id; a blank one is an id."""
+    if not group_id:
+        raise ProtocolError(Error.INVALID_GROUP_ID, "group_id is empty: name the group", fields=fields)
+
+
+def require_alive(group: ClassicGroup, member_id: str) -> None:
+    """COORDINATOR_NOT_AVAILABLE for a Dead group, before anything about the member is looked at."""
+    if group.state is GroupState.DEAD:
+        raise ProtocolError(
+            Error.COORDINATOR_NOT_AVAILABLE,
+            f"group {group.group_id!r} is being unloaded: find its coordinator and try again",
+            fields={"member_id": member_id},
+        )
+
+
+def unknown_member(member_id: str) -> ProtocolError:
+    """UNKNOWN_MEMBER_ID with the member id echoed."""
+    return ProtocolError(Error.UNKNOWN_MEMBER_ID, unknown_detail(member_id), fields={"member_id": member_id})
+
+
+def validated_member(group: ClassicGroup, member_id: str, instance_id: str | None) -> ClassicMember:
+    """VALIDATE_MEMBER: the member, or UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
+
+    The instance id is judged first; a static member that omits its instance id passes.
+    """
+    if instance_id is not None:
+        holder = group.members.static.get(instance_id)
+        if holder is None:
+            raise unknown_member(member_id)
+        if holder != member_id:
+            raise ProtocolError(Error.FENCED_INSTANCE_ID, fenced_detail(instance_id), fields={"member_id": member_id})
+    member = group.members.get(member_id)
+    if member is None:
+        raise unknown_member(member_id)
+    return member
+
+
+def require_generation(group: ClassicGroup, member_id: str, generation_id: int) -> None:
+    """ILLEGAL_GENERATION unless the caller speaks for the group's generation."""
+    if generation_id != group.generation_id:
+        raise ProtocolError(
+            Error.ILLEGAL_GENERATION,
+            f"member {member_id} is at generation {generation_id}, the group is at {group.generation_id}: join again",
+            fields={"member_id": member_id},
+        )
+
+
+def refused(error: Error, api: Api, group: ClassicGroup, member_id: str) -> ProtocolError:
+    """The error that the table of answers has for this API in the group's state."""
+    why = {
+        Error.REBALANCE_IN_PROGRESS: "is rebalancing: join again",
+        Error.UNKNOWN_MEMBER_ID: "has no members: join with an empty member id",
+        Error.COORDINATOR_NOT_AVAILABLE: "is being unloaded: find its coordinator and try again",
+        Error.NON_EMPTY_GROUP: f"is {group.state.value} with {len(group.members)} members: stop them first",
+        Error.GROUP_ID_NOT_FOUND: "does not exist",
+    }[error]
+    return ProtocolError(error, f"{api.value}: group {group.group_id!r} {why}", fields={"member_id": member_id})
+
+
+def supports(group: ClassicGroup, protocol_type: str, names: Iterable[str]) -> bool:
+    """SUPPORTS: may a member with this type and these protocols be in the group?
+
+    In an Empty group any type is welcome. Elsewhere one name must be listed by every member; the requester's own old
+    list counts too, and without members only the type does.
+    """
+    if group.state is GroupState.EMPTY:
+        return bool(protocol_type) and any(True for _ in names)
+    size = len(group.members)
+    return protocol_type == group.protocol_type and any(group.members.support.get(name, 0) == size for name in names)
+
+
+def accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
+    """ACCEPT: the size gate of JoinGroup.
+
+    A static member that comes back without its id ("") is no member here, so its restart is refused when the group is
+    exactly full: Kafka's answer, kept (section 13.1, 3).
+    """
+    match group.state:
+        case GroupState.EMPTY | GroupState.DEAD:
+            return True
+        case GroupState.PREPARING_REBALANCE:
+            member = group.members.get(member_id)
+            return (member is not None and member.awaiting_join) or group.members.awaiting_join < max_size
+        case _:
+            return member_id in group.members or len(group.members) < max_size

@@ -1,0 +1,70 @@
+"""What happens when a timer of a group runs out (classic specification, sections 0.3 and 6)."""
+
+from __future__ import annotations
+
+from groups.core.classic.rebalance import complete_if_all_joined, complete_join, initial_tick, prepare, remove
+from groups.core.deadlines import Deadline, TimerKind, due
+from groups.core.records import RebalanceCause, RemovalReason
+from groups.core.turn import Turn
+from groups.core.types import GroupState
+
+
+def expire(turn: Turn) -> None:
+    """Fire everything overdue at `turn.now`, in deadline order, until nothing is.
+
+    Deadlines armed on the way count from now and not from when their cause was due: a late look at a group gives
+    everybody the full time again.
+    """
+    # Every timer that fires removes somebody, ends a window or starts a generation, so this bound is never met.
+    group = turn.group
+    bound = 8 + 4 * (len(group.members) + len(group.pending_join)) if group is not None else 0
+    fired = 0
+    while (deadline := due(turn.group, turn.now)) is not None:
+        fired += 1
+        assert fired <= bound, f"timer {deadline} of group {turn.current.group_id!r} does not come to rest"
+        _fire(turn, deadline)
+
+
+def _fire(turn: Turn, deadline: Deadline) -> None:
+    match deadline.kind:
+        case TimerKind.PENDING:
+            remove(turn, deadline.member_id, RemovalReason.SESSION_EXPIRED)
+            complete_if_all_joined(turn)
+        case TimerKind.SESSION:
+            _expire_session(turn, deadline.member_id)
+        case TimerKind.JOIN:
+            timer = turn.current.join_timer
+            assert timer is not None
+            if timer.initial is not None:
+                initial_tick(turn, *timer.initial)
+            else:
+                complete_join(turn)
+        case TimerKind.SYNC:
+            _expire_sync(turn)
+
+
+def _expire_session(turn: Turn, member_id: str) -> None:
+    """EXPIRE_SESSION, row 5.
+
+    Row 4 (a member that is not new and waits is left alone) is the deadline itself: it is put off while a request is
+    held. In the initial rebalance too the last missing member's end completes the join, unlike a leave.
+    """
+    remove(turn, member_id, RemovalReason.SESSION_EXPIRED)
+    if turn.current.state is GroupState.PREPARING_REBALANCE:
+        complete_if_all_joined(turn)
+    else:
+        prepare(turn, RebalanceCause.SESSION_EXPIRED, member_id)
+
+
+def _expire_sync(turn: Turn) -> None:
+    """EXPIRE_SYNC. A generation that is over has no sync timer: preparing the next one cleared it."""
+    missing = [member.member_id for member in turn.current.members.values() if member.pending_sync]
+    assert missing, "the sync timer is cleared with the last sync"
+    for member_id in missing:
+        remove(turn, member_id, RemovalReason.DID_NOT_SYNC)
+    prepare(
+        turn,
+        RebalanceCause.SYNC_TIMED_OUT,
+        missing[0],
+        f"{len(missing)} members did not sync" if len(missing) > 1 else "",
+    )

@@ -1,0 +1,192 @@
+"""JoinGroup (classic specification, section 2)."""
+
+from __future__ import annotations
+
+from groups.core.classic.checks import (
+    accepts,
+    refused,
+    require_alive,
+    require_group_id,
+    supports,
+    unknown_member,
+    validated_member,
+)
+from groups.core.classic.rebalance import maybe_complete, prepare, rebalance, remove, suspended
+from groups.core.classic.responses import joined
+from groups.core.classic.state import ANSWERS, Api
+from groups.core.classic.static import replace_static_member
+from groups.core.commands import JoinGroup, ParkKind
+from groups.core.records import (
+    GroupCreated,
+    MemberAdded,
+    MemberPending,
+    MemberUpdated,
+    RebalanceCause,
+    RemovalReason,
+)
+from groups.core.replies import JoinReply, Parked
+from groups.core.turn import Turn
+from groups.core.types import NEW_MEMBER_JOIN_TIMEOUT_MS, ClassicGroup, ClassicMember, GroupConfig, GroupState, Millis
+from kcoord.errors import Error, ProtocolError
+
+
+def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
+    """Let a member in, or park it until the next generation (sections 2.1 and 2.2).
+
+    Raises `ProtocolError` with `member_id` among its fields where the answer carries one.
+    """
+    _check_request(command, turn.config)
+    if turn.group is None:
+        if command.member_id:
+            raise unknown_member(command.member_id)
+        turn.emit(GroupCreated(command.group_id, turn.now))
+    if not accepts(turn.current, command.member_id, turn.config.max_size):
+        remove(turn, command.member_id, RemovalReason.GROUP_FULL)
+        raise ProtocolError(
+            Error.GROUP_MAX_SIZE_REACHED,
+            f"group {command.group_id!r} has reached its limit of {turn.config.max_size} members",
+            fields={"member_id": ""},
+        )
+    if command.member_id:
+        return _join_with_id(turn, command)
+    return _join_without_id(turn, command)
+
+
+def _check_request(command: JoinGroup, config: GroupConfig) -> None:
+    echo = {"member_id": command.member_id}
+    require_group_id(command.group_id, echo)
+    if not config.min_session_timeout_ms <= command.session_timeout_ms <= config.max_session_timeout_ms:
+        raise ProtocolError(
+            Error.INVALID_SESSION_TIMEOUT,
+            f"session_timeout_ms is {command.session_timeout_ms}, allowed are "
+            f"{config.min_session_timeout_ms} to {config.max_session_timeout_ms}",
+            fields=echo,
+        )
+    # Differs from Kafka: a protocol listed twice would count twice and block the completion of the join (section
+    # 13.1, 5).
+    names = [protocol.name for protocol in command.protocols]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise ProtocolError(
+            Error.INVALID_REQUEST, f"protocols lists {repeated!r} more than once: list each protocol once", fields=echo
+        )
+
+
+def _join_without_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
+    """Section 2.3."""
+    group = turn.current
+    require_alive(group, "")
+    _require_support(group, command)
+    instance_id = command.group_instance_id
+    member_id = turn.env.fresh_id(instance_id if instance_id is not None else command.client_id)
+    if instance_id is None:
+        turn.emit(MemberPending(member_id, turn.now + command.session_timeout_ms))
+        raise ProtocolError(
+            Error.MEMBER_ID_REQUIRED, "join again with the member id given", fields={"member_id": member_id}
+        )
+    if instance_id in group.members.static:
+        return replace_static_member(turn, command, member_id)
+    return _add(turn, command, member_id)
+
+
+def _join_with_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
+    """Section 2.4."""
+    group = turn.current
+    require_alive(group, command.member_id)
+    _require_support(group, command)
+    if command.member_id in group.pending_join:
+        if command.group_instance_id is not None:
+            raise ProtocolError(
+                Error.UNKNOWN_SERVER_ERROR,
+                f"member id {command.member_id!r} was given to a dynamic member: join without group_instance_id",
+                fields={"member_id": ""},
+            )
+        return _add(turn, command, command.member_id)
+    member = validated_member(group, command.member_id, command.group_instance_id)
+    return _rejoin(turn, command, member)
+
+
+def _rejoin(turn: Turn, command: JoinGroup, member: ClassicMember) -> JoinReply | Parked:
+    group = turn.current
+    verdict = ANSWERS[Api.JOIN, group.state]
+    if verdict.error is not Error.NONE:
+        raise refused(verdict.error, Api.JOIN, group, member.member_id)
+    if verdict.parks:
+        parked = _update(turn, command, member)
+        maybe_complete(turn)
+        return parked
+    if command.protocols != member.protocols:
+        cause = RebalanceCause.PROTOCOLS_CHANGED
+    elif group.state is GroupState.STABLE and group.leader_id == member.member_id:
+        cause = RebalanceCause.LEADER_REJOINED
+    else:
+        return joined(group, member)
+    parked = _update(turn, command, member)
+    prepare(turn, cause, member.member_id, command.reason or "")
+    return parked
+
+
+def _require_support(group: ClassicGroup, command: JoinGroup) -> None:
+    names = [protocol.name for protocol in command.protocols]
+    if supports(group, command.protocol_type, names):
+        return
+    if not command.protocol_type or not names:
+        detail = "protocol_type and protocols must not be empty"
+    elif group.state is not GroupState.EMPTY and command.protocol_type != group.protocol_type:
+        detail = f"the group's protocol type is {group.protocol_type!r}, the member's {command.protocol_type!r}"
+    else:
+        detail = f"no protocol of {', '.join(names)} is supported by all {len(group.members)} members of the group"
+    raise ProtocolError(Error.INCONSISTENT_GROUP_PROTOCOL, detail, fields={"member_id": command.member_id})
+
+
+def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
+    """ADD (section 0.3)."""
+    parked_until = turn.now + command.max_wait_ms
+    parked = Parked(ParkKind.JOIN, member_id, command.group_instance_id, turn.current.generation_id, parked_until)
+    turn.emit(
+        MemberAdded(
+            ClassicMember(
+                member_id=member_id,
+                instance_id=command.group_instance_id,
+                client_id=command.client_id,
+                client_host=command.client_host,
+                session_timeout_ms=command.session_timeout_ms,
+                rebalance_timeout_ms=command.rebalance_timeout_ms,
+                protocol_type=command.protocol_type,
+                protocols=command.protocols,
+                join_parked_until=parked_until,
+                session_deadline=turn.now + NEW_MEMBER_JOIN_TIMEOUT_MS,
+            )
+        )
+    )
+    rebalance(turn, RebalanceCause.MEMBER_JOINED, member_id, command.reason or "")
+    return parked
+
+
+def _update(turn: Turn, command: JoinGroup, member: ClassicMember) -> Parked:
+    """UPDATE (section 0.3)."""
+    group = turn.current
+    parked_until = turn.now + command.max_wait_ms
+    turn.emit(
+        MemberUpdated(
+            member.member_id,
+            protocols=command.protocols,
+            session_timeout_ms=command.session_timeout_ms,
+            rebalance_timeout_ms=command.rebalance_timeout_ms,
+            join_parked_until=parked_until,
+            session_deadline=_session_while_parked(group, command, member, parked_until),
+        )
+    )
+    return Parked(ParkKind.JOIN, member.member_id, member.instance_id, group.generation_id, parked_until)
+
+
+def _session_while_parked(
+    group: ClassicGroup, command: JoinGroup, member: ClassicMember, parked_until: Millis
+) -> Millis:
+    held = suspended(member.session_deadline, parked_until, command.session_timeout_ms)
+    if not member.is_new:
+        return held
+    # A new member's join is not held beyond its fixed limit, and sending it again does not renew the limit. It does
+    # give back what an abandoned wait took away; the rebalance began at or before the limit did.
+    limit = group.state_since + NEW_MEMBER_JOIN_TIMEOUT_MS
+    return max(member.session_deadline or 0, min(held, limit))

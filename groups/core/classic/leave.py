@@ -1,0 +1,70 @@
+"""LeaveGroup (classic specification, section 5)."""
+
+from __future__ import annotations
+
+from groups.core.classic.checks import refused, require_group_id, unknown_member, validated_member
+from groups.core.classic.rebalance import maybe_complete, prepare, remove
+from groups.core.classic.state import ANSWERS, Api
+from groups.core.commands import LeaveGroup, LeavingMember
+from groups.core.records import RebalanceCause, RemovalReason
+from groups.core.replies import LeaveReply, LeftMember
+from groups.core.turn import Turn
+from groups.core.types import ClassicGroup, GroupState
+from kcoord.errors import Error, ProtocolError
+
+
+def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:
+    """Remove each entry in order; one rebalance for the batch. Raises `ProtocolError` for top-level errors.
+
+    Entries echo the ids they were asked with. An entry that only names a pending id rebalances a group too: Kafka's
+    answer, kept (section 13.1, 12).
+    """
+    require_group_id(command.group_id)
+    if turn.group is None:
+        return LeaveReply(
+            Error.NONE,
+            tuple(
+                LeftMember(entry.member_id, entry.group_instance_id, Error.UNKNOWN_MEMBER_ID)
+                for entry in command.members
+            ),
+        )
+    verdict = ANSWERS[Api.LEAVE, turn.current.state]
+    if verdict.error is not Error.NONE:
+        raise refused(verdict.error, Api.LEAVE, turn.current, "")
+    left: list[str] = []
+    results = []
+    for entry in command.members:
+        error = Error.NONE
+        try:
+            left.append(_leave(turn, entry))
+        except ProtocolError as refusal:
+            error = refusal.error
+        results.append(LeftMember(entry.member_id, entry.group_instance_id, error))
+    if left:
+        _rebalance(turn, left, verdict.rebalances)
+    return LeaveReply(Error.NONE, tuple(results))
+
+
+def _leave(turn: Turn, entry: LeavingMember) -> str:
+    member_id = _leaving_id(turn.current, entry)
+    remove(turn, member_id, RemovalReason.LEFT, entry.reason or "")
+    return member_id
+
+
+def _leaving_id(group: ClassicGroup, entry: LeavingMember) -> str:
+    if not entry.member_id and entry.group_instance_id is not None:
+        # By instance id alone, as an operator removes a static member.
+        holder = group.members.static.get(entry.group_instance_id)
+        if holder is None:
+            raise unknown_member(entry.member_id)
+        return holder
+    if entry.member_id in group.pending_join:
+        return entry.member_id
+    return validated_member(group, entry.member_id, entry.group_instance_id).member_id
+
+
+def _rebalance(turn: Turn, left: list[str], rebalances: bool) -> None:
+    if rebalances:
+        prepare(turn, RebalanceCause.MEMBER_LEFT, left[0], f"{len(left)} members left" if len(left) > 1 else "")
+    elif turn.current.state is GroupState.PREPARING_REBALANCE:
+        maybe_complete(turn)

@@ -1,0 +1,164 @@
+"""The procedures that every request and timer of the classic protocol is made of.
+
+Each has the name it has in the classic specification, section 0.3, and follows its steps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from groups.core.commands import ParkKind
+from groups.core.records import (
+    GenerationStarted,
+    GroupEmptied,
+    JoinTimerArmed,
+    MemberRemoved,
+    PendingForgotten,
+    RebalanceCause,
+    RebalanceStarted,
+    RemovalReason,
+    SyncTimerCleared,
+)
+from groups.core.turn import Turn
+from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Millis
+
+RETRY_JOIN_MS: Millis = 1_000
+"""How soon a join that nobody answered is completed anew where all members ask for a rebalance timeout of 0 ms."""
+
+
+def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "") -> None:
+    """REMOVE a member or a pending id, and answer what it has parked.
+
+    Differs from Kafka: a parked sync of the removed member is answered too, UNKNOWN_MEMBER_ID (section 13.1, 7).
+    """
+    group = turn.current
+    if member_id in group.pending_join:
+        turn.emit(PendingForgotten(member_id, reason))
+    member = group.members.get(member_id)
+    if member is None:
+        return
+    turn.emit(MemberRemoved(member_id, member.instance_id, reason, detail))
+    if member.awaiting_join:
+        turn.release(ParkKind.JOIN, [member], group.generation_id)
+    if member.awaiting_sync:
+        turn.release(ParkKind.SYNC, [member], group.generation_id)
+
+
+def rebalance(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "") -> None:
+    """REBALANCE: prepare a generation, or complete the one in preparation if this was the last missing join."""
+    if turn.current.state is GroupState.PREPARING_REBALANCE:
+        maybe_complete(turn)
+    else:
+        prepare(turn, cause, member_id, detail)
+
+
+def prepare(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "") -> None:
+    """PREPARE: everybody must join again. `cause`, `member_id` and `detail` say why, for the operators."""
+    before = turn.current
+    turn.emit(RebalanceStarted(turn.now, cause, member_id, detail))
+    waiting = [member for member in before.members.values() if member.awaiting_sync]
+    turn.release(ParkKind.SYNC, waiting, before.generation_id)
+    group = turn.current
+    if before.state is GroupState.EMPTY:
+        delay = turn.config.initial_rebalance_delay_ms
+        _arm_join_timer(turn, delay, initial=(delay, max(group.rebalance_timeout_ms - delay, 0)))
+    elif group.all_joined:
+        complete_join(turn)
+    else:
+        _arm_join_timer(turn, group.rebalance_timeout_ms)
+
+
+def maybe_complete(turn: Turn) -> None:
+    """MAYBE_COMPLETE. An initial rebalance never completes here, only by its timer."""
+    if turn.current.previous_state is not GroupState.EMPTY:
+        complete_if_all_joined(turn)
+
+
+def complete_if_all_joined(turn: Turn) -> None:
+    """COMPLETE_JOIN of a prepared rebalance that nobody is missing from, an initial one included (section 6)."""
+    if turn.current.state is GroupState.PREPARING_REBALANCE and turn.current.all_joined:
+        complete_join(turn)
+
+
+def initial_tick(turn: Turn, delay: Millis, remaining: Millis) -> None:
+    """INITIAL_TICK: a window of an initial rebalance ended; prolong it if somebody new came, else complete."""
+    if turn.current.new_member_added and remaining != 0:
+        window = min(turn.config.initial_rebalance_delay_ms, remaining)
+        _arm_join_timer(turn, window, initial=(window, max(remaining - delay, 0)))
+    else:
+        complete_join(turn)
+
+
+def complete_join(turn: Turn) -> None:
+    """COMPLETE_JOIN: drop who did not come back, and start the next generation with the rest."""
+    for member in turn.current.members.values():
+        if not member.awaiting_join and member.instance_id is None:
+            remove(turn, member.member_id, RemovalReason.DID_NOT_REJOIN)
+    group = turn.current
+    generation_id = group.generation_id + 1
+    if not group.members:
+        turn.emit(GroupEmptied(generation_id, turn.now))
+        return
+    leader = _leader(group)
+    if leader is None:
+        timeout = group.rebalance_timeout_ms
+        # Differs from Kafka: with a timeout of 0 its timer would fire again and again without pause.
+        _arm_join_timer(turn, timeout if timeout > 0 else RETRY_JOIN_MS)
+        return
+    turn.emit(
+        GenerationStarted(
+            generation_id,
+            leader_id=leader.member_id,
+            protocol_name=select_protocol(group, leader),
+            sync_deadline=turn.now + group.rebalance_timeout_ms,
+            at=turn.now,
+        )
+    )
+    waiting = [member for member in group.members.values() if member.awaiting_join]
+    turn.release(ParkKind.JOIN, waiting, group.generation_id)
+
+
+def clear_sync_timer_if_done(turn: Turn) -> None:
+    """The sync timer is cancelled as soon as nobody owes a sync (section 3.3)."""
+    if turn.current.sync_deadline is not None and not turn.current.members.pending_sync:
+        turn.emit(SyncTimerCleared())
+
+
+def select_protocol(group: ClassicGroup, leader: ClassicMember) -> str:
+    """SELECT_PROTOCOL: each member votes for the first of its protocols that all support.
+
+    Kafka breaks ties by hash order; here the current protocol wins a tie, else the leader's preference.
+    """
+    size = len(group.members)
+    candidates = {name for name, count in group.members.support.items() if count == size}
+    assert candidates, "SUPPORTS lets no member in that leaves the group without a common protocol"
+    votes = Counter(
+        next(protocol.name for protocol in member.protocols if protocol.name in candidates)
+        for member in group.members.values()
+    )
+    most = max(votes.values())
+    winners = {name for name, count in votes.items() if count == most}
+    if group.protocol_name in winners:
+        return group.protocol_name
+    return next(protocol.name for protocol in leader.protocols if protocol.name in winners)
+
+
+def suspended(deadline: Millis | None, parked_until: Millis, session_timeout_ms: Millis) -> Millis:
+    """The session deadline of a member that is not new while a request of it is held until `parked_until`.
+
+    Differs from Kafka: there the session cannot run out while a request is parked. Here it ends one session timeout
+    after the last instant at which the request may be held, so that a member whose server process was killed is
+    noticed too.
+    """
+    return max(deadline or 0, parked_until + session_timeout_ms)
+
+
+def _leader(group: ClassicGroup) -> ClassicMember | None:
+    current = group.members.get(group.leader_id) if group.leader_id is not None else None
+    if current is not None and current.awaiting_join:
+        return current
+    return next((member for member in group.members.values() if member.awaiting_join), None)
+
+
+def _arm_join_timer(turn: Turn, length: Millis, *, initial: tuple[Millis, Millis] | None = None) -> None:
+    turn.emit(JoinTimerArmed(JoinTimer(turn.now + length, initial)))

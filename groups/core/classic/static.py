@@ -1,0 +1,85 @@
+"""Replacement of a static member: JoinGroup without a member id and with an instance id that the group knows.
+
+Source: classic specification, section 7.2; KIP-345.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groups.core.classic.rebalance import maybe_complete, prepare, select_protocol, suspended
+from groups.core.classic.responses import joined
+from groups.core.commands import JoinGroup, ParkKind
+from groups.core.records import MemberReplaced, MemberUpdated, RebalanceCause
+from groups.core.replies import JoinReply, Parked
+from groups.core.turn import Turn
+from groups.core.types import ClassicGroup, ClassicMember, GroupState
+
+
+def replace_static_member(turn: Turn, command: JoinGroup, member_id: str) -> JoinReply | Parked:
+    """Go on under `member_id` with everything the old member had; only a change of protocol needs a rebalance."""
+    assert command.group_instance_id is not None
+    before = turn.current
+    old = before.members[before.members.static[command.group_instance_id]]
+    _take_over(turn, command, old, member_id)
+    group = turn.current
+    if group.state is GroupState.STABLE and _keeps_protocol(group):
+        return joined(
+            group,
+            group.members[member_id],
+            session_deadline=group.members[member_id].session_deadline,
+            skip_assignment=group.leader_id == member_id,
+        )
+    parked = _park(turn, command, member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        maybe_complete(turn)
+    else:
+        prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, member_id, command.reason or "")
+    return parked
+
+
+def _take_over(turn: Turn, command: JoinGroup, old: ClassicMember, member_id: str) -> None:
+    """Steps 1 to 3. The first session has the OLD timeout.
+
+    Differs from Kafka: a sync that the old id owes is owed by the new one; Kafka leaves it with the old id, whose
+    absence then starts a needless rebalance (section 13.1, 6).
+    """
+    generation_id = turn.current.generation_id
+    member = replace(
+        old,
+        member_id=member_id,
+        protocols=command.protocols,
+        session_timeout_ms=command.session_timeout_ms,
+        rebalance_timeout_ms=command.rebalance_timeout_ms,
+        is_new=False,
+        join_parked_until=None,
+        sync_parked_until=None,
+        session_deadline=turn.now + old.session_timeout_ms,
+    )
+    turn.emit(MemberReplaced(old.member_id, member))
+    if old.awaiting_join:
+        turn.release(ParkKind.JOIN, [old], generation_id)
+    if old.awaiting_sync:
+        turn.release(ParkKind.SYNC, [old], generation_id)
+
+
+def _park(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
+    group = turn.current
+    member = group.members[member_id]
+    parked_until = turn.now + command.max_wait_ms
+    turn.emit(
+        MemberUpdated(
+            member_id,
+            protocols=member.protocols,
+            session_timeout_ms=member.session_timeout_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            join_parked_until=parked_until,
+            session_deadline=suspended(member.session_deadline, parked_until, member.session_timeout_ms),
+        )
+    )
+    return Parked(ParkKind.JOIN, member_id, member.instance_id, group.generation_id, parked_until)
+
+
+def _keeps_protocol(group: ClassicGroup) -> bool:
+    assert group.leader_id is not None
+    return select_protocol(group, group.members[group.leader_id]) == group.protocol_name

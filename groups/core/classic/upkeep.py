@@ -1,0 +1,56 @@
+"""Commands that no member sends to coordinate: deletion, abandoned waits, and the fixture that unloads a group.
+
+Source: classic specification, sections 8.1 and 8.6; HTTP contract, "Waiting".
+"""
+
+from __future__ import annotations
+
+from groups.core.classic.checks import refused
+from groups.core.classic.state import ANSWERS, Api
+from groups.core.commands import AbandonWait, DeleteGroup, ForceState, ParkKind
+from groups.core.records import GroupDeleted, GroupUnloaded, WaitAbandoned
+from groups.core.replies import Done
+from groups.core.turn import Turn
+from groups.core.types import GroupState
+from kcoord.errors import Error, ProtocolError
+
+
+def delete_group(turn: Turn, command: DeleteGroup) -> Done:
+    """Delete an Empty group; pending ids do not matter and are lost (section 8.1). Raises `ProtocolError`."""
+    if turn.group is None:
+        raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {command.group_id!r}")
+    verdict = ANSWERS[Api.DELETE, turn.group.state]
+    if verdict.error is not Error.NONE:
+        raise refused(verdict.error, Api.DELETE, turn.group, "")
+    turn.emit(GroupDeleted(command.group_id))
+    return Done()
+
+
+def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
+    """Let the session of a member whose held request went away count from now. Never an error.
+
+    Differs from Kafka: it does not notice that the connection of a parked request is gone.
+    """
+    member = turn.group.members.get(command.member_id) if turn.group is not None else None
+    if member is None:
+        return Done()
+    until = member.join_parked_until if command.kind is ParkKind.JOIN else member.sync_parked_until
+    if until is None or until <= turn.now or command.parked_until not in (None, until):
+        return Done()
+    deadline = turn.now + member.session_timeout_ms
+    if member.session_deadline is not None:
+        deadline = min(deadline, member.session_deadline)
+    turn.emit(WaitAbandoned(member.member_id, command.kind, turn.now, deadline))
+    return Done()
+
+
+def force_state(turn: Turn, command: ForceState) -> Done:
+    """Unload a group: Dead, and every waiter is sent to another coordinator (section 8.6). A fixture of tests."""
+    group = turn.group
+    if group is None or command.state is not GroupState.DEAD:
+        raise ValueError(f"ForceState makes an existing group Dead, not {command.group_id!r} {command.state.value}")
+    turn.emit(GroupUnloaded(turn.now))
+    members = group.members.values()
+    turn.release(ParkKind.JOIN, [member for member in members if member.awaiting_join], group.generation_id)
+    turn.release(ParkKind.SYNC, [member for member in members if member.awaiting_sync], group.generation_id)
+    return Done()

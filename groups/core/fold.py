@@ -1,0 +1,251 @@
+"""The effect of each record on a group. Pure, and the only code that makes a changed group.
+
+An illegal change of state, or a record about something the group does not have, is a bug and raises.
+Source: classic specification, sections 0.3 and 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from groups.core.classic.state import TRANSITIONS
+from groups.core.commands import ParkKind
+from groups.core.records import (
+    AssignmentsStored,
+    GenerationStarted,
+    GroupCreated,
+    GroupDeleted,
+    GroupEmptied,
+    GroupUnloaded,
+    JoinTimerArmed,
+    MemberAdded,
+    MemberPending,
+    MemberRemoved,
+    MemberReplaced,
+    MemberSynced,
+    MemberUpdated,
+    PendingForgotten,
+    RebalanceStarted,
+    Record,
+    SessionRenewed,
+    SyncParked,
+    SyncTimerCleared,
+    WaitAbandoned,
+)
+from groups.core.types import ClassicGroup, ClassicMember, GroupState, Members, Millis
+
+
+class IllegalTransition(Exception):
+    """A record that would change a group in a way section 1 forbids: a bug of whoever emitted it."""
+
+
+def apply(group: ClassicGroup | None, record: Record) -> ClassicGroup | None:
+    """The group after `record`; None: there is none. Raises `IllegalTransition`."""
+    if isinstance(record, GroupCreated):
+        if group is not None:
+            raise IllegalTransition(f"group {record.group_id!r} exists already")
+        return ClassicGroup(group_id=record.group_id, state_since=record.at)
+    if group is None:
+        raise IllegalTransition(f"{type(record).__name__} of a group that does not exist")
+    if isinstance(record, GroupDeleted):
+        return None
+    return _apply(group, record)
+
+
+def _apply(group: ClassicGroup, record: Record) -> ClassicGroup:
+    match record:
+        case MemberPending():
+            return replace(group, pending_join={**group.pending_join, record.member_id: record.deadline})
+        case PendingForgotten():
+            return replace(group, pending_join=_without(group, record.member_id))
+        case MemberAdded():
+            return _add(group, record.member)
+        case MemberUpdated():
+            return _update(group, record)
+        case MemberReplaced():
+            return _replace(group, record)
+        case MemberRemoved():
+            return _remove(group, record.member_id)
+        case SyncParked() | MemberSynced() | WaitAbandoned() | SessionRenewed():
+            return replace(group, members=group.members.put(_touch(group.members[record.member_id], record)))
+        case JoinTimerArmed():
+            # Differs from Kafka: every window starts with the flag down, the first of an initial rebalance too, so
+            # that what was left over from an earlier one cannot prolong it (section 13.1, 1).
+            flag = group.new_member_added and record.timer.initial is None
+            return replace(group, join_timer=record.timer, new_member_added=flag)
+        case SyncTimerCleared():
+            return replace(group, sync_deadline=None)
+        case RebalanceStarted() | GenerationStarted() | GroupEmptied() | AssignmentsStored() | GroupUnloaded():
+            return _change_state(group, record)
+        case GroupCreated() | GroupDeleted():
+            raise IllegalTransition(f"{type(record).__name__} inside a group")
+        case _:
+            assert_never(record)
+
+
+def _change_state(
+    group: ClassicGroup,
+    record: RebalanceStarted | GenerationStarted | GroupEmptied | AssignmentsStored | GroupUnloaded,
+) -> ClassicGroup:
+    match record:
+        case RebalanceStarted():
+            return _start_rebalance(group, record)
+        case GenerationStarted():
+            return _start_generation(group, record)
+        case GroupEmptied():
+            emptied = replace(
+                group, generation_id=record.generation_id, protocol_name=None, leader_id=None, join_timer=None
+            )
+            return _enter(emptied, GroupState.EMPTY, record.at)
+        case AssignmentsStored():
+            return _store_assignments(group, record)
+        case GroupUnloaded():
+            return _unload(group, record)
+        case _:
+            assert_never(record)
+
+
+def _enter(group: ClassicGroup, state: GroupState, at: Millis) -> ClassicGroup:
+    if state not in TRANSITIONS[group.state]:
+        raise IllegalTransition(f"group {group.group_id!r} cannot go from {group.state.value} to {state.value}")
+    return replace(group, state=state, previous_state=group.state, state_since=at)
+
+
+def _without(group: ClassicGroup, member_id: str) -> dict[str, Millis]:
+    pending = dict(group.pending_join)
+    del pending[member_id]
+    return pending
+
+
+def _add(group: ClassicGroup, member: ClassicMember) -> ClassicGroup:
+    # The very first member is added while the group is still Empty and does not raise the flag.
+    in_initial = group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY
+    return replace(
+        group,
+        members=group.members.put(member),
+        pending_join=_without(group, member.member_id)
+        if member.member_id in group.pending_join
+        else group.pending_join,
+        protocol_type=group.protocol_type if group.members else member.protocol_type,
+        leader_id=member.member_id if group.leader_id is None else group.leader_id,
+        new_member_added=group.new_member_added or in_initial,
+    )
+
+
+def _update(group: ClassicGroup, record: MemberUpdated) -> ClassicGroup:
+    member = replace(
+        group.members[record.member_id],
+        protocols=record.protocols,
+        session_timeout_ms=record.session_timeout_ms,
+        rebalance_timeout_ms=record.rebalance_timeout_ms,
+        join_parked_until=record.join_parked_until,
+        session_deadline=record.session_deadline,
+    )
+    return replace(group, members=group.members.put(member))
+
+
+def _replace(group: ClassicGroup, record: MemberReplaced) -> ClassicGroup:
+    led = group.leader_id == record.old_member_id
+    return replace(
+        group,
+        members=group.members.drop(record.old_member_id).put(record.member),
+        leader_id=record.member.member_id if led else group.leader_id,
+    )
+
+
+def _remove(group: ClassicGroup, member_id: str) -> ClassicGroup:
+    members = group.members.drop(member_id)
+    leader = group.leader_id if group.leader_id != member_id else next(iter(members), None)
+    return replace(group, members=members, leader_id=leader)
+
+
+def _touch(member: ClassicMember, record: SyncParked | MemberSynced | WaitAbandoned | SessionRenewed) -> ClassicMember:
+    match record:
+        case SyncParked():
+            return replace(
+                member,
+                sync_parked_until=record.until,
+                pending_sync=False,
+                session_deadline=record.session_deadline,
+            )
+        case MemberSynced():
+            return replace(member, pending_sync=False)
+        case WaitAbandoned(kind=ParkKind.JOIN):
+            return replace(member, join_parked_until=record.at, session_deadline=record.session_deadline)
+        case WaitAbandoned():
+            return replace(member, sync_parked_until=record.at, session_deadline=record.session_deadline)
+        case SessionRenewed():
+            return replace(member, session_deadline=record.deadline, last_heartbeat_at=record.at)
+        case _:
+            assert_never(record)
+
+
+def _start_rebalance(group: ClassicGroup, record: RebalanceStarted) -> ClassicGroup:
+    members = group.members
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        members = Members(
+            replace(
+                member,
+                assignment=b"",
+                pending_sync=False,
+                sync_parked_until=None,
+                session_deadline=record.at + member.session_timeout_ms
+                if member.awaiting_sync
+                else member.session_deadline,
+            )
+            for member in members.values()
+        )
+    elif members.pending_sync:
+        members = Members(replace(member, pending_sync=False) for member in members.values())
+    prepared = replace(group, members=members, sync_deadline=None)
+    return _enter(prepared, GroupState.PREPARING_REBALANCE, record.at)
+
+
+def _start_generation(group: ClassicGroup, record: GenerationStarted) -> ClassicGroup:
+    started = replace(
+        group,
+        generation_id=record.generation_id,
+        leader_id=record.leader_id,
+        protocol_name=record.protocol_name,
+        join_timer=None,
+        sync_deadline=record.sync_deadline,
+        members=Members(
+            replace(
+                member,
+                is_new=False,
+                join_parked_until=None,
+                pending_sync=True,
+                session_deadline=record.at + member.session_timeout_ms,
+            )
+            for member in group.members.values()
+        ),
+    )
+    return _enter(started, GroupState.COMPLETING_REBALANCE, record.at)
+
+
+def _store_assignments(group: ClassicGroup, record: AssignmentsStored) -> ClassicGroup:
+    members = Members(
+        replace(
+            member,
+            assignment=record.assignments.get(member.member_id, b""),
+            sync_parked_until=None,
+            session_deadline=record.at + member.session_timeout_ms if member.awaiting_sync else member.session_deadline,
+        )
+        for member in group.members.values()
+    )
+    return _enter(replace(group, members=members), GroupState.STABLE, record.at)
+
+
+def _unload(group: ClassicGroup, record: GroupUnloaded) -> ClassicGroup:
+    unloaded = replace(
+        group,
+        members=Members(
+            replace(member, join_parked_until=None, sync_parked_until=None, session_deadline=None)
+            for member in group.members.values()
+        ),
+        pending_join={},
+        join_timer=None,
+        sync_deadline=None,
+    )
+    return _enter(unloaded, GroupState.DEAD, record.at)

@@ -1,0 +1,231 @@
+"""Records: the facts a decision consists of. `fold.apply` gives each its effect; nothing else changes a group.
+
+A record says what happened and why, in the words of the classic specification; instants (`at`, deadlines) are in
+milliseconds. Where one fact touches every member (`GenerationStarted`, `RebalanceStarted`, `AssignmentsStored`) it is
+one record: the store persists the difference between the group before and after, not the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from groups.core.commands import ParkKind
+from groups.core.types import ClassicMember, JoinTimer, Millis, Protocol
+
+
+class RemovalReason(str, Enum):
+    """Why a member, or a pending id, is gone."""
+
+    LEFT = "left"
+    SESSION_EXPIRED = "session_expired"
+    DID_NOT_REJOIN = "did_not_rejoin"
+    DID_NOT_SYNC = "did_not_sync"
+    GROUP_FULL = "group_full"
+
+
+class RebalanceCause(str, Enum):
+    """What made the group prepare a new generation (section 1, the rows that lead to PreparingRebalance)."""
+
+    MEMBER_JOINED = "member_joined"
+    LEADER_REJOINED = "leader_rejoined"
+    PROTOCOLS_CHANGED = "protocols_changed"
+    STATIC_MEMBER_REPLACED = "static_member_replaced"
+    MEMBER_LEFT = "member_left"
+    SESSION_EXPIRED = "session_expired"
+    SYNC_TIMED_OUT = "sync_timed_out"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCreated:
+    """The group exists from now on: Empty, generation 0."""
+
+    group_id: str
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeleted:
+    """The group is gone with everything in it."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupUnloaded:
+    """The group is Dead: its timers are dropped, nobody waits any more (section 8.6)."""
+
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPending:
+    """An id was handed out with MEMBER_ID_REQUIRED; it is forgotten at `deadline` if it never joins."""
+
+    member_id: str
+    deadline: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class PendingForgotten:
+    """A pending id was not used in time, left, or was refused."""
+
+    member_id: str
+    reason: RemovalReason
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAdded:
+    """ADD (section 0.3): a new member with a parked join.
+
+    It is no longer pending, leads if nobody does, sets the protocol type if it is the only member, and prolongs the
+    initial rebalance if one runs.
+    """
+
+    member: ClassicMember
+
+
+@dataclass(frozen=True, slots=True)
+class MemberUpdated:
+    """UPDATE (section 0.3): a member joined again; the request's protocols and timeouts apply and its join is
+    parked.
+    """
+
+    member_id: str
+    protocols: tuple[Protocol, ...]
+    session_timeout_ms: Millis
+    rebalance_timeout_ms: Millis
+    join_parked_until: Millis
+    session_deadline: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReplaced:
+    """A static member came back without its id (section 7.2): `member` goes on in the place of the old id."""
+
+    old_member_id: str
+    member: ClassicMember
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRemoved:
+    """REMOVE (section 0.3). A leader's removal makes the longest-standing member the leader."""
+
+    member_id: str
+    instance_id: str | None
+    reason: RemovalReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncParked:
+    """A sync waits for the leader's; the member no longer owes one."""
+
+    member_id: str
+    until: Millis
+    session_deadline: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSynced:
+    """A member fetched its stored assignment; it no longer owes a sync."""
+
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitAbandoned:
+    """The connection of a parked request is gone: the request is held until `at`, the session to `session_deadline`."""
+
+    member_id: str
+    kind: ParkKind
+    at: Millis
+    session_deadline: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRenewed:
+    """A heartbeat or commit kept the member alive."""
+
+    member_id: str
+    deadline: Millis
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceStarted:
+    """PREPARE, steps 1, 2 and 4 (section 0.3).
+
+    Nobody owes a sync any more; what was handed out in a generation that never became Stable is taken back, and whoever
+    waited for it has a full session from `at`.
+    """
+
+    at: Millis
+    cause: RebalanceCause
+    member_id: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTimerArmed:
+    """The join timer runs. A window of an initial rebalance starts without new members (section 2.7)."""
+
+    timer: JoinTimer
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationStarted:
+    """COMPLETE_JOIN, steps 5 to 9: the join barrier fell; every member has a full session and owes a sync."""
+
+    generation_id: int
+    leader_id: str
+    protocol_name: str
+    sync_deadline: Millis
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEmptied:
+    """COMPLETE_JOIN, step 6: a rebalance ended without members."""
+
+    generation_id: int
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class SyncTimerCleared:
+    """Nobody owes a sync any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentsStored:
+    """The leader's sync: the sync barrier fell, the group is Stable. Who is not listed gets zero bytes (section
+    3.2).
+    """
+
+    assignments: Mapping[str, bytes]
+    at: Millis
+
+
+Record = (
+    GroupCreated
+    | GroupDeleted
+    | GroupUnloaded
+    | MemberPending
+    | PendingForgotten
+    | MemberAdded
+    | MemberUpdated
+    | MemberReplaced
+    | MemberRemoved
+    | SyncParked
+    | MemberSynced
+    | WaitAbandoned
+    | SessionRenewed
+    | RebalanceStarted
+    | JoinTimerArmed
+    | GenerationStarted
+    | GroupEmptied
+    | SyncTimerCleared
+    | AssignmentsStored
+)
