@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
+from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
 
 from groups.core.commands import Command
 from groups.core.decision import Decision
@@ -25,7 +26,6 @@ from groups.store import GroupAppeared, GroupStore, Stored
 from groups.waiting_room import Claim, Waiter, WaitingRoom
 from kcoord.db import MAX_ATTEMPTS, Connection, Database
 from kcoord.errors import Error, ProtocolError
-from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
 
 log = structlog.get_logger(__name__)
 
@@ -92,7 +92,7 @@ class Batch:
         for position, work in enumerate(self.works):
             try:
                 decision = decide(group, work.command, env)
-            except Exception as error:  # noqa: BLE001 - a bug: logged, answered with 500, and the batch goes on
+            except Exception as error:
                 log.exception("decide_failed", group_id=self.group_id, command=type(work.command).__name__)
                 self._outcomes.append(Outcome(work, None, []))
                 replies.append(error)
@@ -208,9 +208,10 @@ class Mailbox:
             batch = Batch(group_id, works, self)
             try:
                 await self._transact(batch)
-            except Exception as error:  # noqa: BLE001 - every caller of the batch is told
+            except Exception as error:
                 if not isinstance(error, ProtocolError):
                     log.exception("group_transaction_failed", group_id=group_id)
+                TRANSACTIONS.labels("failed").inc()
                 batch.fail(error)
             else:
                 queue.extendleft(reversed(batch.left_over))
@@ -228,7 +229,7 @@ class Mailbox:
                         Error.COORDINATOR_NOT_AVAILABLE, "the group is being created by another process; try again"
                     ) from None
             else:
-                TRANSACTIONS.inc()
+                TRANSACTIONS.labels("committed").inc()
                 return
 
     async def close(self) -> None:

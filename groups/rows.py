@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Millis, Protocol
+from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
 
 Row = Sequence[Any]
 
@@ -35,7 +35,6 @@ def group_from_rows(group_id: str, row: Row, members: Iterable[Row], pending: It
     timer = None
     if join_deadline is not None:
         timer = JoinTimer(join_deadline, None if delay is None else (delay, remaining))
-    loaded = [member_from_row(member) for member in members]
     return ClassicGroup(
         group_id=group_id,
         state=GroupState(state),
@@ -48,7 +47,7 @@ def group_from_rows(group_id: str, row: Row, members: Iterable[Row], pending: It
         new_member_added=new_member_added,
         join_timer=timer,
         sync_deadline=sync_deadline,
-        members={member.member_id: member for member in loaded},
+        members=Members(member_from_row(member) for member in members),
         pending_join={row[0]: row[1] for row in pending},
     )
 
@@ -153,11 +152,11 @@ def changes(before: ClassicGroup | None, after: ClassicGroup) -> Changes:
     Members keep their order of arrival because a member whose place changed has a new id (static replacement) and
     is written as a removal and an insertion.
     """
-    old_members = before.members if before else {}
+    old_members = before.members if before else Members()
     old_pending = before.pending_join if before else {}
     upserted, progressed, reassigned = [], [], []
-    for member_id, member in after.members.items():
-        old = old_members.get(member_id)
+    for member in after.members.values():
+        old = old_members.get(member.member_id)
         if old is member:
             continue
         if old is None or _identity(old) != _identity(member):

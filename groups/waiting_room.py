@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
+from kcoord.metrics import PARKED
 
 from groups.core.commands import ParkKind
 from groups.core.replies import Answer, JoinReply, Parked, SyncReply
@@ -25,7 +26,6 @@ from groups.core.types import ClassicGroup, Millis
 from groups.core.waiting import answer_for
 from kcoord.clock import DatabaseClock
 from kcoord.errors import ProtocolError
-from kcoord.metrics import PARKED
 from kcoord.runtime import Runtime
 
 log = structlog.get_logger(__name__)
@@ -88,7 +88,7 @@ class WaitingRoom:
         """Register a waiter, before its parking is committed: an answer may come right after the commit."""
         waiter = Waiter(group_id, parked)
         self._waiters[group_id].setdefault(waiter.key, []).append(waiter)
-        PARKED.inc()
+        PARKED.labels(parked.kind.value).inc()
         if self._closed:
             waiter.answer.set_exception(ShuttingDown())
         return waiter
@@ -106,7 +106,7 @@ class WaitingRoom:
         if waiter not in waiters:
             return
         waiters.remove(waiter)
-        PARKED.dec()
+        PARKED.labels(waiter.parked.kind.value).dec()
         if not waiters:
             del by_key[waiter.key]
         if not by_key:
@@ -127,7 +127,7 @@ class WaitingRoom:
         for waiter, _ in claims:
             if not waiter.answer.done():
                 self._waiters[waiter.group_id].setdefault(waiter.key, []).append(waiter)
-                PARKED.inc()
+                PARKED.labels(waiter.parked.kind.value).inc()
 
     @staticmethod
     def answer(claims: Sequence[Claim]) -> None:

@@ -1,0 +1,34 @@
+"""A group service in virtual time, and a second one as another process would run it on the same database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from groups.service import GroupService
+from kcoord.clock import VirtualClock
+from kcoord.config import Config
+from kcoord.runtime import Runtime
+
+
+@pytest.fixture
+def service(runtime: Runtime) -> GroupService:
+    """The group service of this process."""
+    return runtime.get(GroupService)
+
+
+@pytest.fixture
+async def other(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[GroupService]:
+    """The group service of another process on the same database: its own pool, cache, hub and waiting room."""
+    runtime = Runtime(config, database, clock)
+    await runtime.start()
+    await runtime.hub.wait_listening()
+    yield runtime.get(GroupService)
+    await runtime.stop()
+
+
+@pytest.fixture
+def config() -> Config:
+    """Waiters look again often, so that a test of the repair does not take long."""
+    return Config({"hub.repair.interval.ms": 200})

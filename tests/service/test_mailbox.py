@@ -1,0 +1,125 @@
+"""The mailbox: many commands in few transactions, and one that fails does not take the others along."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from groups import mailbox
+from groups.core.commands import Heartbeat
+from groups.core.decision import Decision
+from groups.core.machine import decide
+from groups.core.types import ClassicGroup, Env
+from groups.service import GroupService
+from kcoord.clock import VirtualClock
+from kcoord.errors import Error, ProtocolError
+from kcoord.metrics import TRANSACTIONS
+from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
+
+
+async def test_a_storm_of_joins_takes_few_transactions(service: GroupService, clock: VirtualClock) -> None:
+    ids = [await pending_id(service) for _ in range(100)]
+    before = TRANSACTIONS.labels("committed")._value.get()
+    tasks = [asyncio.create_task(service.join(join(member_id=member_id))) for member_id in ids]
+
+    async def all_parked() -> bool:
+        group = (await service.describe("g")).group
+        return group is not None and len(group.members) == len(ids)
+
+    await eventually(all_parked, "all are parked")
+    assert TRANSACTIONS.labels("committed")._value.get() - before <= 10
+    for _ in range(12):
+        clock.advance(3_000)
+        await service.tick("g")
+    replies = await asyncio.gather(*tasks)
+    assert {reply.generation_id for reply in replies} == {1}
+    assert sum(bool(reply.members) for reply in replies) == 1
+
+
+async def test_two_processes_create_one_group(service: GroupService, other: GroupService) -> None:
+    replies = await asyncio.gather(*(side.join(join()) for _ in range(10) for side in (service, other)))
+    assert {reply.error for reply in replies} == {Error.MEMBER_ID_REQUIRED}
+    group = (await service.describe("g")).group
+    assert group is not None
+    assert set(group.pending_join) == {reply.member_id for reply in replies}
+
+
+async def test_cache_of_one_process_never_hides_what_another_did(
+    service: GroupService, other: GroupService, clock: VirtualClock
+) -> None:
+    member = await stable_member(service, clock)
+    assert (await other.heartbeat(heartbeat(member))).error is Error.NONE
+    assert (await service.leave(leave(member.member_id))).members[0].error is Error.NONE
+    assert (await other.heartbeat(heartbeat(member))).error is Error.UNKNOWN_MEMBER_ID
+    again = await stable_member(other, clock)
+    assert again.generation_id > member.generation_id
+    assert (await service.heartbeat(heartbeat(again))).error is Error.NONE
+
+
+async def test_a_bug_in_one_command_spares_the_rest_of_its_batch(
+    service: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = await stable_member(service, clock)
+
+    def broken(group: ClassicGroup | None, command: object, env: Env) -> Decision:
+        if isinstance(command, Heartbeat) and command.member_id == "poison":
+            raise ZeroDivisionError
+        return decide(group, command, env)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(mailbox, "decide", broken)
+    good, bad, also_good = await asyncio.gather(
+        service.heartbeat(heartbeat(member)),
+        service.heartbeat(Heartbeat("g", "poison", None, 1)),
+        service.heartbeat(heartbeat(member)),
+        return_exceptions=True,
+    )
+    assert isinstance(bad, ZeroDivisionError)
+    assert good.error is also_good.error is Error.NONE  # type: ignore[union-attr]
+
+
+async def test_failed_transaction_leaves_waiters_waiting(
+    service: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await parked_join(service)
+    clock.advance(3_000)
+
+    async def fail(*args: object, **kwargs: object) -> None:
+        raise psycopg.OperationalError("the connection was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service.store, "append_events", fail)
+        with pytest.raises(ProtocolError) as raised:
+            await service.tick("g")
+    assert raised.value.error is Error.COORDINATOR_NOT_AVAILABLE
+    assert not waiting.done()
+    await service.tick("g")
+    assert (await waiting).generation_id == 1
+
+
+async def test_what_follows_a_deletion_in_a_batch_concerns_a_new_group(
+    service: GroupService, clock: VirtualClock
+) -> None:
+    member = await stable_member(service, clock)
+    await service.leave(leave(member.member_id))
+    before = await service.describe("g")
+    deleted, joined = await asyncio.gather(service.delete("g"), service.join(join()))
+    after = await service.describe("g")
+    assert deleted.error is Error.NONE
+    assert joined.error is Error.MEMBER_ID_REQUIRED
+    assert after.group is not None
+    assert (after.pk != before.pk, after.group.generation_id) == (True, 0)
+
+
+async def test_a_caller_that_gives_up_early_leaves_no_waiter_behind(service: GroupService) -> None:
+    member_id = await pending_id(service)
+    task = asyncio.create_task(service.join(join(member_id=member_id)))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await eventually(lambda: not service.busy, "the abandoned command is done")
+    assert not service._room._waiters
+
+
