@@ -14,7 +14,11 @@ class Decision:
     """The outcome of one command.
 
     `group` is the folded group (None: it does not exist), `records` the facts that led there, `answers` those of
-    parked requests whose barrier fell (the caller's own included), `reply` the caller's answer or `Parked`.
+    parked requests whose barrier fell, `reply` the caller's answer or `Parked`.
+
+    An answer is for every request that waited before this decision; where the caller's own request parked and its
+    barrier fell at once, that answer stands in `answers` too (for requests it displaced) and is the `reply`. A
+    `Parked` caller begins to wait after the answers are given out.
     """
 
     group: ClassicGroup | None

@@ -149,14 +149,14 @@ class CoreDriver:
             at = wake_at(decision.group)
             if at is not None and at <= self._now:
                 raise BrokenPromise(f"after {command} a deadline lies {self._now - at} ms in the past")
+        for answer in decision.answers:
+            waiting = self._waiting.pop((group_id, answer.kind, answer.member_id), None)
+            if waiting is None and answer.reply is not decision.reply:
+                raise BrokenPromise(f"an answer for a request that does not wait: {answer}")
+            for call in waiting or ():
+                call.response = core_terms.response(answer.reply)
         if isinstance(decision.reply, Parked):
             key = (group_id, decision.reply.kind, decision.reply.member_id)
             self._waiting.setdefault(key, []).append(caller)
         else:
             caller.response = core_terms.response(decision.reply)
-        for answer in decision.answers:
-            waiting = self._waiting.pop((group_id, answer.kind, answer.member_id), None)
-            if waiting is None:
-                raise BrokenPromise(f"an answer for a request that does not wait: {answer}")
-            for call in waiting:
-                call.response = core_terms.response(answer.reply)
