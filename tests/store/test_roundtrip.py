@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import uuid
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
@@ -33,7 +34,7 @@ async def walk(database: str, random: Random) -> None:
     runtime = Runtime(Config({"cache.max.groups": 0}), database, clock)
     await runtime.db.open()
     store = GroupStore(runtime)
-    group_id = f"walk-{random.getrandbits(64):x}"
+    group_id = f"walk-{uuid.uuid4()}"  # the rows of an earlier example are still there
     serial = itertools.count(1)
     stored = MISSING
     group: ClassicGroup | None = None
