@@ -1,6 +1,6 @@
 """`--through core`: the pure core alone, with groups in a dictionary and parked requests in a list.
 
-The rows of the tables that sit above the core (service not running, group id missing) are played here.
+What sits above the core is played here: a stopped service, and describing a group.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from groups.core.deadlines import wake_at
-
 from groups.core import machine
 from groups.core.commands import Command, ParkKind, Tick
+from groups.core.deadlines import wake_at
 from groups.core.replies import Parked
 from groups.core.types import ClassicGroup, Env, GroupConfig, Millis
 from tests.conformance import core_terms
@@ -26,8 +25,6 @@ MOST_TICKS = 10_000
 AT_DEADLINE = "timers at their deadlines"
 AFTER_JUMP = "timers after the clock jumped"
 ON_DEMAND = "timers when the next request comes"
-
-_GROUP_ID_REQUIRED = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup"})
 
 
 class CoreBackend:
@@ -76,8 +73,6 @@ class CoreDriver:
             return self._coordinator(args)
         if not self._running:
             return Call(core_terms.refused(name, args, "COORDINATOR_NOT_AVAILABLE"))
-        if name in _GROUP_ID_REQUIRED and not args["group_id"]:
-            return Call(core_terms.refused(name, args, "INVALID_GROUP_ID"))
         if name == "DescribeGroup":
             self._tick_overdue()
             return Call(core_terms.described(self._groups.get(args["group_id"])))

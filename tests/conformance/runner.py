@@ -12,7 +12,7 @@ from tests.conformance import skips
 from tests.conformance.assignment import check
 from tests.conformance.assignor_driver import assign
 from tests.conformance.cases import Case, Suite
-from tests.conformance.driver import Backend, NoDriver
+from tests.conformance.driver import Backend, BrokenPromise, NoDriver
 from tests.conformance.scenario import Scenario, StepFailed
 
 
@@ -69,7 +69,7 @@ def run_assignment(case: Case) -> Verdict:
     """Run one assignor case."""
     try:
         problems = check(case.raw, assign(case.raw))
-    except NoDriver as error:
+    except (NoDriver, BrokenPromise) as error:
         problems = [str(error)]
     except Exception as error:  # noqa: BLE001 - an assignor that crashes fails the case and must not end the run
         problems = "".join(traceback.format_exception(error)).rstrip().splitlines()

@@ -1,0 +1,124 @@
+"""`--through http`: the real application in process, the real store on a real Postgres, virtual time.
+
+One database serves all cases; each run gets a runtime of its own (settings, clock, pool, services) on emptied tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from tests.conformance.cases import Case
+from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, ON_DEMAND
+from tests.conformance.driver import NoDriver
+from tests.conformance.http_driver import HttpDriver
+from tests.conformance.http_terms import HOLD_MS
+
+START_MS = 1_700_000_000_000
+TOKEN_NAME = "conformance"
+
+
+def database_url(conninfo: str) -> str:
+    """`KCOORD_DATABASE_URL` of a connection string."""
+    parts = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
+    user, database = quote(parts.pop("user", "")), quote(parts.pop("dbname", ""))
+    return f"postgresql://{user}@/{database}?{urlencode(parts)}"
+
+
+class HttpBackend:
+    """Starts the application once, and a coordinator for each run.
+
+    `conninfo`: a migrated database that Django is already set up for; None: an embedded server is started, and Django
+    is set up for a database on it (for a program outside pytest).
+    """
+
+    name = "http"
+    modes: tuple[str, ...] = (AT_DEADLINE, AFTER_JUMP, ON_DEMAND)
+
+    def __init__(self, conninfo: str | None = None) -> None:
+        self._conninfo = conninfo
+        self._resources = ExitStack()
+        self._application: Any = None
+        self._secret = ""
+
+    async def __aenter__(self) -> HttpBackend:
+        with ExitStack() as starting:
+            if self._conninfo is None:
+                self._conninfo = await asyncio.to_thread(self._start_postgres, starting)
+            from kcoord.asgi import application
+
+            self._application = application
+            self._secret = await asyncio.to_thread(_make_token)
+            self._resources = starting.pop_all()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await asyncio.to_thread(self._resources.close)
+
+    @staticmethod
+    def _start_postgres(resources: ExitStack) -> str:
+        from tests.support.database import ephemeral_database
+
+        conninfo = resources.enter_context(ephemeral_database())
+        os.environ["KCOORD_DATABASE_URL"] = database_url(conninfo)
+        os.environ.setdefault("KCOORD_LOG_LEVEL", "error")
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
+        import django
+
+        django.setup()
+        return conninfo
+
+    async def open(self, case: Case, mode: str) -> HttpDriver:
+        """A coordinator on empty tables. Raises NoDriver for a setting the service does not have."""
+        from kcoord.clock import VirtualClock
+        from kcoord.runtime import Runtime
+
+        assert self._conninfo is not None
+        await self._empty_tables(self._conninfo)
+        clock = VirtualClock(START_MS)
+        runtime = Runtime(_config(case.config), self._conninfo, clock)
+        driver = HttpDriver(self._application, runtime, clock, self._secret, mode)
+        await driver.start(case)
+        return driver
+
+    @staticmethod
+    async def _empty_tables(conninfo: str) -> None:
+        from django.apps import apps
+
+        tables = [
+            sql.Identifier(model._meta.db_table)
+            for label in ("groups", "offsets")
+            for model in apps.get_app_config(label).get_models()
+        ]
+        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as connection:
+            await connection.execute(sql.SQL("truncate {} cascade").format(sql.SQL(", ").join(tables)))
+
+
+def _config(overrides: Mapping[str, Any]) -> Any:
+    from django.conf import settings
+
+    try:
+        return settings.KCOORD.override({"http.max.wait.ms": HOLD_MS, "token.cache.ms": 0, **overrides})
+    except KeyError as error:
+        raise NoDriver(f"the service does not have this setting: {error.args[0]}") from error
+
+
+def _make_token() -> str:
+    from django.db import connections
+
+    from kcoord.models import ApiToken
+    from kcoord.tokens import ALL_RULES, create_token
+
+    try:
+        ApiToken.objects.filter(name=TOKEN_NAME).delete()
+        return create_token(TOKEN_NAME, ALL_RULES).secret
+    finally:
+        connections.close_all()

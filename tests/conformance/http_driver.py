@@ -1,0 +1,183 @@
+"""One coordinator behind the HTTP application, under virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from groups.core.types import GroupState
+from groups.service import GroupService
+from groups.store import GroupStore
+from groups.timers import TimerService
+from kcoord import runtime as runtimes
+from kcoord.clock import VirtualClock
+from kcoord.metrics import PARKED
+from kcoord.runtime import Runtime
+from tests.conformance import core_terms, fixtures
+from tests.conformance.cases import Case, Suite
+from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, MOST_TICKS
+from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
+from tests.conformance.http_terms import EXCHANGES, PROBE_TOPIC, Exchange, HttpAnswer, HttpRequest
+
+REST_SECONDS = 30.0
+"""A service that is not at rest after this long is stuck: the case fails."""
+
+LOOK_SECONDS = 0.001
+
+NEXT_WAKE_AT = "select min(wake_at) from groups_group"
+COUNT_OFFSETS = "select count(*) from offsets_committedoffset"
+
+
+class HttpDriver:
+    """Requests are tasks. The service is at rest when every open request is parked and no transaction runs."""
+
+    def __init__(self, application: Any, runtime: Runtime, clock: VirtualClock, secret: str, mode: str) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._mode = mode
+        self._client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(application, raise_app_exceptions=False),
+            base_url="http://testserver",
+            headers={"Authorization": f"Bearer {secret}"},
+            timeout=None,
+        )
+        self._open: set[asyncio.Task[None]] = set()
+        self._errors: list[BaseException] = []
+
+    async def start(self, case: Case) -> None:
+        """Start the runtime, and make the topics that the case counts on."""
+        await self._runtime.start()
+        runtimes.use(self._runtime)
+        await self._runtime.hub.wait_listening()
+        topics = dict(case.topics)
+        if case.suite is Suite.CLASSIC and any(step.subject == "OffsetCommit" for step in case.steps):
+            topics[PROBE_TOPIC] = 1
+        for name, partitions in topics.items():
+            await self.control("create_topic", {"name": name, "partitions": partitions})
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> Call:
+        """Send a request and wait until it is answered or parked; fixtures go to the service."""
+        call = Call()
+        exchange = EXCHANGES.get(name)
+        if exchange is None:
+            call.response = await self._arrange(name, args)
+            return call
+        task = asyncio.create_task(self._exchange(exchange, args, call))
+        self._open.add(task)
+        task.add_done_callback(self._ended)
+        await self._rest()
+        return call
+
+    async def advance(self, ms: int) -> None:
+        """Move the clock; the ticks that Celery would run come when the mode says."""
+        await self.look()
+        target = self._clock.now_ms() + ms
+        if self._mode == AT_DEADLINE:
+            await self._fire_until(target)
+        self._clock.move_to(target)
+        if self._mode == AFTER_JUMP:
+            await self.look()
+
+    async def look(self) -> None:
+        """Run the timers as Celery's tick does, and wait for what they cause."""
+        await self._runtime.get(TimerService).tick_due_groups()
+        await self._rest()
+
+    async def inspect(self, group_id: str) -> Response:
+        """The group as its rows say: a store without memory reads them."""
+        await self.look()
+        stored = await GroupStore(self._runtime).read(group_id)
+        return core_terms.inspected(stored.group)
+
+    async def metrics(self) -> Response:
+        """What can be counted in the tables."""
+        async with self._runtime.db.connection() as connection:
+            return {"NumOffsets": await self._runtime.db.value(connection, COUNT_OFFSETS)}
+
+    async def control(self, kind: str, args: Any) -> None:
+        """Topics are made through the API. Raises NoDriver for every other step."""
+        if kind != "create_topic":
+            raise NoDriver(f"no driver for step {kind} through http")
+        body = {"name": args["name"], "partitions": args["partitions"], "labels": {}}
+        answer = await self._send(HttpRequest("POST", "/v1/topics", body))
+        if answer.error != "NONE":
+            raise BrokenPromise(f"topic {args['name']} could not be made: {answer.body!r}")
+
+    async def close(self) -> None:
+        """Drop open requests, as a client that goes away, and stop the runtime."""
+        for task in tuple(self._open):
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        await self._client.aclose()
+        runtimes.use(None)
+        await self._runtime.stop()
+
+    async def _arrange(self, name: str, args: Mapping[str, Any]) -> Response:
+        """Fixtures and controls, which have no request."""
+        service = self._runtime.get(GroupService)
+        match name:
+            case "GivenClassicGroup":
+                await service.put(fixtures.classic_group(args, self._clock.now_ms()))
+            case "ForceState":
+                await service.force_state(args["group_id"], GroupState(args["state"]))
+            case "Coordinator" if args["op"] in ("stop", "start"):
+                service.active = args["op"] == "start"
+            case _:
+                raise NoDriver(f"no driver for call {name} through http")
+        return {}
+
+    async def _exchange(self, exchange: Exchange, args: Mapping[str, Any], call: Call) -> None:
+        call.response = exchange.read(await self._send(exchange.request(args)), args)
+
+    async def _send(self, request: HttpRequest) -> HttpAnswer:
+        response = await self._client.request(request.method, request.path, json=request.body)
+        if not response.content:
+            return HttpAnswer(response.status_code, {})
+        try:
+            body = response.json()
+        except ValueError:
+            raise BrokenPromise(f"{request.method} {request.path}: {response.status_code} without JSON") from None
+        return HttpAnswer(response.status_code, body)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._open.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._errors.append(error)
+
+    async def _rest(self) -> None:
+        """Return when every open request is parked and nothing runs. Raises what a request raised."""
+        try:
+            async with asyncio.timeout(REST_SECONDS):
+                while not self._resting():
+                    if self._open:
+                        await asyncio.wait(self._open, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    else:
+                        await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError:
+            raise BrokenPromise(
+                f"not at rest after {REST_SECONDS:g} s: {len(self._open)} requests are open, {_parked():g} are parked"
+            ) from None
+        if self._errors:
+            raise self._errors.pop(0)
+
+    def _resting(self) -> bool:
+        return not self._runtime.get(GroupService).busy and len(self._open) == _parked()
+
+    async def _fire_until(self, target: int) -> None:
+        """Tick at each instant at which something is due, the earliest first."""
+        for _ in range(MOST_TICKS):
+            async with self._runtime.db.connection() as connection:
+                at = await self._runtime.db.value(connection, NEXT_WAKE_AT)
+            if at is None or at > target:
+                return
+            self._clock.move_to(max(at, self._clock.now_ms()))
+            await self.look()
+        raise BrokenPromise(f"{MOST_TICKS} timers fired and another is due: a deadline does not move")
+
+
+def _parked() -> float:
+    """How many requests wait, as operators are told."""
+    return sum(sample.value for metric in PARKED.collect() for sample in metric.samples)
