@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum
 
 from groups.core.types import ClassicGroup, GroupState, Millis
 
 
-class TimerKind(IntEnum):
-    """The timers of a group; of equal deadlines the lower value fires first."""
+class TimerKind(Enum):
+    """The timers of a group, in the order in which those of the same instant fire."""
 
-    PENDING = 0
-    SESSION = 1
-    JOIN = 2
-    SYNC = 3
+    PENDING = "pending"
+    SESSION = "session"
+    JOIN = "join"
+    SYNC = "sync"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Deadline:
     """A timer that is armed. `member_id` is "" for the timers of the group itself."""
 
@@ -39,10 +39,17 @@ def wake_at(group: ClassicGroup | None) -> Millis | None:
 
 def due(group: ClassicGroup | None, now: Millis) -> Deadline | None:
     """The earliest timer with a deadline at or before `now`, None if nothing is overdue."""
-    earliest = wake_at(group)
-    if group is None or earliest is None or earliest > now:
+    at = wake_at(group)
+    if group is None or at is None or at > now:
         return None
-    return min(_deadlines(group))
+    for member_id, deadline in group.pending_join.items():
+        if deadline == at:
+            return Deadline(at, TimerKind.PENDING, member_id)
+    for member in group.members.values():
+        if member.session_deadline == at:
+            return Deadline(at, TimerKind.SESSION, member.member_id)
+    joins = group.join_timer is not None and group.join_timer.deadline == at
+    return Deadline(at, TimerKind.JOIN if joins else TimerKind.SYNC)
 
 
 def _instants(group: ClassicGroup) -> Iterator[Millis]:
@@ -55,15 +62,3 @@ def _instants(group: ClassicGroup) -> Iterator[Millis]:
         yield group.join_timer.deadline
     if group.sync_deadline is not None:
         yield group.sync_deadline
-
-
-def _deadlines(group: ClassicGroup) -> Iterator[Deadline]:
-    for member in group.members.values():
-        if member.session_deadline is not None:
-            yield Deadline(member.session_deadline, TimerKind.SESSION, member.member_id)
-    for member_id, deadline in group.pending_join.items():
-        yield Deadline(deadline, TimerKind.PENDING, member_id)
-    if group.join_timer is not None:
-        yield Deadline(group.join_timer.deadline, TimerKind.JOIN)
-    if group.sync_deadline is not None:
-        yield Deadline(group.sync_deadline, TimerKind.SYNC)
