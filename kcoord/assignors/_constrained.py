@@ -10,20 +10,18 @@ from collections import deque
 from collections.abc import Mapping
 
 from kcoord.assignors._java_order import in_java_map_order
+from kcoord.assignors._loads import Assigned
 from kcoord.assignors._ownership import Ownership
 from kcoord.assignors._partitions import all_partitions
 from kcoord.assignors._racks import Racks
 from kcoord.assignors.assignor import TopicPartition
 
-Assigned = dict[str, list[TopicPartition]]
-
 
 def assign_constrained(topics: Mapping[str, int], ownership: Ownership, racks: Racks) -> Assigned:
-    """Assign all partitions of `topics` to the members of `ownership`.
+    """Assign all partitions of `topics` to the members of `ownership`, whose `owned` partitions they may keep.
 
-    Totals differ by at most one, and no member gets a partition it did not own while it gives up another for the sake
-    of balance. With `racks` that matter, owned partitions on a foreign rack are given up and the free ones
-    are matched by rack first, within the same totals.
+    Totals differ by at most one, and no member gives up a partition while it gets another. Free partitions
+    are matched by rack first where `racks` has any, within the same totals.
     """
     round_ = _Round(sum(topics.values()), ownership, racks)
     round_.keep_owned()
@@ -53,9 +51,8 @@ class _Round:
         """Let members keep what they own, up to the quota and while extras last one more."""
         for member_id in in_java_map_order(self.assigned):
             assigned = self.assigned[member_id]
-            owned = [tp for tp in self._ownership.owned[member_id] if not self._racks.mismatch(member_id, tp)]
             # By partition, then topic: what a member gives up is a little of each topic, not all of the last one.
-            owned.sort(key=lambda tp: (tp[1], tp[0]))
+            owned = sorted(self._ownership.owned[member_id], key=lambda tp: (tp[1], tp[0]))
             if len(owned) < self.quota:
                 assigned += owned
                 self.short.append(member_id)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kcoord.assignors.assignor import MemberSubscription, TopicPartition
 
@@ -32,6 +32,15 @@ class Ownership:
         if self.owner.get(partition) == member_id:
             return False
         return any(claimant != member_id for claimant in self.claimants.get(partition, ()))
+
+    def without(self, give_up: Callable[[str, TopicPartition], bool]) -> Ownership:
+        """The same claims, after every owner gave up the partitions for which `give_up(owner, partition)` holds."""
+        owned = {
+            member_id: [partition for partition in partitions if not give_up(member_id, partition)]
+            for member_id, partitions in self.owned.items()
+        }
+        owner = {partition: member_id for member_id, partitions in owned.items() for partition in partitions}
+        return replace(self, owned=owned, owner=owner)
 
 
 def settle(topics: Mapping[str, int], subscriptions: Iterable[MemberSubscription]) -> Ownership:

@@ -31,7 +31,7 @@ def checked_assign(
     """`assignor.assign(...)`, with an entry for every member and partitions in ascending order.
 
     Raises `FaultyAssignmentError` when it names a member or a partition that there is not, gives a member a topic it
-    does not subscribe to, or gives a partition to two members. A partition that is given to nobody is no fault: a
+    does not subscribe to, or gives a partition twice. A partition that is given to nobody is no fault: a
     cooperative assignor withholds those that change hands.
     """
     assignment = assignor.assign(partitions_per_topic, subscriptions, partition_racks)
@@ -59,7 +59,7 @@ def _fault(
             for partition in partitions:
                 if not 0 <= partition < partitions_per_topic.get(topic, 0):
                     return f"assigns {topic}-{partition}, which does not exist"
-                other = holder.setdefault((topic, partition), member_id)
-                if other != member_id:
-                    return f"assigns {topic}-{partition} to both {other!r} and {member_id!r}"
+                if (topic, partition) in holder:
+                    return f"assigns {topic}-{partition} to {holder[topic, partition]!r} and again to {member_id!r}"
+                holder[topic, partition] = member_id
     return None
