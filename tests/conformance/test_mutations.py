@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.conformance.cases import Case, Suite, parse_case
 from tests.conformance.core_driver import AT_DEADLINE, CoreBackend
 from tests.conformance.mutations import mutations
-from tests.conformance.runner import Status, run_case
+from tests.conformance.runner import Status, run_assignment, run_case
 from tests.conformance.support import case_file
 
 
@@ -35,7 +33,17 @@ async def test_every_mutation_of_a_classic_case_is_noticed(case: Case) -> None:
     assert await unnoticed(case) == []
 
 
-async def test_a_case_of_our_own_and_its_mutations(tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", case_file(Suite.ASSIGNORS, lambda case: case.raw["assignor"].startswith("classic-")))
+async def test_every_mutation_of_an_assignment_is_noticed(case: Case) -> None:
+    for member, partitions in case.raw["expect"].items():
+        other = {**partitions, "~": [0]}
+        without = {topic: numbers[1:] for topic, numbers in partitions.items()}
+        for wrong in (other, without) if partitions else (other,):
+            raw = {**case.raw, "expect": {**case.raw["expect"], member: wrong}}
+            assert run_assignment(parse_case(Suite.ASSIGNORS, raw)).status is Status.FAILED
+
+
+async def test_a_case_of_our_own_and_its_mutations() -> None:
     """The same without any file: a member asks for an id, joins alone, syncs and reads its assignment."""
     case = parse_case(Suite.CLASSIC, {"name": "alone", "area": "join", "config": {}, "steps": LONE_MEMBER})
     assert (await run_case(case, CoreBackend())).status is Status.PASSED
