@@ -1,0 +1,1 @@
+"""The data plane of groups: what members call."""

@@ -1,0 +1,71 @@
+"""Find the coordinator of a group, and compute an assignment for a leader that has no assignor."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlsplit
+
+from groups.api import convert, endpoints, wire
+from groups.assign import assign as compute
+from groups.assign import member_subscription
+from groups.core.coordinator import partition_of
+from groups.topics import TopicService
+from kcoord.access import Operation
+from kcoord.config import Config
+from kcoord.errors import Error, ProtocolError
+from kcoord.http.paths import check_group_id
+from kcoord.http.problem import invalid
+from kcoord.http.serving import Call, serve
+
+MOST_KEYS = 1_000
+
+
+@serve(endpoints.COORDINATOR)
+async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
+    """FindCoordinator for groups, many at once. Any node serves any group, so every answer is this server."""
+    keys = call.query.get("group_id", ())
+    if not 1 <= len(keys) <= MOST_KEYS:
+        raise invalid(f"group_id: give 1 to {MOST_KEYS} of them, as in ?group_id=a&group_id=b", "group_id")
+    return wire.CoordinatorResponse([_coordinator(call, key) for key in keys])
+
+
+def _coordinator(call: Call[None], key: str) -> wire.Coordinator:
+    try:
+        call.principal.require_group(Operation.DESCRIBE, check_group_id(key))
+    except ProtocolError as error:
+        return wire.Coordinator(key, -1, "", "", -1, "", error.error.code, error.error.name)
+    config = call.runtime.config
+    url = advertised_url(config)
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    partition = partition_of(key, config.int("offsets.topic.num.partitions"))
+    return wire.Coordinator(key, partition, f"{host}:{port}", host, port, url, Error.NONE.code, Error.NONE.name)
+
+
+def advertised_url(config: Config) -> str:
+    """The address of this server as clients see it."""
+    return config.str("advertised.url").rstrip("/") or f"http://{config.str('host')}:{config.int('port')}"
+
+
+@serve(endpoints.ASSIGN)
+async def assign(call: Call[wire.AssignRequest]) -> wire.AssignResponse:
+    """The assignment that an assignor gives some members. Topics the caller may not describe look as if not there."""
+    members = [
+        member_subscription(
+            member.member_id, member.group_instance_id, convert.assign_subscription(member, f"members[{index}]")
+        )
+        for index, member in enumerate(call.body.members)
+    ]
+    names = {topic for member in members for topic in member.topics}
+    visible = sorted(name for name in names if call.principal.may_topic(Operation.DESCRIBE, name))
+    async with call.runtime.db.connection() as connection:
+        topics = await call.runtime.get(TopicService).find(connection, visible)
+    partitions = {topic.name: topic.partitions for topic in topics}
+    assigned = await asyncio.to_thread(compute, call.body.assignor, members, partitions)
+    return wire.AssignResponse(
+        [
+            wire.MemberAssignment(member_id, {topic: list(found) for topic, found in by_topic.items()})
+            for member_id, by_topic in assigned
+        ]
+    )

@@ -1,0 +1,103 @@
+"""The descriptions of the membership calls.
+
+Source: HTTP contract, section 2, and the error tables of the classic specification, sections 2 to 5.
+"""
+
+from __future__ import annotations
+
+from groups.api import wire
+from kcoord.errors import Error
+from kcoord.http.endpoint import Endpoint, Query
+
+GROUP = "/v1/groups/{group_id}"
+
+_MEMBERSHIP = (Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_GROUP_ID, Error.UNKNOWN_MEMBER_ID)
+
+JOIN = Endpoint(
+    "POST",
+    f"{GROUP}/join",
+    "joinGroup",
+    "Join a group",
+    request=wire.JoinRequest,
+    response=wire.JoinResponse,
+    errors=(
+        *_MEMBERSHIP,
+        Error.MEMBER_ID_REQUIRED,
+        Error.REBALANCE_IN_PROGRESS,
+        Error.INCONSISTENT_GROUP_PROTOCOL,
+        Error.INVALID_SESSION_TIMEOUT,
+        Error.GROUP_MAX_SIZE_REACHED,
+        Error.FENCED_INSTANCE_ID,
+    ),
+    description="Waits until the rebalance completes, at most `max_wait_ms`; then REBALANCE_IN_PROGRESS with action "
+    "`retry`: send the same request again, with the `member_id` given.",
+)
+
+SYNC = Endpoint(
+    "POST",
+    f"{GROUP}/sync",
+    "syncGroup",
+    "Get the assignment; as leader, give it",
+    request=wire.SyncRequest,
+    response=wire.SyncResponse,
+    errors=(
+        *_MEMBERSHIP,
+        Error.ILLEGAL_GENERATION,
+        Error.REBALANCE_IN_PROGRESS,
+        Error.INCONSISTENT_GROUP_PROTOCOL,
+        Error.FENCED_INSTANCE_ID,
+    ),
+    description="Waits until the leader has synced, at most `max_wait_ms`.",
+)
+
+HEARTBEAT = Endpoint(
+    "POST",
+    f"{GROUP}/heartbeat",
+    "heartbeat",
+    "Keep a membership alive",
+    request=wire.HeartbeatRequest,
+    response=wire.HeartbeatResponse,
+    errors=(*_MEMBERSHIP, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS, Error.FENCED_INSTANCE_ID),
+    description="REBALANCE_IN_PROGRESS renews the session too: join again.",
+)
+
+MANY_HEARTBEATS = Endpoint(
+    "POST",
+    "/v1/heartbeats",
+    "heartbeats",
+    "Keep many memberships alive",
+    request=wire.ManyHeartbeatsRequest,
+    response=wire.ManyHeartbeatsResponse,
+    description="For agents that host many members. Each entry is answered on its own.",
+)
+
+LEAVE = Endpoint(
+    "POST",
+    f"{GROUP}/leave",
+    "leaveGroup",
+    "Leave a group, alone or as a batch",
+    request=wire.LeaveRequest,
+    response=wire.LeaveResponse,
+    errors=(Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_GROUP_ID),
+    description="Each entry is answered on its own with an `error_code`.",
+)
+
+COORDINATOR = Endpoint(
+    "GET",
+    "/v1/coordinator",
+    "findCoordinator",
+    "Find the coordinator of groups",
+    response=wire.CoordinatorResponse,
+    query=(Query("group_id", "Id of a group; repeat it for more.", required=True, repeated=True),),
+)
+
+ASSIGN = Endpoint(
+    "POST",
+    "/v1/assign",
+    "assign",
+    "Compute an assignment",
+    request=wire.AssignRequest,
+    response=wire.AssignResponse,
+    errors=(Error.UNSUPPORTED_ASSIGNOR,),
+    description="For leaders that have no assignor of their own. Nothing is stored: send the result in a sync.",
+)

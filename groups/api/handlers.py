@@ -1,0 +1,81 @@
+"""The membership calls: join, sync, heartbeat, leave, and heartbeats of many members."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from groups.api import convert, endpoints, wire
+from groups.api.replies import raise_for_error
+from groups.core.replies import HeartbeatReply
+from groups.service import GroupService
+from kcoord.access import Operation
+from kcoord.errors import Error, ProtocolError
+from kcoord.http.paths import check_group_id
+from kcoord.http.serving import Call, serve
+from kcoord.http.types import rfc3339
+from kcoord.metrics import COMMANDS
+
+log = structlog.get_logger(__name__)
+
+
+@serve(endpoints.JOIN, waits=True)
+async def join(call: Call[wire.JoinRequest]) -> wire.JoinResponse:
+    """JoinGroup."""
+    call.principal.require_group(Operation.READ, call.group_id)
+    command = convert.join_command(call.group_id, call.body, call.client_host, call.max_wait_ms)
+    reply = await call.runtime.get(GroupService).join(command)
+    raise_for_error("join", reply)
+    return convert.join_response(reply)
+
+
+@serve(endpoints.SYNC, waits=True)
+async def sync(call: Call[wire.SyncRequest]) -> wire.SyncResponse:
+    """SyncGroup."""
+    command = convert.sync_command(call.group_id, call.body, call.max_wait_ms)
+    call.principal.require_group(Operation.READ, call.group_id)
+    reply = await call.runtime.get(GroupService).sync(command)
+    raise_for_error("sync", reply)
+    return convert.sync_response(reply)
+
+
+@serve(endpoints.HEARTBEAT)
+async def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse:
+    """Heartbeat."""
+    call.principal.require_group(Operation.READ, call.group_id)
+    reply = await call.runtime.get(GroupService).heartbeat(convert.heartbeat_command(call.group_id, call.body))
+    raise_for_error("heartbeat", reply)
+    return wire.HeartbeatResponse(rfc3339(reply.session_deadline))
+
+
+@serve(endpoints.MANY_HEARTBEATS)
+async def many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbeatsResponse:
+    """Heartbeats of many members: each is answered on its own."""
+    results = await asyncio.gather(*(_one_of_many(call, request) for request in call.body.heartbeats))
+    return wire.ManyHeartbeatsResponse(list(results))
+
+
+async def _one_of_many(
+    call: Call[wire.ManyHeartbeatsRequest], request: wire.GroupHeartbeat
+) -> wire.GroupHeartbeatResult:
+    try:
+        call.principal.require_group(Operation.READ, check_group_id(request.group_id))
+        command = convert.heartbeat_command(request.group_id, request)
+        reply = await call.runtime.get(GroupService).heartbeat(command)
+    except ProtocolError as error:
+        reply = HeartbeatReply(error.error, detail=error.detail)
+    except Exception:
+        log.exception("heartbeat_failed")
+        reply = HeartbeatReply(Error.UNKNOWN_SERVER_ERROR)
+    COMMANDS.labels("heartbeat", reply.error.name).inc()
+    return convert.heartbeat_result(request, reply)
+
+
+@serve(endpoints.LEAVE)
+async def leave(call: Call[wire.LeaveRequest]) -> wire.LeaveResponse:
+    """LeaveGroup."""
+    call.principal.require_group(Operation.READ, call.group_id)
+    reply = await call.runtime.get(GroupService).leave(convert.leave_command(call.group_id, call.body))
+    raise_for_error("leave", reply)
+    return convert.leave_response(reply)

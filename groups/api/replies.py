@@ -1,0 +1,25 @@
+"""From a reply with an error to the problem response, and the count of both."""
+
+from __future__ import annotations
+
+from groups.core.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
+from kcoord.errors import Error, ProtocolError
+from kcoord.http.types import rfc3339
+from kcoord.metrics import COMMANDS
+
+
+def raise_for_error(command: str, reply: JoinReply | SyncReply | HeartbeatReply | LeaveReply) -> None:
+    """Count the reply of `command`; raise it as ProtocolError where it is an error.
+
+    Every problem of a join carries the `member_id` of the reply. A session that was renewed all the same (a heartbeat
+    during a rebalance) is told by `session_expires_at`.
+    """
+    COMMANDS.labels(command, reply.error.name).inc()
+    if reply.error is Error.NONE:
+        return
+    fields: dict[str, object] = {}
+    if isinstance(reply, JoinReply):
+        fields["member_id"] = reply.member_id
+    if not isinstance(reply, LeaveReply) and reply.session_deadline is not None:
+        fields["session_expires_at"] = rfc3339(reply.session_deadline)
+    raise ProtocolError(reply.error, reply.detail, fields=fields)

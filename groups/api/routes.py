@@ -1,0 +1,15 @@
+"""All operations of this package."""
+
+from __future__ import annotations
+
+from groups.api import coordination, handlers
+
+OPERATIONS = (
+    handlers.join,
+    handlers.sync,
+    handlers.heartbeat,
+    handlers.leave,
+    handlers.many_heartbeats,
+    coordination.coordinator,
+    coordination.assign,
+)

@@ -1,0 +1,260 @@
+"""The JSON of the membership calls, field by field. Names are those of Kafka's message schemas in snake_case.
+
+Source: HTTP contract, section 2.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from kcoord.http.types import (
+    ClientId,
+    GroupInstanceId,
+    Int32,
+    MemberId,
+    Millis32,
+    ProtocolName,
+    ProtocolType,
+    TopicName,
+)
+
+MOST_ITEMS = 10_000
+"""Entries that one request may list; the body limit is reached long before by most."""
+
+Items = Meta(max_length=MOST_ITEMS)
+Expiry = Annotated[str, Meta(description="RFC 3339, on the database's clock.")]
+
+
+class Request(Struct, forbid_unknown_fields=True, frozen=True):
+    """Base of what clients send: an unknown field is an error."""
+
+
+class Response(Struct, frozen=True):
+    """Base of what clients get."""
+
+
+class Subscription(Request, frozen=True):
+    """What a member of protocol type `consumer` subscribes to (ConsumerProtocolSubscription)."""
+
+    topics: Annotated[list[TopicName], Items]
+    owned_partitions: dict[TopicName, list[Int32]] = {}
+    generation_id: Int32 = -1
+    rack_id: Annotated[str, Meta(max_length=255)] | None = None
+    user_data: bytes | None = None
+
+
+class JoinProtocol(Request, frozen=True):
+    """One protocol of a member: give either `metadata` or, for protocol type `consumer`, `subscription`."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=255)]
+    metadata: bytes | UnsetType = UNSET
+    subscription: Subscription | UnsetType = UNSET
+
+
+class JoinRequest(Request, frozen=True):
+    """JoinGroup. `member_id` "" asks for a new id."""
+
+    member_id: MemberId
+    session_timeout_ms: Int32
+    protocol_type: ProtocolType
+    protocols: Annotated[list[JoinProtocol], Items]
+    rebalance_timeout_ms: Millis32 | None = None
+    group_instance_id: GroupInstanceId | None = None
+    client_id: ClientId = ""
+    reason: str | None = None
+    max_wait_ms: Millis32 = 30_000
+
+
+class SubscriptionView(Response, frozen=True):
+    """A decoded subscription."""
+
+    topics: list[str]
+    owned_partitions: dict[str, list[int]]
+    generation_id: int
+    rack_id: str | None
+    user_data: bytes | None
+
+
+class JoinedMember(Response, frozen=True):
+    """A member as the leader is told of it. `subscription` is present where `metadata` decodes as one."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+    subscription: SubscriptionView | UnsetType = UNSET
+
+
+class JoinResponse(Response, frozen=True):
+    """A completed join. `members` is empty for followers."""
+
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    leader: str
+    skip_assignment: bool
+    member_id: str
+    members: list[JoinedMember]
+    session_expires_at: Expiry | None
+    error_code: int = 0
+
+
+class SyncAssignment(Request, frozen=True):
+    """What the leader gives one member: either `assignment`, or `partitions` with `user_data`."""
+
+    member_id: MemberId
+    assignment: bytes | UnsetType = UNSET
+    partitions: dict[TopicName, list[Int32]] | UnsetType = UNSET
+    user_data: bytes | None = None
+
+
+class SyncRequest(Request, frozen=True):
+    """SyncGroup. Followers send no assignments."""
+
+    member_id: MemberId
+    generation_id: Int32
+    protocol_type: ProtocolType | None
+    protocol_name: ProtocolName | None
+    group_instance_id: GroupInstanceId | None = None
+    assignments: Annotated[list[SyncAssignment], Items] = []
+    max_wait_ms: Millis32 = 30_000
+
+
+class SyncResponse(Response, frozen=True):
+    """The member's assignment. `partitions` is null where the bytes are no ConsumerProtocol assignment."""
+
+    protocol_type: str | None
+    protocol_name: str | None
+    assignment: bytes
+    partitions: dict[str, list[int]] | None
+    session_expires_at: Expiry | None
+    error_code: int = 0
+
+
+class HeartbeatRequest(Request, frozen=True):
+    """Heartbeat."""
+
+    member_id: MemberId
+    generation_id: Int32
+    group_instance_id: GroupInstanceId | None = None
+
+
+class HeartbeatResponse(Response, frozen=True):
+    """The member is alive until `session_expires_at`."""
+
+    session_expires_at: Expiry | None
+    error_code: int = 0
+
+
+class GroupHeartbeat(Request, frozen=True):
+    """A heartbeat that names its group."""
+
+    group_id: str
+    member_id: MemberId
+    generation_id: Int32
+    group_instance_id: GroupInstanceId | None = None
+
+
+class ManyHeartbeatsRequest(Request, frozen=True):
+    """Heartbeats of many members, in one request."""
+
+    heartbeats: Annotated[list[GroupHeartbeat], Meta(max_length=1_000)]
+
+
+class GroupHeartbeatResult(Response, frozen=True):
+    """What one of many heartbeats is answered."""
+
+    group_id: str
+    member_id: str
+    error_code: int
+    error: str
+    detail: str | None
+    session_expires_at: Expiry | None
+
+
+class ManyHeartbeatsResponse(Response, frozen=True):
+    """One result for each heartbeat, in the order of the request."""
+
+    heartbeats: list[GroupHeartbeatResult]
+    error_code: int = 0
+
+
+class LeavingMember(Request, frozen=True):
+    """A member that leaves. With a `group_instance_id` and no `member_id` it is removed by an operator."""
+
+    member_id: MemberId = ""
+    group_instance_id: GroupInstanceId | None = None
+    reason: str | None = None
+
+
+class LeaveRequest(Request, frozen=True):
+    """LeaveGroup."""
+
+    members: Annotated[list[LeavingMember], Items]
+
+
+class LeftMember(Response, frozen=True):
+    """The result for one entry, ids as they were asked."""
+
+    member_id: str
+    group_instance_id: str | None
+    error_code: int
+    error: str
+
+
+class LeaveResponse(Response, frozen=True):
+    """A result for each entry, in the order of the request."""
+
+    members: list[LeftMember]
+    error_code: int = 0
+
+
+class AssignMember(Request, frozen=True):
+    """A member as a join returned it; `subscription` is read where given, else `metadata`."""
+
+    member_id: MemberId
+    group_instance_id: GroupInstanceId | None = None
+    metadata: bytes | UnsetType = UNSET
+    subscription: Subscription | UnsetType = UNSET
+
+
+class AssignRequest(Request, frozen=True):
+    """A computation: nothing is stored."""
+
+    assignor: Annotated[str, Meta(description="range, roundrobin, sticky or cooperative-sticky.")]
+    members: Annotated[list[AssignMember], Items]
+
+
+class MemberAssignment(Response, frozen=True):
+    """The partitions of one member, by topic."""
+
+    member_id: str
+    partitions: dict[str, list[int]]
+
+
+class AssignResponse(Response, frozen=True):
+    """An assignment for each member, ready to be sent in a sync."""
+
+    assignments: list[MemberAssignment]
+    error_code: int = 0
+
+
+class Coordinator(Response, frozen=True):
+    """Where a group is coordinated. `partition` is its coordinator partition."""
+
+    key: str
+    partition: int
+    node_id: str
+    host: str
+    port: int
+    url: str
+    error_code: int
+    error: str
+
+
+class CoordinatorResponse(Response, frozen=True):
+    """A coordinator for each group id asked, in that order."""
+
+    coordinators: list[Coordinator]
+    error_code: int = 0

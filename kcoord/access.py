@@ -1,0 +1,179 @@
+"""Who calls, and what they may do.
+
+Bearer tokens are looked up by the SHA-256 of their secret and believed for a short while (`token.cache.ms`), so a
+deleted token or a changed rule is in force everywhere at most that much later; an expiry is in force at once.
+
+Source: HTTP contract, section 7. As in Kafka, whoever may read, alter, delete or kick may also describe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kcoord.errors import Error, ProtocolError
+from kcoord.sql import queries
+from kcoord.tokens import digest
+
+if TYPE_CHECKING:
+    from kcoord.runtime import Runtime
+
+Q = queries("kcoord")
+
+MAX_CACHED = 10_000
+"""Tokens a process remembers; the one looked up longest ago goes first."""
+
+
+class Operation(str, Enum):
+    """What a rule allows."""
+
+    READ = "read"
+    DESCRIBE = "describe"
+    ALTER_OFFSETS = "alter-offsets"
+    DELETE = "delete"
+    KICK = "kick"
+    ADMIN = "admin"
+
+
+class Resource(str, Enum):
+    """What a rule is about."""
+
+    GROUP = "group"
+    TOPIC = "topic"
+
+
+Rule = tuple[str, str, str, str]
+"""Operation, resource, pattern (`literal` or `prefix`), name."""
+
+_IMPLIED: dict[Operation, tuple[Operation, ...]] = {
+    Operation.ADMIN: tuple(Operation),
+    **{
+        operation: (operation, Operation.DESCRIBE)
+        for operation in (Operation.READ, Operation.ALTER_OFFSETS, Operation.DELETE, Operation.KICK)
+    },
+    Operation.DESCRIBE: (Operation.DESCRIBE,),
+}
+
+
+class Rules:
+    """The rules of one token, arranged for the question that every request asks."""
+
+    __slots__ = ("_literals", "_prefixes")
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        literals: set[tuple[Operation, Resource, str]] = set()
+        prefixes: dict[tuple[Operation, Resource], set[str]] = {}
+        for operation, resource, pattern, name in rules:
+            for implied in _IMPLIED[Operation(operation)]:
+                if pattern == "literal":
+                    literals.add((implied, Resource(resource), name))
+                else:
+                    prefixes.setdefault((implied, Resource(resource)), set()).add(name)
+        self._literals = frozenset(literals)
+        self._prefixes = {key: tuple(sorted(names)) for key, names in prefixes.items()}
+
+    def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
+        """Whether some rule allows `operation` on the group or topic called `name`."""
+        return name.startswith(self._prefixes.get((operation, resource), ())) or (
+            (operation, resource, name) in self._literals
+        )
+
+    def names(self, operation: Operation, resource: Resource) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names and the prefixes of names on which `operation` is allowed: what a list is filtered by."""
+        literals = sorted(name for allowed, kind, name in self._literals if (allowed, kind) == (operation, resource))
+        return tuple(literals), self._prefixes.get((operation, resource), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The holder of a valid token."""
+
+    token_id: int
+    name: str
+    rules: Rules
+
+    def require_group(self, operation: Operation, group_id: str) -> None:
+        """Raise GROUP_AUTHORIZATION_FAILED unless `operation` is allowed on the group."""
+        if not self.rules.allows(operation, Resource.GROUP, group_id):
+            raise ProtocolError(
+                Error.GROUP_AUTHORIZATION_FAILED,
+                f"the token {self.name!r} has no rule for {operation.value} on the group",
+            )
+
+    def may_group(self, operation: Operation, group_id: str) -> bool:
+        """Whether `operation` is allowed on the group."""
+        return self.rules.allows(operation, Resource.GROUP, group_id)
+
+    def may_topic(self, operation: Operation, topic: str) -> bool:
+        """Whether `operation` is allowed on the topic."""
+        return self.rules.allows(operation, Resource.TOPIC, topic)
+
+
+class Access:
+    """The async side of authentication; one per runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._believed_seconds = runtime.config.int("token.cache.ms") / 1000
+        self._cache: dict[str, tuple[Principal, float]] = {}
+        self._looking: dict[str, asyncio.Task[tuple[Principal, float]]] = {}
+
+    async def authenticate(self, secret: str) -> Principal:
+        """The holder of a secret. Raises SASL_AUTHENTICATION_FAILED; COORDINATOR_NOT_AVAILABLE without a database."""
+        key = digest(secret)
+        found = self._cache.get(key)
+        if found is None or found[1] <= time.monotonic():
+            found = await self._look_up_once(key)
+        return found[0]
+
+    async def _look_up_once(self, key: str) -> tuple[Principal, float]:
+        """Thousands of heartbeats meet an expired entry at the same instant: one of them asks, all get the answer."""
+        task = self._looking.get(key)
+        if task is None:
+            task = self._looking[key] = asyncio.create_task(self._look_up(key), name="kcoord-token")
+            task.add_done_callback(lambda done: self._looked_up(key, done))
+        return await asyncio.shield(task)
+
+    def _looked_up(self, key: str, done: asyncio.Task[tuple[Principal, float]]) -> None:
+        del self._looking[key]
+        if not done.cancelled():
+            done.exception()  # seen here, or asyncio reports it when every caller went away
+
+    async def _look_up(self, key: str) -> tuple[Principal, float]:
+        asked = time.monotonic()
+        async with self._db.connection() as connection:
+            row = await self._db.row(connection, Q.find_token, {"digest": key, "now": self._db.clock.override_ms()})
+        self._cache.pop(key, None)
+        if row is None:
+            raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, "the token is not known; create one and send it")
+        token_id, name, remaining_ms, rules = row
+        believed = self._believed_seconds
+        if remaining_ms is not None:
+            if remaining_ms <= 0:
+                raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, f"the token {name!r} has expired")
+            believed = min(believed, remaining_ms / 1000)
+        found = Principal(token_id, name, Rules(tuple(rule) for rule in rules)), asked + believed
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.pop(next(iter(self._cache)))
+        self._cache[key] = found
+        return found
+
+
+def bearer(headers: list[tuple[bytes, bytes]]) -> str:
+    """The secret of the Authorization header. Raises SASL_AUTHENTICATION_FAILED when there is none to be read."""
+    for name, value in headers:
+        if name == b"authorization":
+            scheme, _, secret = value.partition(b" ")
+            if scheme.lower() != b"bearer" or not secret.strip():
+                break
+            try:
+                return secret.strip().decode("ascii")
+            except UnicodeDecodeError:
+                break
+    raise ProtocolError(
+        Error.SASL_AUTHENTICATION_FAILED, "send the token in the header 'Authorization: Bearer <token>'"
+    )

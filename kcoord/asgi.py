@@ -1,0 +1,67 @@
+"""Composition root of a server process: the data plane on Starlette, everything else on Django.
+
+Members' requests never pass through Django; both planes share request ids, the access log, the body limit and the
+shape of errors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from django.conf import settings
+from django.core.asgi import get_asgi_application
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Mount
+from starlette.types import ASGIApp
+
+from groups.api.routes import OPERATIONS as GROUPS
+from kcoord import health, logs, runtime
+from kcoord.http.body import BodyLimit
+from kcoord.http.endpoint import Endpoint
+from kcoord.http.middleware import ProblemNet, RequestLog
+from kcoord.http.serving import Operation, routes
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
+django_application = cast(ASGIApp, get_asgi_application())
+
+OPERATIONS: tuple[Operation, ...] = (*GROUPS,)
+DATA_PLANE_ROUTES: tuple[Endpoint, ...] = tuple(operation.endpoint for operation in OPERATIONS)
+"""What the OpenAPI document says of the data plane."""
+
+
+@asynccontextmanager
+async def lifespan(application: Starlette) -> AsyncIterator[None]:
+    """Run the process's runtime; at the end parked requests are answered and connections closed."""
+    running = runtime.Runtime(settings.KCOORD, settings.CONNINFO)
+    await running.start()
+    runtime.use(running)
+    try:
+        yield
+    finally:
+        await running.stop()
+        runtime.use(None)
+
+
+def make_application() -> Starlette:
+    """The ASGI application. Needs a current runtime (`lifespan` makes one) to answer anything but /livez."""
+    all_routes: list[BaseRoute] = [
+        *routes(OPERATIONS),
+        *health.ROUTES,
+        Mount("/", app=ProblemNet(django_application)),
+    ]
+    return Starlette(
+        routes=all_routes,
+        lifespan=lifespan,
+        middleware=[
+            Middleware(RequestLog),
+            Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),
+        ],
+    )
+
+
+logs.configure(settings.KCOORD.str("log.level"))
+application = make_application()

@@ -1,0 +1,210 @@
+"""Request bodies: limits, content type, and strict decoding.
+
+Strict means: unknown fields, wrong types, numbers out of range, a field given twice, NUL characters (Postgres text
+cannot hold them) and unpaired surrogates are all refused with INVALID_REQUEST naming the field.
+Source: HTTP contract, section 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kcoord.errors import Error, ProtocolError
+from kcoord.http.problem import RequestRefused, from_error, invalid
+from kcoord.http.types import REMEDIES
+
+B = TypeVar("B")
+
+READ_TIMEOUT_SECONDS = 30.0
+"""The longest a body may take to arrive."""
+
+LONGEST_ECHO = 300
+"""How much of what the caller wrote an error repeats."""
+
+_SUSPICIOUS = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_AT = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?$", re.DOTALL)
+_NAMED = re.compile(r"(?:unknown|required) field `(?P<name>.*)`$", re.DOTALL)
+_CHARSET = re.compile(r"""\s*charset\s*=\s*"?utf-?8"?\s*""", re.IGNORECASE)
+
+
+class ClientGone(Exception):
+    """The connection ended before the request was answered."""
+
+
+class BodyLimit:
+    """ASGI middleware: a body above `max_bytes` is answered 413, whoever would have read it."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self.app = app
+        self.max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            self._check_announced(scope)
+            await self.app(scope, self._counting(receive), send)
+        except TooLarge as refused:
+            await from_error(refused)(scope, receive, send)
+
+    def _check_announced(self, scope: Scope) -> None:
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value) > self.max_bytes:
+                raise TooLarge(self.max_bytes)
+
+    def _counting(self, receive: Receive) -> Receive:
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            if message["type"] == "http.request":
+                read += len(message.get("body", b""))
+                if read > self.max_bytes:
+                    raise TooLarge(self.max_bytes)
+            return message
+
+        return counted
+
+
+class TooLarge(RequestRefused):
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(413, f"the body is larger than {max_bytes} bytes; send less at a time")
+
+
+def check_content_type(headers: list[tuple[bytes, bytes]]) -> None:
+    """Raise 415 unless the body is said to be JSON in UTF-8, as it stands."""
+    content_type = encoding = ""
+    for name, value in headers:
+        if name == b"content-type":
+            content_type = value.decode("latin-1")
+        elif name == b"content-encoding":
+            encoding = value.decode("latin-1")
+    media_type, *parameters = content_type.split(";")
+    if media_type.strip().lower() != "application/json":
+        given = content_type or "none"
+        raise RequestRefused(415, f"the content type is {given!r}; send application/json")
+    if not all(_CHARSET.fullmatch(parameter) for parameter in parameters if parameter.strip()):
+        raise RequestRefused(415, f"the content type is {content_type!r}; JSON is UTF-8 and has no other parameter")
+    if encoding.strip().lower() not in ("", "identity"):
+        raise RequestRefused(415, f"the content encoding is {encoding!r}; send the body as it is")
+
+
+async def read(receive: Receive) -> bytes:
+    """The whole body. Raises REQUEST_TIMED_OUT when it does not arrive, ClientGone when the connection ends."""
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        body: bytes = message.get("body", b"")
+        return body
+    try:
+        async with asyncio.timeout(READ_TIMEOUT_SECONDS):
+            return await _read_rest(message, receive)
+    except TimeoutError:
+        raise ProtocolError(
+            Error.REQUEST_TIMED_OUT, f"the body did not arrive within {READ_TIMEOUT_SECONDS:g} s"
+        ) from None
+
+
+async def _read_rest(message: Message, receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+
+
+def decode(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
+    """The struct that `body` stands for. Raises INVALID_REQUEST naming the field at fault."""
+    if not body:
+        raise invalid("the body is empty; send a JSON object")
+    if _SUSPICIOUS.search(body):
+        _refuse_unstorable(body)
+    try:
+        value = decoder.decode(body)
+    except msgspec.ValidationError as error:
+        _refuse_shape(error)
+    except UnicodeDecodeError:
+        raise invalid("the body is not UTF-8") from None
+    except msgspec.DecodeError as error:
+        raise invalid(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise invalid("the body is nested too deeply") from None
+    _refuse_duplicates(body)
+    return value
+
+
+def _refuse_shape(error: msgspec.ValidationError) -> NoReturn:
+    found = _AT.match(str(error))
+    assert found is not None
+    what, path = found["what"], (found["path"] or "").lstrip(".")
+    named = _NAMED.search(what)
+    if named:
+        path = f"{path}.{named['name']}".lstrip(".")
+    what = what if len(what) <= LONGEST_ECHO else what[:LONGEST_ECHO] + "…"
+    path = path[:LONGEST_ECHO]
+    remedy = REMEDIES.get(path.rsplit(".", 1)[-1], "")
+    raise invalid(": ".join(filter(None, (path, what))) + (f" ({remedy})" if remedy else ""), path or None) from None
+
+
+def _refuse_duplicates(body: bytes) -> None:
+    """The decoder keeps the last of two equal keys in silence; which one was meant is not ours to guess."""
+    json.loads(body, object_pairs_hook=_pairs)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise invalid(f"{twice}: the field is given twice in one object", twice)
+    return found
+
+
+def _refuse_unstorable(body: bytes) -> None:
+    try:
+        found = _unstorable(json.loads(body))
+    except (ValueError, RecursionError):
+        return  # the decoder says what is wrong with it
+    if found is not None:
+        path, what = found
+        raise invalid(f"{path}: contains {what}", path)
+
+
+def _unstorable(tree: Any) -> tuple[str, str] | None:
+    """Path of the first string that Postgres cannot store, and what it contains."""
+    for path, text in _strings(tree, ""):
+        if "\0" in text:
+            return _printable(path), "the NUL character (\\u0000), which cannot be stored"
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            return _printable(path), "an unpaired surrogate, which is not a character"
+    return None
+
+
+def _printable(path: str) -> str:
+    return path[:LONGEST_ECHO].encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _strings(tree: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Every string of a JSON tree with its path, keys included."""
+    if isinstance(tree, str):
+        yield path, tree
+    elif isinstance(tree, list):
+        for index, item in enumerate(tree):
+            yield from _strings(item, f"{path}[{index}]")
+    elif isinstance(tree, dict):
+        for key, item in tree.items():
+            inner = f"{path}.{key}".lstrip(".")
+            yield path or "body", key
+            yield from _strings(item, inner)

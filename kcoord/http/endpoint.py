@@ -1,0 +1,46 @@
+"""The description of an endpoint: what the OpenAPI document and the server are both made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kcoord.errors import Error
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parameter of the query string."""
+
+    name: str
+    description: str
+    required: bool = False
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One endpoint of the data plane.
+
+    `path` is a template with at most `{group_id}` in it; `request` and `response` are msgspec structs, `request` None
+    where there is no body; `errors` are those of the call itself, besides those that every endpoint can answer
+    (`COMMON_ERRORS`).
+    """
+
+    method: str
+    path: str
+    operation_id: str
+    summary: str
+    response: type
+    request: type | None = None
+    errors: tuple[Error, ...] = ()
+    query: tuple[Query, ...] = ()
+    description: str = ""
+
+
+COMMON_ERRORS = (
+    Error.INVALID_REQUEST,
+    Error.SASL_AUTHENTICATION_FAILED,
+    Error.COORDINATOR_NOT_AVAILABLE,
+    Error.UNKNOWN_SERVER_ERROR,
+)
+"""What any endpoint may answer."""

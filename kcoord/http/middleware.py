@@ -1,0 +1,154 @@
+"""What wraps both planes: request id, access log, metrics, and the promise that no error under /v1 is anything but a
+problem response, whatever part of Django made it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+import msgspec
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kcoord import metrics
+from kcoord.errors import Error
+from kcoord.http import context, paths, problem
+
+log = structlog.get_logger("kcoord.access_log")
+
+API = "/v1/"
+
+QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
+"""Routes that machines ask every few seconds: logged at level debug."""
+
+
+class RequestLog:
+    """ASGI middleware, the outermost: gives each request its id and writes one line for each."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = context.RequestContext(context.request_id_of(scope["headers"]), route=_plane(scope["path"]))
+        id_header = (context.HEADER, request.request_id.encode())
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                request.status = message["status"]
+                message = {**message, "headers": [*message.get("headers", ()), id_header]}
+            await send(message)
+
+        token = context.enter(request)
+        started = time.perf_counter()
+        try:
+            await self.app(scope, receive, send_with_id)
+        except Exception:
+            log.exception("request_failed", path=scope["path"])
+            if request.status:
+                raise  # the response has begun: only closing the connection can tell the client
+            await problem.response(Error.UNKNOWN_SERVER_ERROR)(scope, receive, send_with_id)
+        finally:
+            self._finish(scope, request, time.perf_counter() - started)
+            context.leave(token)
+
+    def _finish(self, scope: Scope, request: context.RequestContext, seconds: float) -> None:
+        metrics.observe_request(request.route, scope["method"], request.status, seconds)
+        write = log.debug if request.route in QUIET_ROUTES else log.info
+        write(
+            "request",
+            method=scope["method"],
+            path=paths.raw_path(scope).decode("latin-1"),
+            status=request.status,
+            ms=round(seconds * 1000, 1),
+            error=request.error,
+        )
+
+
+def _plane(path: str) -> str:
+    """The route label of requests that the data plane does not name itself."""
+    return "/v1/*" if path.startswith(API) else "/*"
+
+
+class ProblemNet:
+    """ASGI middleware around Django: under /v1 its error pages become problem responses.
+
+    Views answer problems themselves; this is for what never reaches them (unknown paths, refused hosts, crashes).
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or not scope["path"].startswith(API):
+            await self.app(scope, receive, send)
+            return
+        catcher = _Catcher(scope, receive, send)
+        await self.app(scope, receive, catcher.send)
+
+
+class _Catcher:
+    """Passes a response on, reads the error of a problem for the access log, and replaces what is no problem."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._status = 0
+        self._is_problem = False
+        self._body = b""
+
+    async def send(self, message: Message) -> None:
+        """Take one message of Django's response."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            self._is_problem = _content_type(message).startswith(problem.MEDIA_TYPE.encode())
+            if self._status < 400 or self._is_problem:
+                await self._send(message)
+            return
+        if self._is_problem:
+            self._body += message.get("body", b"")
+            if not message.get("more_body", False):
+                self._note_error()
+        if self._status < 400 or self._is_problem:
+            await self._send(message)
+        elif not message.get("more_body", False):
+            await self._replace()
+
+    def _note_error(self) -> None:
+        request = context.current()
+        if request is not None:
+            request.error = msgspec.json.decode(self._body, type=_Problem).error
+
+    async def _replace(self) -> None:
+        error, detail = _MEANING.get(self._status, (Error.INVALID_REQUEST, ""))
+        if self._status >= 500:
+            error = Error.UNKNOWN_SERVER_ERROR
+        response = problem.response(error, detail, status=self._status)
+        await response(self._scope, self._receive, self._send)
+
+
+class _Problem(msgspec.Struct):
+    error: str | None = None
+
+
+_MEANING = {
+    400: (Error.INVALID_REQUEST, "the request is not well formed"),
+    401: (Error.SASL_AUTHENTICATION_FAILED, ""),
+    403: (Error.CLUSTER_AUTHORIZATION_FAILED, ""),
+    404: (Error.INVALID_REQUEST, "there is nothing at this path; /v1/openapi.json lists what there is"),
+    405: (Error.INVALID_REQUEST, "this method is not allowed here"),
+    413: (Error.INVALID_REQUEST, "the body is too large"),
+}
+
+
+def _content_type(message: MutableMapping[str, Any]) -> bytes:
+    for name, value in message.get("headers", ()):
+        if name.lower() == b"content-type":
+            found: bytes = value
+            return found
+    return b""

@@ -1,0 +1,60 @@
+"""Group ids in paths, bodies and query strings.
+
+Source: HTTP contract, section 1: 1 to 255 characters, any character but `/` and control characters, percent-encoded
+UTF-8 in paths. Differs from Kafka: the empty id is refused everywhere, also by OffsetCommit and OffsetFetch, which
+accept it there; a path cannot carry it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import quote, unquote_to_bytes
+
+from starlette.types import Scope
+
+from kcoord.errors import Error, ProtocolError
+
+MAX_LENGTH = 255
+
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_PLAIN = re.compile(r"[!-.0-~]{1,255}")
+"""Printable ASCII without the slash: what nearly every id is."""
+
+
+def check_group_id(group_id: str) -> str:
+    """`group_id`, when it is valid. Raises INVALID_GROUP_ID saying which rule it breaks."""
+    if _PLAIN.fullmatch(group_id):
+        return group_id
+    if not group_id:
+        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is empty; it has 1 to 255 characters")
+    if len(group_id) > MAX_LENGTH:
+        raise ProtocolError(Error.INVALID_GROUP_ID, f"the group id has {len(group_id)} characters; at most 255")
+    if "/" in group_id:
+        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id contains '/', which is not allowed")
+    for character in group_id:
+        if unicodedata.category(character) in ("Cc", "Cs"):
+            raise ProtocolError(
+                Error.INVALID_GROUP_ID,
+                f"the group id contains the control character U+{ord(character):04X}, which is not allowed",
+            )
+    return group_id
+
+
+def group_id_of(raw: bytes) -> str:
+    """The group id that a raw path segment stands for. Raises INVALID_GROUP_ID."""
+    if _BAD_ESCAPE.search(raw):
+        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is not percent-encoded: '%' is written %25")
+    try:
+        return check_group_id(unquote_to_bytes(raw).decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is not percent-encoded UTF-8") from None
+
+
+def raw_path(scope: Scope) -> bytes:
+    """The path as it was sent, without root path and query string."""
+    raw: bytes | None = scope.get("raw_path")
+    if raw is None:  # servers may leave it out
+        raw = quote(scope["path"]).encode("ascii")
+    root = scope.get("root_path", "").encode()
+    return raw[len(root) :] if root and raw.startswith(root) else raw

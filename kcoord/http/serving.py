@@ -1,0 +1,210 @@
+"""Serving an endpoint: from the ASGI scope to a typed call, from a struct or an error to a response.
+
+The order of checks: token, group id, query, content type, body; then the handler, which checks the rules of the token.
+A handler that waits is watched: when the client goes away it is cancelled, and the service undoes its wait.
+Source: HTTP contract, section 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+import structlog
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from kcoord import runtime as runtimes
+from kcoord.access import Access, Principal, bearer
+from kcoord.errors import Error, ProtocolError
+from kcoord.http import body as bodies
+from kcoord.http import context, paths, problem
+from kcoord.http.endpoint import Endpoint
+from kcoord.runtime import Runtime
+
+log = structlog.get_logger(__name__)
+
+B = TypeVar("B")
+
+CLIENT_GONE_STATUS = 499
+"""What the log and the metrics say of a request whose client did not wait for the answer; nobody receives it."""
+
+GROUP_ID = "{group_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[B]):
+    """A request that was let in. `group_id` is "" on paths without one; `query` has every value of each parameter."""
+
+    runtime: Runtime
+    principal: Principal
+    body: B
+    group_id: str
+    query: Mapping[str, Sequence[str]]
+    client_host: str
+
+    @property
+    def max_wait_ms(self) -> int:
+        """The longest time one request may be held, whatever it asks for."""
+        return self.runtime.config.int("http.max.wait.ms")
+
+
+Handler = Callable[[Call[Any]], Awaitable[msgspec.Struct]]
+
+
+class Operation:
+    """An endpoint with the code that answers it; an ASGI application."""
+
+    def __init__(self, endpoint: Endpoint, handler: Handler, waits: bool) -> None:
+        self.endpoint = endpoint
+        self._handler = handler
+        self._waits = waits
+        self._encoder = msgspec.json.Encoder()
+        self._decoder: msgspec.json.Decoder[Any] | None = (
+            None if endpoint.request is None else msgspec.json.Decoder(endpoint.request)
+        )
+        self._parameters = frozenset(parameter.name for parameter in endpoint.query)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        try:
+            response = await self._answer(scope, receive)
+        except ProtocolError as error:
+            response = problem.from_error(error)
+        except bodies.ClientGone:
+            request = context.current()
+            if request is not None:
+                request.status = CLIENT_GONE_STATUS
+            return
+        except bodies.TooLarge:
+            raise
+        except Exception:
+            log.exception("request_failed", endpoint=self.endpoint.operation_id)
+            response = problem.response(Error.UNKNOWN_SERVER_ERROR)
+        await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        runtime = current_runtime()
+        headers = scope["headers"]
+        principal = await runtime.get(Access).authenticate(bearer(headers))
+        raw_group_id = scope.get("kcoord.group_id")
+        group_id = "" if raw_group_id is None else paths.group_id_of(raw_group_id)
+        query = self._query(scope["query_string"])
+        content = None
+        if self._decoder is not None:
+            bodies.check_content_type(headers)
+            content = bodies.decode(self._decoder, await bodies.read(receive))
+        client = scope.get("client")
+        call = Call(runtime, principal, content, group_id, query, client[0] if client else "")
+        work = self._handler(call)
+        result = await (answered_or_gone(work, receive) if self._waits else work)
+        return Response(self._encoder.encode(result), media_type="application/json")
+
+    def _query(self, query_string: bytes) -> Mapping[str, list[str]]:
+        if not query_string:
+            return {}
+        try:
+            pairs = parse_qsl(query_string.decode("ascii"), keep_blank_values=True, errors="strict")
+        except ValueError:
+            raise problem.invalid("the query string is not percent-encoded UTF-8") from None
+        found: dict[str, list[str]] = {}
+        for name, value in pairs:
+            if name not in self._parameters:
+                raise problem.invalid(f"{name[:100]}: there is no such parameter", name[:100])
+            found.setdefault(name, []).append(value)
+        return found
+
+
+def current_runtime() -> Runtime:
+    """The running runtime. Raises COORDINATOR_NOT_AVAILABLE while the process starts or stops."""
+    if not runtimes.is_running():
+        raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "this server is starting or stopping; try again")
+    return runtimes.current()
+
+
+async def answered_or_gone(work: Awaitable[msgspec.Struct], receive: Receive) -> msgspec.Struct:
+    """The result of `work`. Raises ClientGone, with `work` cancelled and ended, when the connection ends before."""
+    handler = asyncio.ensure_future(work)
+    watcher = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait({handler, watcher}, return_when=asyncio.FIRST_COMPLETED)
+        if not handler.done():
+            raise bodies.ClientGone
+        return handler.result()
+    finally:
+        watcher.cancel()
+        if not handler.done():
+            handler.cancel()
+        await asyncio.gather(handler, watcher, return_exceptions=True)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def serve(endpoint: Endpoint, *, waits: bool = False) -> Callable[[Handler], Operation]:
+    """Decorator: the function answers `endpoint`. `waits`: it may hold the request, so the connection is watched."""
+
+    def bind(handler: Handler) -> Operation:
+        return Operation(endpoint, handler, waits)
+
+    return bind
+
+
+class DataPlaneRoute(BaseRoute):
+    """One path of the data plane with its methods.
+
+    It matches the path as it was sent: an encoded slash inside a group id must not look like a path of its own, and
+    any text between prefix and suffix is taken for a group id, so that a bad one is told it is bad.
+    """
+
+    def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
+        self.path = path
+        self._operations = operations
+        prefix, _, suffix = path.partition(GROUP_ID)
+        inner = "(.*)" if GROUP_ID in path else ""
+        self._pattern = re.compile(re.escape(prefix).encode() + inner.encode() + re.escape(suffix).encode(), re.DOTALL)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether this is the path of a request; with the raw group id for the handler."""
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        found = self._pattern.fullmatch(paths.raw_path(scope))
+        if found is None:
+            return Match.NONE, {}
+        return Match.FULL, {"kcoord.group_id": found[1]} if found.re.groups else {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the operation of the method, else 405."""
+        request = context.current()
+        if request is not None:
+            request.route = self.path
+        operation = self._operations.get(scope["method"])
+        if operation is not None:
+            await operation(scope, receive, send)
+            return
+        allowed = ", ".join(sorted(self._operations))
+        refused = problem.response(
+            Error.INVALID_REQUEST,
+            f"{scope['method']} is not allowed here; use {allowed}",
+            status=405,
+            extra_headers={"allow": allowed},
+        )
+        await refused(scope, receive, send)
+
+
+def routes(operations: Sequence[Operation]) -> list[DataPlaneRoute]:
+    """The routes of some operations; two methods of one path make one route."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        methods = by_path.setdefault(operation.endpoint.path, {})
+        assert operation.endpoint.method not in methods, f"{operation.endpoint.operation_id} is bound twice"
+        methods[operation.endpoint.method] = operation
+    return [DataPlaneRoute(path, methods) for path, methods in by_path.items()]

@@ -1,0 +1,59 @@
+"""Field types that the wire structs share, with their bounds.
+
+Patterns end in `(?![\\s\\S])` where `$` would also match before a trailing newline; both Python and the dialect of
+JSON Schema read it the same way.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from msgspec import Meta
+
+from kcoord.http.problem import invalid
+
+INT32_MAX = 2_147_483_647
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+Int32 = Annotated[int, Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
+Millis32 = Annotated[int, Meta(ge=0, le=INT32_MAX, description="Milliseconds.")]
+Int64 = (
+    Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)]
+    | Annotated[str, Meta(pattern=r"^-?[0-9]{1,19}(?![\s\S])", description="A 64-bit number in decimal.")]
+)
+
+MemberId = Annotated[str, Meta(max_length=300)]
+GroupInstanceId = Annotated[
+    str, Meta(min_length=1, max_length=249, pattern=r"^(?!\.{1,2}(?![\s\S]))[a-zA-Z0-9._-]+(?![\s\S])")
+]
+ClientId = Annotated[str, Meta(max_length=255)]
+ProtocolType = Annotated[str, Meta(max_length=255)]
+ProtocolName = Annotated[str, Meta(max_length=255)]
+TopicName = Annotated[str, Meta(min_length=1, max_length=249)]
+TopicId = Annotated[str, Meta(min_length=1, max_length=36, description="UUID of a topic.")]
+
+REMEDIES = {
+    "group_instance_id": "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'; null for a dynamic "
+    "member",
+    "committed_offset": "a 64-bit number, as a JSON number or a decimal string",
+    "retention_time_ms": "a 64-bit number, as a JSON number or a decimal string; -1 for the server's retention",
+}
+"""What to write instead, for fields whose type does not say it clearly enough."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def int64(value: int | str, field: str) -> int:
+    """The number that `value` stands for. Raises INVALID_REQUEST naming `field` when it has more than 64 bits."""
+    number = int(value)
+    if not INT64_MIN <= number <= INT64_MAX:
+        raise invalid(f"{field}: {number} does not fit in 64 bits", field)
+    return number
+
+
+def rfc3339(instant_ms: int | None) -> str | None:
+    """An instant in milliseconds since the epoch as RFC 3339 in UTC; None stays None."""
+    if instant_ms is None:
+        return None
+    return (_EPOCH + timedelta(milliseconds=instant_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

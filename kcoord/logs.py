@@ -1,0 +1,73 @@
+"""Logging: one JSON object a line on standard error, for our own lines and for those of libraries.
+
+On a terminal the same lines are printed for people. Every line of a request carries its `request_id`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from kcoord.http import context
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+QUIET = {"uvicorn.access": logging.ERROR, "django.request": logging.ERROR, "httpx": logging.WARNING}
+"""Loggers that say what the access log says already."""
+
+
+def add_request_id(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Processor: the id of the request under way, where there is one."""
+    request = context.current()
+    if request is not None:
+        event.setdefault("request_id", request.request_id)
+    return event
+
+
+def _json(event: EventDict, **_: Any) -> str:
+    return msgspec.json.encode(event, enc_hook=str).decode()
+
+
+SHARED: tuple[Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    add_request_id,
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+)
+
+
+def configure(level: str) -> None:
+    """Configure structlog and the standard library's logging. May be called again, with another level.
+
+    Parameters: `level` one of the choices of the setting `log.level`. Raises KeyError for any other.
+    """
+    threshold = LEVELS[level]
+    people = sys.stderr.isatty()
+    rendering: list[Processor] = (
+        [structlog.dev.ConsoleRenderer()]
+        if people
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_json)]
+    )
+    structlog.configure(
+        processors=[*SHARED, *rendering],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*SHARED, structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(threshold)
+    for name, quiet in QUIET.items():
+        logging.getLogger(name).setLevel(max(quiet, threshold))

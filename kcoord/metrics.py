@@ -1,0 +1,35 @@
+"""Prometheus metrics of a process. Labels are bounded: never a group id, a member id or a topic.
+
+Source: HTTP contract, section 5; offsets specification, section 12, for what is worth counting.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
+
+disable_created_metrics()  # they double the number of series and no query of ours reads them
+
+REQUESTS = Counter("kcoord_http_requests", "HTTP requests answered.", ["route", "method", "status"])
+LATENCY = Histogram(
+    "kcoord_http_request_seconds",
+    "Time from the first byte of a request to the end of its response, waiting included.",
+    ["route"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+)
+COMMANDS = Counter("kcoord_commands", "Commands of members answered, by Kafka error name.", ["command", "error"])
+TRANSACTIONS = Counter("kcoord_group_transactions", "Transactions of group mailboxes.", ["outcome"])
+BATCH_SIZE = Histogram(
+    "kcoord_group_batch_commands",
+    "Commands decided together in one group transaction.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
+)
+PARKED = Gauge("kcoord_parked_requests", "Requests that wait on the server.", ["kind"])
+TICK_LAG_MS = Gauge("kcoord_tick_lag_ms", "How long ago the timers last ran, in ms, when this process last looked.")
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def observe_request(route: str, method: str, status: int, seconds: float) -> None:
+    """Count one request. `route` is a path template, `status` 499 for a client that went away."""
+    REQUESTS.labels(route, method if method in _METHODS else "other", str(status)).inc()
+    LATENCY.labels(route).observe(seconds)

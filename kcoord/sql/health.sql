@@ -1,0 +1,10 @@
+-- name: migrations_table
+select to_regclass('django_migrations')
+
+-- name: applied_migrations
+select app, name from django_migrations
+
+-- name: timer_lag
+select coalesce(%(now)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) - ticked_at
+  from kcoord_timerheartbeat
+ where id = 1
