@@ -1,0 +1,1 @@
+"""The REST API of groups and topics (HTTP contract, sections 3 and 4)."""

@@ -1,0 +1,109 @@
+"""What the topic endpoints take and give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from groups.topics import MAX_NAME_LENGTH, MAX_PARTITIONS
+from kcoord.http.types import INT32_MAX
+from kcoord.rest_fields import (
+    Instant,
+    Labels,
+    NextCursor,
+    Number,
+    Offset,
+    OffsetInput,
+    PageQuery,
+    StrictSerializer,
+    Text,
+)
+
+MAX_WATERMARKS = 10_000
+"""Partitions of one report of watermarks."""
+
+
+class TopicQuery(PageQuery):
+    """Parameters of the list of topics."""
+
+    q = Text(required=False, default="", allow_blank=True, max_length=MAX_NAME_LENGTH, help_text="Part of the name.")
+
+
+class PartitionCount(Number):
+    """A number of partitions. Its bounds are documented here and refused by the service, with an error of their own."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(help_text=f"1 to {MAX_PARTITIONS}.", **kwargs)
+
+
+class NewTopic(StrictSerializer):
+    """A topic to be made."""
+
+    name = Text(allow_blank=True, help_text="1 to 249 letters, digits, '.', '_' or '-'; not '.' or '..'.")
+    partitions = PartitionCount()
+    labels = Labels(required=False, default=dict)
+
+
+class TopicChange(StrictSerializer):
+    """What to change of a topic; what is left out stays."""
+
+    partitions = PartitionCount(required=False)
+    labels = Labels(required=False, help_text="Replaces all labels.")
+
+
+class TopicView(serializers.Serializer[Any]):
+    """A topic."""
+
+    name = serializers.CharField()
+    topic_id = serializers.UUIDField(help_text="Tells it from an earlier topic of the same name.")
+    partitions = serializers.IntegerField(min_value=1)
+    labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
+    created_at = Instant()
+
+
+class TopicPage(serializers.Serializer[Any]):
+    """A page of topics, by name."""
+
+    topics = TopicView(many=True)
+    next_cursor = NextCursor()
+
+
+class WatermarkInput(StrictSerializer):
+    """Where a partition's log begins and ends."""
+
+    partition = Number(min_value=0, max_value=INT32_MAX)
+    log_start_offset = OffsetInput(help_text="Offset of the first record that is still there.")
+    log_end_offset = OffsetInput(help_text="Offset after the last record.")
+
+
+class WatermarkReport(StrictSerializer):
+    """Watermarks as they are now."""
+
+    partitions = WatermarkInput(many=True, min_length=1, max_length=MAX_WATERMARKS)
+
+
+class WatermarkView(serializers.Serializer[Any]):
+    """Where a partition's log begins and ends, as last reported."""
+
+    partition = serializers.IntegerField(min_value=0)
+    log_start_offset = Offset()
+    log_end_offset = Offset()
+    sampled_at = Instant(help_text="When it was reported, on the database's clock.")
+
+
+class Watermarks(serializers.Serializer[Any]):
+    """What was recorded."""
+
+    name = serializers.CharField(help_text="Name of the topic.")
+    partitions = WatermarkView(many=True)
+
+
+class WatermarkPage(Watermarks):
+    """A page of watermarks, by partition. Partitions of which none was ever reported are left out."""
+
+    next_cursor = NextCursor()
+
+
+class WatermarkQuery(PageQuery):
+    """Parameters of the list of watermarks."""

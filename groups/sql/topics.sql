@@ -1,0 +1,75 @@
+-- name: insert_topic
+-- No row comes back where the name is taken.
+insert into groups_topic (name, topic_id, partitions, labels, created_at)
+values (%(name)s, %(topic_id)s, %(partitions)s, %(labels)s, %(now)s)
+on conflict (name) do nothing
+returning name, topic_id, partitions, labels, created_at
+
+-- name: read_topic
+select name, topic_id, partitions, labels, created_at
+from groups_topic
+where name = %(name)s
+
+-- name: find_topics
+select name, topic_id, partitions, labels, created_at
+from groups_topic
+where name = any(%(names)s::text[]) or topic_id = any(%(topic_ids)s::uuid[])
+order by name
+
+-- name: list_topics
+-- The empty prefix matches every name, and the empty text is part of every name.
+select name, topic_id, partitions, labels, created_at
+from groups_topic
+where name > %(after)s
+  and strpos(lower(name), lower(%(q)s)) > 0
+  and (name = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(name, prefix)))
+order by name
+limit %(limit)s
+
+-- name: lock_topic
+-- For a change of the topic itself: waits for watermark writers, and they for us.
+select id, name, topic_id, partitions, labels, created_at
+from groups_topic
+where name = %(name)s
+for update
+
+-- name: lock_topic_shared
+-- For its watermarks: writers of different partitions do not wait for each other, a deletion waits for all.
+select id, partitions
+from groups_topic
+where name = %(name)s
+for key share
+
+-- name: update_topic
+update groups_topic
+set partitions = %(partitions)s, labels = %(labels)s
+where id = %(id)s
+returning name, topic_id, partitions, labels, created_at
+
+-- name: delete_topic_watermarks
+delete from groups_watermark where topic_id = %(id)s
+
+-- name: delete_topic
+delete from groups_topic where id = %(id)s
+
+-- name: upsert_watermarks
+-- In the order of the partitions: two writers of the same partitions never deadlock. A sample taken earlier that comes
+-- later does not replace a newer one.
+insert into groups_watermark as w (topic_id, partition, log_start_offset, log_end_offset, sampled_at)
+select %(id)s, sample.partition, sample.log_start_offset, sample.log_end_offset, %(now)s
+from unnest(%(partition)s::int[], %(log_start_offset)s::bigint[], %(log_end_offset)s::bigint[])
+     as sample (partition, log_start_offset, log_end_offset)
+order by sample.partition
+on conflict (topic_id, partition) do update
+set log_start_offset = excluded.log_start_offset, log_end_offset = excluded.log_end_offset,
+    sampled_at = excluded.sampled_at
+where w.sampled_at <= excluded.sampled_at
+
+-- name: list_watermarks
+select w.partition, w.log_start_offset, w.log_end_offset, w.sampled_at
+from groups_topic t
+join groups_watermark w on w.topic_id = t.id
+where t.name = %(name)s and w.partition > %(after)s
+order by w.partition
+limit %(limit)s
