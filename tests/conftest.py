@@ -70,8 +70,8 @@ def django_db_setup(worker_database: str) -> Iterator[None]:
     from kcoord.postgres import django_database
 
     settings.CONNINFO = worker_database
-    settings.DATABASES["default"] = django_database(worker_database)
     connections.close_all()
+    connections.settings["default"].update(django_database(worker_database))
     connections["default"].settings_dict.update(django_database(worker_database))
     yield
     connections.close_all()
