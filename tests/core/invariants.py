@@ -1,0 +1,122 @@
+"""What holds after every decision, whatever was decided."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from groups.core.commands import ParkKind
+from groups.core.deadlines import wake_at
+from groups.core.decision import Decision
+from groups.core.fold import apply
+from groups.core.records import GroupCreated, GroupDeleted, MemberRemoved, RebalanceStarted, SessionRenewed
+from groups.core.replies import Parked
+from groups.core.types import ClassicGroup, Env, GroupState, Members
+from groups.core.waiting import answer_for
+
+_COMPLETED = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+
+
+def check(before: ClassicGroup | None, waiting: Sequence[Parked], decision: Decision, env: Env) -> None:
+    """Raises AssertionError if the decision breaks a promise. `waiting`: the requests that waited before it."""
+    history = _history(before, decision)
+    at = wake_at(decision.group)
+    assert at is None or at > env.now, f"a deadline lies {env.now - (at or 0)} ms in the past"
+    _check_releases(decision, history)
+    for parked in waiting:
+        _check_waiter(parked, decision, history)
+    if isinstance(decision.reply, Parked):
+        assert answer_for(decision.group, decision.reply) is None, f"{decision.reply} need not wait"
+    for group in history:
+        if group is not None:
+            check_group(group)
+    after = decision.group
+    if after is not None and after.state in _COMPLETED:
+        # Between the records of one decision a restarted static member may be in the way.
+        supporters = after.members.support.get(after.protocol_name or "")
+        assert supporters == len(after.members), "every member supports the protocol"
+
+
+def _history(before: ClassicGroup | None, decision: Decision) -> list[ClassicGroup | None]:
+    """The group after each record, the first entry before all. Folding them gives the decision's group."""
+    history = [before]
+    for record in decision.records:
+        previous, group = history[-1], apply(history[-1], record)
+        history.append(group)
+        if previous is not None and group is not None:
+            assert group.generation_id >= previous.generation_id, f"{record} lowered the generation"
+        else:
+            assert isinstance(record, GroupCreated | GroupDeleted), f"{record} made or unmade the group"
+    assert history[-1] == decision.group
+    if decision.group is not None and history[-1] is not None:
+        assert list(history[-1].members) == list(decision.group.members), "the order of arrival"
+    return history
+
+
+def _check_releases(decision: Decision, history: list[ClassicGroup | None]) -> None:
+    """A member that stops waiting is answered, exactly once; nobody else is."""
+    released = Counter(
+        key for group, after in pairwise(history) for key in _waiting_keys(group) if key not in _waiting_keys(after)
+    )
+    assert Counter((answer.kind, answer.member_id) for answer in decision.answers) == released
+
+
+def _waiting_keys(group: ClassicGroup | None) -> set[tuple[ParkKind, str]]:
+    members = group.members.values() if group is not None else ()
+    joins = {(ParkKind.JOIN, member.member_id) for member in members if member.awaiting_join}
+    return joins | {(ParkKind.SYNC, member.member_id) for member in members if member.awaiting_sync}
+
+
+def _check_waiter(parked: Parked, decision: Decision, history: list[ClassicGroup | None]) -> None:
+    """Whoever looks at the group alone tells a waiter what the decision tells it."""
+    key = (parked.kind, parked.member_id)
+    told = [answer_for(group, parked) for group in history]
+    reply = next((answer.reply for answer in decision.answers if (answer.kind, answer.member_id) == key), None)
+    if reply is None:
+        assert told[-1] is None, f"{parked} waits on, but the group says {told[-1]}"
+        return
+    fallen = next(index for index, answer in enumerate(told) if answer is not None)
+    assert told[fallen] == reply, f"{parked} is answered {reply}, the group said {told[fallen]}"
+    if told[-1] != reply:
+        # The group moved on in the same decision: who looks only now joins again, or waits with a newer request.
+        later = decision.records[fallen:]
+        moved = any(isinstance(record, RebalanceStarted | MemberRemoved | SessionRenewed) for record in later)
+        assert moved, f"{parked}: {reply} became {told[-1]} for no reason"
+
+
+def check_group(group: ClassicGroup) -> None:
+    """What holds for every group that a fold made."""
+    members = group.members
+    assert Members(members.values()) == members
+    _check_counts(group)
+    if members:
+        assert group.leader_id in members, "the leader is a member"
+    else:
+        assert group.leader_id is None, "nobody leads a group without members"
+    assert not set(members) & set(group.pending_join), "a pending id is no member"
+    if group.state in _COMPLETED:
+        assert group.generation_id > 0
+        assert group.join_timer is None
+    if group.state is GroupState.EMPTY:
+        assert group.protocol_name is None
+        assert group.sync_deadline is None
+    if group.state is GroupState.PREPARING_REBALANCE:
+        assert members.pending_sync == 0
+        assert group.sync_deadline is None
+        assert not any(member.awaiting_sync for member in members.values())
+    if group.state is GroupState.DEAD:
+        assert wake_at(group) is None
+    else:
+        assert all(member.session_deadline is not None for member in members.values())
+
+
+def _check_counts(group: ClassicGroup) -> None:
+    members = group.members
+    assert members.awaiting_join == sum(member.awaiting_join for member in members.values())
+    assert members.pending_sync == sum(member.pending_sync for member in members.values())
+    assert members.static == {
+        member.instance_id: member.member_id for member in members.values() if member.instance_id is not None
+    }
+    support = Counter(name for member in members.values() for name in {entry.name for entry in member.protocols})
+    assert {name: count for name, count in members.support.items() if count} == support
