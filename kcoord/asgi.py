@@ -24,11 +24,12 @@ from kcoord.http.body import BodyLimit
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
 from kcoord.http.serving import Operation, routes
+from offsets.api.routes import OPERATIONS as OFFSETS
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
 django_application = cast(ASGIApp, get_asgi_application())
 
-OPERATIONS: tuple[Operation, ...] = (*GROUPS,)
+OPERATIONS: tuple[Operation, ...] = (*GROUPS, *OFFSETS)
 DATA_PLANE_ROUTES: tuple[Endpoint, ...] = tuple(operation.endpoint for operation in OPERATIONS)
 """What the OpenAPI document says of the data plane."""
 

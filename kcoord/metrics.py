@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
-disable_created_metrics()  # they double the number of series and no query of ours reads them
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the number of series and no query of ours reads them
 
 REQUESTS = Counter("kcoord_http_requests", "HTTP requests answered.", ["route", "method", "status"])
 LATENCY = Histogram(

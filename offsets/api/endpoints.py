@@ -1,0 +1,51 @@
+"""The descriptions of commit and fetch.
+
+Source: HTTP contract, section 2, and the error tables of the offsets specification, sections 3 and 5.
+"""
+
+from __future__ import annotations
+
+from kcoord.errors import Error
+from kcoord.http.endpoint import Endpoint
+from offsets.api import wire
+
+COMMIT = Endpoint(
+    "POST",
+    "/v1/groups/{group_id}/offsets/commit",
+    "commitOffsets",
+    "Commit offsets",
+    request=wire.CommitRequest,
+    response=wire.CommitResponse,
+    errors=(
+        Error.GROUP_AUTHORIZATION_FAILED,
+        Error.INVALID_GROUP_ID,
+        Error.UNKNOWN_MEMBER_ID,
+        Error.ILLEGAL_GENERATION,
+        Error.FENCED_INSTANCE_ID,
+        Error.REBALANCE_IN_PROGRESS,
+        Error.GROUP_ID_NOT_FOUND,
+    ),
+    description="What concerns the member fails the whole request; each partition has an `error_code` of its own "
+    "(TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE).",
+)
+
+FETCH = Endpoint(
+    "POST",
+    "/v1/groups/{group_id}/offsets/fetch",
+    "fetchOffsets",
+    "Fetch committed offsets",
+    request=wire.FetchRequest,
+    response=wire.FetchResponse,
+    errors=(Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_GROUP_ID),
+    description="Nothing committed is offset -1 and no error, also for a group that does not exist.",
+)
+
+MANY_FETCH = Endpoint(
+    "POST",
+    "/v1/offsets/fetch",
+    "fetchOffsetsOfManyGroups",
+    "Fetch committed offsets of many groups",
+    request=wire.ManyFetchRequest,
+    response=wire.ManyFetchResponse,
+    description="Each group has an `error_code` of its own.",
+)

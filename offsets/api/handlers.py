@@ -1,0 +1,199 @@
+"""Commit and fetch over HTTP.
+
+Source: HTTP contract, section 2, "commit, fetch"; offsets specification, sections 2, 3 and 5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Sequence
+
+from kcoord.access import Operation
+from kcoord.errors import Error, ProtocolError
+from kcoord.http.paths import check_group_id
+from kcoord.http.serving import Call, serve
+from kcoord.http.types import int64, rfc3339
+from kcoord.metrics import COMMANDS
+from offsets.api import endpoints, wire
+from offsets.api.topics import Named, Topics
+from offsets.core.types import (
+    FetchedOffset,
+    OffsetCommit,
+    OffsetCommitReply,
+    OffsetFetch,
+    OffsetFetchReply,
+    PartitionCommit,
+)
+from offsets.service import OffsetService
+
+GROUPS_AT_ONCE = 4
+"""How many groups of one fetch are read at the same time: one request does not take the whole pool."""
+
+
+@serve(endpoints.COMMIT)
+async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
+    """OffsetCommit."""
+    call.principal.require_group(Operation.READ, call.group_id)
+    topics = await Topics(call.runtime, call.principal).resolve(call.body.topics)
+    command = _commit_command(call, topics)
+    reply = await call.runtime.get(OffsetService).commit(command)
+    COMMANDS.labels("commit", reply.error.name).inc()
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error, reply.detail)
+    return _commit_response(call.body, topics, reply)
+
+
+def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> OffsetCommit:
+    partitions = tuple(
+        PartitionCommit(
+            topic=topic.name,
+            partition=partition.partition,
+            offset=int64(partition.committed_offset, f"topics[{i}].partitions[{j}].committed_offset"),
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.committed_metadata,
+        )
+        for i, (topic, entry) in enumerate(zip(topics, call.body.topics, strict=True))
+        if topic.name is not None
+        for j, partition in enumerate(entry.partitions)
+    )
+    names = {topic.name for topic in topics if topic.name is not None}
+    return OffsetCommit(
+        group_id=call.group_id,
+        member_id=call.body.member_id,
+        group_instance_id=call.body.group_instance_id,
+        generation_id=call.body.generation_id_or_member_epoch,
+        partitions=partitions,
+        retention_time_ms=int64(call.body.retention_time_ms, "retention_time_ms"),
+        denied=frozenset(name for name in names if not call.principal.may_topic(Operation.READ, name)),
+    )
+
+
+def _commit_response(
+    request: wire.CommitRequest, topics: Sequence[Named], reply: OffsetCommitReply
+) -> wire.CommitResponse:
+    """Results in the order of the request; a partition named twice has its results in their order."""
+    results: dict[tuple[str, int], deque[Error]] = defaultdict(deque)
+    for name, partition, error in reply.results:
+        results[name, partition].append(error)
+
+    def result(name: str | None, partition: int) -> wire.CommittedPartition:
+        error = Error.UNKNOWN_TOPIC_ID if name is None else results[name, partition].popleft()
+        return wire.CommittedPartition(partition, error.code, error.name)
+
+    return wire.CommitResponse(
+        topics=[
+            wire.CommittedTopic(
+                topic.name, topic.topic_id, [result(topic.name, entry.partition) for entry in asked.partitions]
+            )
+            for topic, asked in zip(topics, request.topics, strict=True)
+        ],
+        session_expires_at=rfc3339(reply.session_deadline),
+    )
+
+
+@serve(endpoints.FETCH)
+async def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
+    """OffsetFetch for one group."""
+    reply, topics = await _fetch(call, call.group_id, call.body, call.body.require_stable, "topics")
+    COMMANDS.labels("fetch", reply.error.name).inc()
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error, reply.detail)
+    return wire.FetchResponse(topics)
+
+
+@serve(endpoints.MANY_FETCH)
+async def many_fetch(call: Call[wire.ManyFetchRequest]) -> wire.ManyFetchResponse:
+    """OffsetFetch for many groups: each is answered on its own."""
+    slots = asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    async def one(index: int, asked: wire.FetchGroup) -> wire.FetchedGroup:
+        try:
+            async with slots:
+                reply, topics = await _fetch(
+                    call, check_group_id(asked.group_id), asked, call.body.require_stable, f"groups[{index}].topics"
+                )
+        except ProtocolError as error:
+            if error.error in (Error.INVALID_REQUEST, Error.COORDINATOR_NOT_AVAILABLE):
+                raise  # nothing about this group in particular
+            reply, topics = OffsetFetchReply(error.error, detail=error.detail), []
+        COMMANDS.labels("fetch", reply.error.name).inc()
+        detail = None if reply.error is Error.NONE else reply.detail or reply.error.value.help
+        return wire.FetchedGroup(asked.group_id, topics, reply.error.code, reply.error.name, detail)
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(one(index, asked)) for index, asked in enumerate(call.body.groups)]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from failed
+    return wire.ManyFetchResponse([task.result() for task in running])
+
+
+async def _fetch(
+    call: Call[wire.FetchRequest] | Call[wire.ManyFetchRequest],
+    group_id: str,
+    asked: wire.FetchRequest | wire.FetchGroup,
+    require_stable: bool,
+    where: str,
+) -> tuple[OffsetFetchReply, list[wire.FetchedTopic]]:
+    """The reply for one group, and its topics as the response has them. Raises GROUP_AUTHORIZATION_FAILED."""
+    call.principal.require_group(Operation.DESCRIBE, group_id)
+    topics = Topics(call.runtime, call.principal)
+    named = None if asked.topics is None else await topics.resolve(asked.topics, where)
+    wanted = None
+    denied: frozenset[str] = frozenset()
+    if named is not None and asked.topics is not None:
+        wanted = tuple(
+            (topic.name, tuple(entry.partitions))
+            for topic, entry in zip(named, asked.topics, strict=True)
+            if topic.name is not None
+        )
+        denied = frozenset(name for name, _ in wanted if not call.principal.may_topic(Operation.DESCRIBE, name))
+    reply = await call.runtime.get(OffsetService).fetch(
+        OffsetFetch(group_id, asked.member_id, asked.member_epoch, wanted, require_stable, denied)
+    )
+    if reply.error is not Error.NONE:
+        return reply, []
+    if named is None or asked.topics is None:
+        return reply, await _everything(call, topics, reply)
+    return reply, _as_asked(asked.topics, named, reply)
+
+
+async def _everything(
+    call: Call[wire.FetchRequest] | Call[wire.ManyFetchRequest], topics: Topics, reply: OffsetFetchReply
+) -> list[wire.FetchedTopic]:
+    """A fetch of everything: topics that the caller may not describe are left out without a word."""
+    by_topic: dict[str, list[wire.FetchedPartition]] = {}
+    for offset in reply.offsets:
+        if call.principal.may_topic(Operation.DESCRIBE, offset.topic):
+            by_topic.setdefault(offset.topic, []).append(_partition(offset))
+    await topics.load(by_topic)
+    return [wire.FetchedTopic(name, topics.id_of(name), partitions) for name, partitions in by_topic.items()]
+
+
+def _as_asked(
+    asked: Sequence[wire.FetchTopic], named: Sequence[Named], reply: OffsetFetchReply
+) -> list[wire.FetchedTopic]:
+    found = {(offset.topic, offset.partition): offset for offset in reply.offsets}
+
+    def partition(name: str | None, number: int) -> wire.FetchedPartition:
+        if name is None:
+            return _partition(FetchedOffset("", number, error=Error.UNKNOWN_TOPIC_ID))
+        return _partition(found[name, number])
+
+    return [
+        wire.FetchedTopic(topic.name, topic.topic_id, [partition(topic.name, number) for number in entry.partitions])
+        for topic, entry in zip(named, asked, strict=True)
+    ]
+
+
+def _partition(offset: FetchedOffset) -> wire.FetchedPartition:
+    return wire.FetchedPartition(
+        partition=offset.partition,
+        committed_offset=offset.committed_offset,
+        committed_leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata,
+        commit_timestamp=offset.commit_timestamp,
+        error_code=offset.error.code,
+        error=offset.error.name,
+    )

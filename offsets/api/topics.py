@@ -1,0 +1,77 @@
+"""Topics as requests name them: by name, or by id."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from msgspec import UnsetType
+
+from groups.topics import Topic, TopicService
+from kcoord.access import Operation, Principal
+from kcoord.http.problem import invalid
+from kcoord.runtime import Runtime
+from offsets.api import wire
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A topic entry of a request. `name` is None where the id given belongs to no topic the caller may see."""
+
+    name: str | None
+    topic_id: str | None
+
+
+class Topics:
+    """Names of ids and ids of names, for one request."""
+
+    def __init__(self, runtime: Runtime, principal: Principal) -> None:
+        self._runtime = runtime
+        self._principal = principal
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[uuid.UUID, Topic] = {}
+
+    async def load(self, names: Iterable[str], topic_ids: Iterable[uuid.UUID] = ()) -> None:
+        """Read the topics of these names and ids, in one statement."""
+        wanted, ids = sorted(set(names)), sorted(set(topic_ids))
+        if not wanted and not ids:
+            return
+        async with self._runtime.db.connection() as connection:
+            found = await self._runtime.get(TopicService).find(connection, wanted, ids)
+        for topic in found:
+            if self._principal.may_topic(Operation.DESCRIBE, topic.name):
+                self._by_name[topic.name] = topic
+                self._by_id[topic.topic_id] = topic
+
+    async def resolve(
+        self, entries: Sequence[wire.CommitTopic | wire.FetchTopic], where: str = "topics"
+    ) -> list[Named]:
+        """The topics of `entries`, in order. Raises INVALID_REQUEST for an entry without exactly one of name and id."""
+        keys = [_key(entry, f"{where}[{index}]") for index, entry in enumerate(entries)]
+        await self.load(
+            (key for key in keys if isinstance(key, str)), (key for key in keys if isinstance(key, uuid.UUID))
+        )
+        return [self._named(key) for key in keys]
+
+    def _named(self, key: str | uuid.UUID) -> Named:
+        if isinstance(key, str):
+            return Named(key, self.id_of(key))
+        topic = self._by_id.get(key)
+        return Named(None if topic is None else topic.name, str(key))
+
+    def id_of(self, name: str) -> str | None:
+        """The id of a topic that was loaded; None where it does not exist or may not be seen."""
+        topic = self._by_name.get(name)
+        return None if topic is None else str(topic.topic_id)
+
+
+def _key(entry: wire.CommitTopic | wire.FetchTopic, where: str) -> str | uuid.UUID:
+    if not isinstance(entry.name, UnsetType) and isinstance(entry.topic_id, UnsetType):
+        return entry.name
+    if isinstance(entry.topic_id, UnsetType) or not isinstance(entry.name, UnsetType):
+        raise invalid(f"{where}: give either name or topic_id", where)
+    try:
+        return uuid.UUID(entry.topic_id)
+    except ValueError:
+        raise invalid(f"{where}.topic_id: is no UUID", f"{where}.topic_id") from None

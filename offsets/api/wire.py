@@ -1,0 +1,150 @@
+"""The JSON of commits and fetches, field by field. Names are those of Kafka's message schemas in snake_case.
+
+Source: HTTP contract, section 2, "commit, fetch".
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from kcoord.http.types import GroupInstanceId, Int32, Int64, MemberId, TopicId, TopicName
+
+Items = Meta(max_length=10_000)
+
+
+class Request(Struct, forbid_unknown_fields=True, frozen=True):
+    """Base of what clients send: an unknown field is an error."""
+
+
+class Response(Struct, frozen=True):
+    """Base of what clients get."""
+
+
+class CommitPartition(Request, frozen=True):
+    """One partition. `committed_offset` is the next offset to read; `committed_leader_epoch` -1: none."""
+
+    partition: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = -1
+    committed_metadata: str | None = ""
+
+
+class CommitTopic(Request, frozen=True):
+    """A topic, by `name` or by `topic_id`."""
+
+    partitions: Annotated[list[CommitPartition], Items]
+    name: TopicName | UnsetType = UNSET
+    topic_id: TopicId | UnsetType = UNSET
+
+
+class CommitRequest(Request, frozen=True):
+    """OffsetCommit. Without a member: generation -1, which a group without members accepts."""
+
+    topics: Annotated[list[CommitTopic], Items]
+    generation_id_or_member_epoch: Int32 = -1
+    member_id: MemberId = ""
+    group_instance_id: GroupInstanceId | None = None
+    retention_time_ms: Int64 = -1
+
+
+class CommittedPartition(Response, frozen=True):
+    """What one partition is answered."""
+
+    partition: int
+    error_code: int
+    error: str
+
+
+class CommittedTopic(Response, frozen=True):
+    """A topic as it was asked for; what is not known of it is null."""
+
+    name: str | None
+    topic_id: str | None
+    partitions: list[CommittedPartition]
+
+
+class CommitResponse(Response, frozen=True):
+    """A result for each partition, in the order of the request."""
+
+    topics: list[CommittedTopic]
+    session_expires_at: str | None
+    error_code: int = 0
+
+
+class FetchTopic(Request, frozen=True):
+    """A topic, by `name` or by `topic_id`, and the partitions wanted."""
+
+    partitions: Annotated[list[Int32], Items]
+    name: TopicName | UnsetType = UNSET
+    topic_id: TopicId | UnsetType = UNSET
+
+
+class FetchRequest(Request, frozen=True):
+    """OffsetFetch. `topics` null: everything committed."""
+
+    topics: Annotated[list[FetchTopic], Items] | None = None
+    member_id: MemberId | None = None
+    member_epoch: Int32 = -1
+    require_stable: bool = False
+
+
+class FetchedPartition(Response, frozen=True):
+    """A committed offset; -1 with error 0 where nothing was committed. `commit_timestamp` in ms since the epoch."""
+
+    partition: int
+    committed_offset: int
+    committed_leader_epoch: int
+    metadata: str
+    commit_timestamp: int | None
+    error_code: int
+    error: str
+
+
+class FetchedTopic(Response, frozen=True):
+    """A topic of a fetch; what is not known of it is null."""
+
+    name: str | None
+    topic_id: str | None
+    partitions: list[FetchedPartition]
+
+
+class FetchResponse(Response, frozen=True):
+    """Committed offsets, in the order of the request."""
+
+    topics: list[FetchedTopic]
+    error_code: int = 0
+
+
+class FetchGroup(Request, frozen=True):
+    """One group of a fetch of many."""
+
+    group_id: str
+    topics: Annotated[list[FetchTopic], Items] | None = None
+    member_id: MemberId | None = None
+    member_epoch: Int32 = -1
+
+
+class ManyFetchRequest(Request, frozen=True):
+    """OffsetFetch for many groups."""
+
+    groups: Annotated[list[FetchGroup], Meta(max_length=1_000)]
+    require_stable: bool = False
+
+
+class FetchedGroup(Response, frozen=True):
+    """What one group is answered."""
+
+    group_id: str
+    topics: list[FetchedTopic]
+    error_code: int
+    error: str
+    detail: str | None
+
+
+class ManyFetchResponse(Response, frozen=True):
+    """A result for each group, in the order of the request."""
+
+    groups: list[FetchedGroup]
+    error_code: int = 0
