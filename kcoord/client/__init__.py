@@ -1,0 +1,63 @@
+"""The Python client of kcoord: a consumer that takes part in groups. Needs httpx and msgspec, none of the server."""
+
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.consumer import Consumer
+from kcoord.client.errors import (
+    AuthenticationError,
+    ClientTimeoutError,
+    CommitFailedError,
+    CoordinatorNotAvailableError,
+    FatalError,
+    FencedInstanceIdError,
+    GroupAuthorizationError,
+    GroupMaxSizeReachedError,
+    IllegalStateError,
+    InconsistentGroupProtocolError,
+    InvalidConfigurationError,
+    InvalidGroupIdError,
+    InvalidSessionTimeoutError,
+    KcoordError,
+    NoOffsetForPartitionError,
+    OffsetMetadataTooLargeError,
+    OffsetOutOfRangeError,
+    RebalanceInProgressError,
+    TopicAuthorizationError,
+    UnexpectedError,
+    UnknownTopicOrPartitionError,
+    WakeupError,
+)
+from kcoord.client.listener import ConsumerRebalanceListener
+from kcoord.client.types import MemberState, OffsetAndMetadata, Record, RecordSource, TopicPartition
+
+__all__ = [
+    "AuthenticationError",
+    "ClientTimeoutError",
+    "CommitFailedError",
+    "Consumer",
+    "ConsumerConfig",
+    "ConsumerRebalanceListener",
+    "CoordinatorNotAvailableError",
+    "FatalError",
+    "FencedInstanceIdError",
+    "GroupAuthorizationError",
+    "GroupMaxSizeReachedError",
+    "IllegalStateError",
+    "InconsistentGroupProtocolError",
+    "InvalidConfigurationError",
+    "InvalidGroupIdError",
+    "InvalidSessionTimeoutError",
+    "KcoordError",
+    "MemberState",
+    "NoOffsetForPartitionError",
+    "OffsetAndMetadata",
+    "OffsetMetadataTooLargeError",
+    "OffsetOutOfRangeError",
+    "RebalanceInProgressError",
+    "Record",
+    "RecordSource",
+    "TopicAuthorizationError",
+    "TopicPartition",
+    "UnexpectedError",
+    "UnknownTopicOrPartitionError",
+    "WakeupError",
+]

@@ -1,0 +1,140 @@
+"""The settings of a consumer: names and defaults of the Java and Python clients, checked before anything is sent."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from kcoord.client.errors import InvalidConfigurationError
+
+AUTO_OFFSET_RESETS = ("earliest", "latest", "none")
+MAX_INT = 2**31 - 1
+
+_INSTANCE_ID = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """Settings of a `Consumer`. All times are in ms.
+
+    Parameters (defaults: classic specification 11.1, HTTP contract section 1):
+    `group_id` the group (1 to 255 characters, no `/`); `url` one or more servers, separated by commas (else
+    KCOORD_URL); `token` API token (else KCOORD_TOKEN); `client_id` a name for logs and member ids; `group_instance_id`
+    makes the member static (KIP-345); `client_rack` where it runs (KIP-881); `session_timeout_ms` silence after which
+    the group drops the member; `heartbeat_interval_ms` at most a third of it is usual; `max_poll_interval_ms` longest
+    time between polls, and the rebalance timeout; `enable_auto_commit`, `auto_commit_interval_ms`;
+    `auto_offset_reset` "earliest", "latest" or "none"; `partition_assignment_strategy` assignor names or assignors,
+    preferred first; `max_poll_records` most records of one poll; `request_timeout_ms` of one request beyond what the
+    server may hold it; `max_wait_ms` longest time the server may hold a join or sync; `default_api_timeout_ms` of
+    calls that are given none; `retry_backoff_ms` to `retry_backoff_max_ms` between attempts; `metadata_max_age_ms`
+    how often partition counts are looked up; `fetch_wait_ms` pause before a source that had nothing is asked again.
+    Raises InvalidConfigurationError.
+    """
+
+    group_id: str
+    url: str = ""
+    token: str = field(default="", repr=False)
+    client_id: str = "kcoord"
+    group_instance_id: str | None = None
+    client_rack: str | None = None
+    group_protocol: str = "classic"
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    enable_auto_commit: bool = True
+    auto_commit_interval_ms: int = 5_000
+    auto_offset_reset: str = "latest"
+    partition_assignment_strategy: Sequence[Any] = ("range", "cooperative-sticky")
+    max_poll_records: int = 500
+    request_timeout_ms: int = 30_000
+    max_wait_ms: int = 30_000
+    default_api_timeout_ms: int = 60_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    metadata_max_age_ms: int = 300_000
+    fetch_wait_ms: int = 100
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> ConsumerConfig:
+        """The settings named in `options`, completed from the environment. Raises InvalidConfigurationError."""
+        names = [f.name for f in fields(cls)]
+        for name in options:
+            if name not in names:
+                close = difflib.get_close_matches(name, names, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(names)}"
+                raise InvalidConfigurationError(name, f"there is no such setting; {hint}")
+        if "group_id" not in options:
+            raise InvalidConfigurationError("group_id", "it is required: the name of the group to join")
+        given = dict(options)
+        given["url"] = given.get("url") or os.environ.get("KCOORD_URL") or "http://127.0.0.1:8000"
+        given["token"] = given.get("token") or os.environ.get("KCOORD_TOKEN") or ""
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        self._check_identity()
+        self._check_numbers()
+        self._check_urls()
+        if self.auto_offset_reset not in AUTO_OFFSET_RESETS:
+            raise InvalidConfigurationError(
+                "auto_offset_reset", f"{self.auto_offset_reset!r}: expected one of {', '.join(AUTO_OFFSET_RESETS)}"
+            )
+        if self.group_protocol != "classic":
+            raise InvalidConfigurationError(
+                "group_protocol", f"{self.group_protocol!r}: this client speaks the protocol 'classic' only"
+            )
+        if isinstance(self.partition_assignment_strategy, str) or not self.partition_assignment_strategy:
+            raise InvalidConfigurationError(
+                "partition_assignment_strategy", "expected a sequence of at least one assignor, e.g. ('range',)"
+            )
+
+    def _check_identity(self) -> None:
+        if not isinstance(self.group_id, str) or not 1 <= len(self.group_id) <= 255:
+            raise InvalidConfigurationError("group_id", "expected text of 1 to 255 characters")
+        if "/" in self.group_id or any(ord(c) < 32 or ord(c) == 127 for c in self.group_id):
+            raise InvalidConfigurationError("group_id", "it must not contain '/' or control characters")
+        instance = self.group_instance_id
+        if instance is not None and (not _INSTANCE_ID.fullmatch(instance) or instance in (".", "..")):
+            raise InvalidConfigurationError(
+                "group_instance_id", f"{instance!r}: expected 1 to 249 of letters, digits, '.', '_', '-'"
+            )
+
+    def _check_numbers(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if not f.name.endswith(("_ms", "_records")):
+                continue
+            least = 0 if f.name == "fetch_wait_ms" else 1
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_INT:
+                raise InvalidConfigurationError(f.name, f"{value!r}: expected a whole number from {least} to {MAX_INT}")
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise InvalidConfigurationError(
+                "heartbeat_interval_ms",
+                f"{self.heartbeat_interval_ms} must be smaller than session_timeout_ms={self.session_timeout_ms}",
+            )
+        if self.retry_backoff_ms > self.retry_backoff_max_ms:
+            raise InvalidConfigurationError(
+                "retry_backoff_ms", f"{self.retry_backoff_ms} exceeds retry_backoff_max_ms={self.retry_backoff_max_ms}"
+            )
+
+    def _check_urls(self) -> None:
+        if not self.urls:
+            raise InvalidConfigurationError("url", "expected at least one http:// or https:// address")
+        for url in self.urls:
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise InvalidConfigurationError("url", f"{url!r}: expected an http:// or https:// address")
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The servers to ask first, without a trailing slash."""
+        return tuple(part.strip().rstrip("/") for part in self.url.split(",") if part.strip())
+
+    @property
+    def heartbeat_timeout_ms(self) -> int:
+        """How long one heartbeat may take: short enough that another fits into the session."""
+        return min(self.request_timeout_ms, max(self.heartbeat_interval_ms, self.session_timeout_ms // 3))

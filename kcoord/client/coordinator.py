@@ -1,0 +1,269 @@
+"""The user's side of the membership: prepares rebalances, finishes them, commits automatically, leaves.
+
+Used by the user's thread. Source: Kafka's `ConsumerCoordinator`; KIP-429; classic specification 11.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection
+
+from kcoord.assignors import RebalanceProtocol
+from kcoord.client.catalogue import TopicWatch
+from kcoord.client.errors import CommitFailedError, KcoordError, RebalanceInProgressError, error_of
+from kcoord.client.heartbeat import Departure, HeartbeatThread
+from kcoord.client.membership import Generation, Phase
+from kcoord.client.offsets import OffsetManager
+from kcoord.client.positions import Positions
+from kcoord.client.rebalance import Failed, Going, Joined, Rebalance, Shared
+from kcoord.client.strategies import Owned
+from kcoord.client.subscription import SubscriptionState
+from kcoord.client.types import TopicPartition
+
+log = logging.getLogger("kcoord.client")
+
+FIRST_ANSWER_S = 1.0
+"""How long a member that leaves waits for the member id of its first join, so that it can hand it back."""
+
+
+class GroupCoordinator:
+    """What `poll` does for the group. `poll` here never waits, except for commits and the listener."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        subscription: SubscriptionState,
+        offsets: OffsetManager,
+        positions: Positions,
+        watch: TopicWatch,
+    ) -> None:
+        self._shared = shared
+        self._config = shared.config
+        self._subscription = subscription
+        self._offsets = offsets
+        self._positions = positions
+        self._watch = watch
+        self._departure = Departure(shared)
+        self._heartbeat = HeartbeatThread(shared, self._departure)
+        self._rebalance: Rebalance | None = None
+        self._prepared = False
+        self._joined_topics: frozenset[str] = frozenset()
+        self._remembered = Owned()
+        self._next_commit = time.monotonic() + self._config.auto_commit_interval_ms / 1000
+        offsets.generation = self.generation_if_stable
+
+    def poll(self) -> None:
+        """Take part in the group as far as it goes without waiting.
+
+        Raises what a join or a heartbeat found to be fatal, and what the listener raises.
+        """
+        with self._shared.monitor:
+            self._shared.timer.polled(time.monotonic())
+            fatal = self._shared.membership.fatal
+        if fatal is not None:
+            raise error_of(fatal)
+        if self._subscription.automatic:
+            self._heartbeat.start()
+            self._note_changes()
+            while self._advance():
+                pass
+        self._auto_commit_when_due()
+
+    def wait_s(self) -> float | None:
+        """How long `poll` has nothing to do unless there is news."""
+        if not self._config.enable_auto_commit:
+            return None
+        return max(0.0, self._next_commit - time.monotonic())
+
+    def request_rejoin(self, reason: str) -> None:
+        """Join again at the next poll."""
+        with self._shared.monitor:
+            self._shared.membership.request_rejoin(reason)
+
+    def generation_if_stable(self) -> Generation:
+        """What commits are sent as. Raises RebalanceInProgressError, CommitFailedError while they cannot succeed."""
+        if not self._subscription.automatic:
+            return Generation()
+        with self._shared.monitor:
+            membership = self._shared.membership
+            if membership.fatal is not None:
+                raise error_of(membership.fatal)
+            # A generation counts once its assignment is in place: before that, what was read belongs to the last one.
+            if membership.phase is Phase.STABLE and self._rebalance is None:
+                return membership.generation
+            if self._rebalance is not None and membership.phase is not Phase.UNJOINED:
+                raise RebalanceInProgressError("the group is rebalancing: poll, then commit what is still assigned")
+        raise CommitFailedError("this consumer is not part of the group: it was removed, or has not joined yet")
+
+    def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
+        """Commit (if automatic, and `commit`), report the partitions, leave the group.
+
+        What the listener raises is raised after that.
+        """
+        try:
+            if commit and self._subscription.assigned and not self._lost():
+                self._auto_commit_now(self._subscription.assigned, self._left_ms(deadline))
+            self._give_up(self._subscription.assigned)
+        finally:
+            self._stop_rebalance()
+            self._departure.leave(reason, self._left_ms(deadline))
+            self._prepared = False
+            self._joined_topics = frozenset()
+            self._remembered = Owned()
+            self._watch.stop()
+
+    def stop(self, timeout_s: float) -> bool:
+        """End the heartbeat thread. True if it ended in time."""
+        return self._heartbeat.stop(timeout_s)
+
+    def _left_ms(self, deadline: float) -> int:
+        return max(1, min(self._config.request_timeout_ms, int((deadline - time.monotonic()) * 1000)))
+
+    def _note_changes(self) -> None:
+        """Join again for a changed subscription, or partition counts that changed under the leader."""
+        changed = self._watch.changes(time.monotonic())
+        if changed is not None:
+            self.request_rejoin(changed)
+        if self._rebalance is None and self._joined_topics and self._joined_topics != self._subscription.topics:
+            self.request_rejoin("the subscription changed")
+
+    def _advance(self) -> bool:
+        """One step: finish a rebalance that is over, or begin one that is needed. False if there is nothing to do."""
+        if self._rebalance is not None:
+            outcome = self._rebalance.outcome
+            if outcome is None:
+                return False
+            joined_with = self._rebalance.topics
+            self._rebalance = None
+            if isinstance(outcome, Failed):
+                raise outcome.error
+            self._prepared = False
+            if isinstance(outcome, Joined) and self._still(outcome.generation):
+                self._joined_topics = joined_with
+                self._finish(outcome)
+            return True
+        with self._shared.monitor:
+            needed = self._shared.membership.rejoin_needed
+        if needed:
+            self._begin()
+        return needed
+
+    def _still(self, generation: Generation) -> bool:
+        with self._shared.monitor:
+            membership = self._shared.membership
+            return membership.phase is Phase.STABLE and membership.generation == generation
+
+    def _begin(self) -> None:
+        if not self._prepared or self._lost():
+            # Before the listener runs: what it raises must not make it run twice for one rebalance.
+            self._prepared = True
+            self._prepare()
+        with self._shared.monitor:
+            membership = self._shared.membership
+            owned = Owned(self._subscription.owned(), membership.generation.generation_id)
+            reason = membership.rejoin_reason
+        log.info("group %s: (re)joining: %s", self._config.group_id, reason)
+        self._rebalance = Rebalance(self._shared, Going(self._subscription.topics, owned, self._remembered, reason))
+        self._rebalance.start()
+
+    def _lost(self) -> bool:
+        """The member was dropped (or reset) while it held partitions."""
+        with self._shared.monitor:
+            return bool(self._subscription.assigned) and not self._shared.membership.generation.known
+
+    def _prepare(self) -> None:
+        """Before a join: commit, then give up what must not be kept."""
+        owned = self._subscription.assigned
+        if owned and not self._lost():
+            self._auto_commit_now(owned, self._config.request_timeout_ms)
+        self._watch.stop()
+        if self._lost() or self._shared.strategies.protocol is RebalanceProtocol.EAGER:
+            self._give_up(owned, always=True)
+            return
+        unwanted = frozenset(tp for tp in owned if tp.topic not in self._subscription.topics)
+        if unwanted:
+            self._revoke(unwanted, owned - unwanted)
+
+    def _give_up(self, partitions: Collection[TopicPartition], always: bool = False) -> None:
+        """Report everything lost if the membership is, else revoked."""
+        if self._lost():
+            log.warning("group %s: partitions lost: %s", self._config.group_id, _listed(partitions))
+            try:
+                self._subscription.listener.on_partitions_lost(sorted(partitions))
+            finally:
+                self._assign(frozenset())
+        elif partitions or (always and self._subscription.automatic):
+            self._revoke(partitions, frozenset())
+
+    def _revoke(self, revoked: Collection[TopicPartition], kept: frozenset[TopicPartition]) -> None:
+        if revoked:
+            log.info("group %s: revoked: %s", self._config.group_id, _listed(revoked))
+        try:
+            self._subscription.listener.on_partitions_revoked(sorted(revoked))
+        finally:
+            self._assign(kept)
+
+    def _assign(self, partitions: Collection[TopicPartition]) -> None:
+        self._subscription.set_assigned(partitions)
+        self._positions.forget()
+
+    def _finish(self, joined: Joined) -> None:
+        """After a sync: take over what is assigned, tell the listener, commit from now on."""
+        assigned = frozenset(tp for tp in joined.partitions if tp.topic in self._subscription.topics)
+        if len(assigned) < len(joined.partitions):
+            self.request_rejoin("the assignment is of an older subscription")
+        owned = self._subscription.assigned
+        if joined.led:
+            self._watch.start(joined.led, joined.counts, time.monotonic())
+        revoked = owned - assigned
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in sorted(assigned):
+            by_topic.setdefault(topic, []).append(partition)
+        self._remembered = Owned(by_topic, joined.generation.generation_id)
+        self._next_commit = time.monotonic() + self._config.auto_commit_interval_ms / 1000
+        try:
+            if revoked:
+                # Records may have been read since the commit before the join.
+                self.request_rejoin("revoked partitions can go to their new owners")
+                self._auto_commit_now(revoked, self._config.request_timeout_ms)
+                self._revoke(revoked, owned - revoked)
+        finally:
+            self._assign(assigned)
+        added = assigned - owned
+        log.info("group %s: assigned: %s, new: %s", self._config.group_id, _listed(assigned), _listed(added))
+        self._shared.strategies.assigned(
+            joined.generation.protocol_name or "", by_topic, joined.generation.generation_id, joined.user_data
+        )
+        self._subscription.listener.on_partitions_assigned(sorted(added))
+
+    def _auto_commit_when_due(self) -> None:
+        now = time.monotonic()
+        if not self._config.enable_auto_commit or now < self._next_commit:
+            return
+        self._next_commit = now + self._config.auto_commit_interval_ms / 1000
+        if self._rebalance is None:
+            self._offsets.commit_async(self._subscription.consumed(), None)
+
+    def _auto_commit_now(self, partitions: Collection[TopicPartition], timeout_ms: int) -> None:
+        """Commit the positions, if that is automatic; a failure is logged: its records will be read again."""
+        if not self._config.enable_auto_commit:
+            return
+        try:
+            self._offsets.commit(self._subscription.consumed(partitions), timeout_ms, wakeable=False)
+        except KcoordError as error:
+            log.warning("group %s: the automatic commit failed: %s", self._config.group_id, error)
+
+    def _stop_rebalance(self) -> None:
+        rebalance, self._rebalance = self._rebalance, None
+        if rebalance is None:
+            return
+        rebalance.stop()
+        with self._shared.monitor:
+            anonymous = not self._shared.membership.generation.member_id
+        if anonymous:
+            rebalance.join(FIRST_ANSWER_S)
+
+
+def _listed(partitions: Collection[TopicPartition]) -> str:
+    return ", ".join(map(str, sorted(partitions))) or "none"

@@ -1,0 +1,196 @@
+"""What the client raises. Every class names the row of the error registry it stands for, where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kcoord.errors import Error, ProtocolError
+
+
+class KcoordError(Exception):
+    """Anything the client raises on purpose.
+
+    `error` is the protocol's error (None for mistakes that never reached the server), `detail` what was wrong and how
+    to mend it.
+    """
+
+    error: Error | None = None
+
+    def __init__(self, detail: str = "", *, error: Error | None = None) -> None:
+        if error is not None:
+            self.error = error
+        self.detail = detail or (self.error.value.help if self.error else "")
+        super().__init__(f"{self.error.name}: {self.detail}" if self.error else self.detail)
+
+    @property
+    def retriable(self) -> bool:
+        """The same call may succeed later."""
+        return self.error is not None and self.error.value.retriable
+
+    @property
+    def fatal(self) -> bool:
+        """This consumer cannot go on as it is."""
+        return False
+
+    @property
+    def kafka_code(self) -> int | None:
+        """Kafka's error number."""
+        return None if self.error is None else self.error.code
+
+
+class FatalError(KcoordError):
+    """Trying again does not help: the settings, the rights or the identity of this consumer are wrong."""
+
+    @property
+    def fatal(self) -> bool:
+        """Always true."""
+        return True
+
+
+class InvalidConfigurationError(FatalError, ValueError):
+    """A setting of the consumer is not valid; `setting` names it."""
+
+    error = Error.INVALID_CONFIG
+
+    def __init__(self, setting: str, detail: str) -> None:
+        self.setting = setting
+        super().__init__(f"{setting}: {detail}")
+
+
+class IllegalStateError(KcoordError):
+    """The call does not fit the state of the consumer: not subscribed, not assigned, closed, used by two threads."""
+
+
+class WakeupError(KcoordError):
+    """`wakeup()` was called by another thread."""
+
+
+class ClientTimeoutError(KcoordError, TimeoutError):
+    """The call could not be finished within the time it was given; the last failure is its cause."""
+
+    error = Error.REQUEST_TIMED_OUT
+
+
+class CommitFailedError(KcoordError):
+    """The group went on without this member: its partitions may be read by others, the offsets were not committed."""
+
+    error = Error.UNKNOWN_MEMBER_ID
+
+
+class RebalanceInProgressError(KcoordError):
+    """The group is rebalancing: call `poll()` to finish it, then commit again what is still assigned."""
+
+    error = Error.REBALANCE_IN_PROGRESS
+
+    @property
+    def retriable(self) -> bool:
+        """After a poll: yes."""
+        return True
+
+
+class NoOffsetForPartitionError(KcoordError):
+    """A partition has no committed offset, and auto_offset_reset is "none"."""
+
+
+class OffsetOutOfRangeError(KcoordError):
+    """A record source raises this for an offset it does not have."""
+
+
+class AuthenticationError(FatalError):
+    """The token is missing, wrong or expired."""
+
+    error = Error.SASL_AUTHENTICATION_FAILED
+
+
+class GroupAuthorizationError(FatalError):
+    """Not allowed on this group."""
+
+    error = Error.GROUP_AUTHORIZATION_FAILED
+
+
+class TopicAuthorizationError(FatalError):
+    """Not allowed on a topic."""
+
+    error = Error.TOPIC_AUTHORIZATION_FAILED
+
+
+class FencedInstanceIdError(FatalError):
+    """Another consumer runs with the same group_instance_id."""
+
+    error = Error.FENCED_INSTANCE_ID
+
+
+class InconsistentGroupProtocolError(FatalError):
+    """The group's members and this one have no assignor or protocol type in common."""
+
+    error = Error.INCONSISTENT_GROUP_PROTOCOL
+
+
+class InvalidGroupIdError(FatalError):
+    """The group id is not valid."""
+
+    error = Error.INVALID_GROUP_ID
+
+
+class InvalidSessionTimeoutError(FatalError):
+    """The server does not allow this session_timeout_ms."""
+
+    error = Error.INVALID_SESSION_TIMEOUT
+
+
+class GroupMaxSizeReachedError(FatalError):
+    """The group is full."""
+
+    error = Error.GROUP_MAX_SIZE_REACHED
+
+
+class OffsetMetadataTooLargeError(KcoordError):
+    """The metadata of a committed offset is longer than the server allows."""
+
+    error = Error.OFFSET_METADATA_TOO_LARGE
+
+
+class UnknownTopicOrPartitionError(KcoordError):
+    """There is no such topic or partition."""
+
+    error = Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class CoordinatorNotAvailableError(KcoordError):
+    """No server answered, or the one that did cannot serve the group now."""
+
+    error = Error.COORDINATOR_NOT_AVAILABLE
+
+
+class UnexpectedError(KcoordError):
+    """An error of the server that the client has no better name for; `error` says which."""
+
+    error = Error.UNKNOWN_SERVER_ERROR
+
+
+_CLASSES: Mapping[Error, type[KcoordError]] = {
+    kind.error: kind
+    for kind in (
+        AuthenticationError,
+        GroupAuthorizationError,
+        TopicAuthorizationError,
+        FencedInstanceIdError,
+        InconsistentGroupProtocolError,
+        InvalidGroupIdError,
+        InvalidSessionTimeoutError,
+        GroupMaxSizeReachedError,
+        OffsetMetadataTooLargeError,
+        UnknownTopicOrPartitionError,
+        CoordinatorNotAvailableError,
+        RebalanceInProgressError,
+    )
+    if kind.error is not None
+}
+
+
+def error_of(failure: ProtocolError) -> KcoordError:
+    """The exception that users get for a failed request."""
+    kind = _CLASSES.get(failure.error, UnexpectedError)
+    raised = kind(failure.detail, error=failure.error)
+    raised.__cause__ = failure
+    return raised

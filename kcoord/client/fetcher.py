@@ -1,0 +1,72 @@
+"""Records out of the source, in turns between the partitions. Used by the user's thread."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.errors import OffsetOutOfRangeError
+from kcoord.client.positions import Positions
+from kcoord.client.subscription import SubscriptionState
+from kcoord.client.types import Record, RecordSource, TopicPartition
+
+log = logging.getLogger("kcoord.client")
+
+
+class Fetcher:
+    """Asks the source for records of the partitions that can be read, and moves their positions."""
+
+    def __init__(
+        self, config: ConsumerConfig, subscription: SubscriptionState, positions: Positions, source: RecordSource | None
+    ) -> None:
+        self._config = config
+        self._subscription = subscription
+        self._positions = positions
+        self._source = source
+        self._last: TopicPartition | None = None
+
+    def fetch(self, max_records: int) -> dict[TopicPartition, list[Record]]:
+        """At most `max_records` records by partition, beginning after the partition that was read last.
+
+        What the source raises is passed on; then no position has moved and no record is lost.
+        """
+        found: dict[TopicPartition, list[Record]] = {}
+        if self._source is None:
+            return found
+        left = max_records
+        for partition in self._turns():
+            if left <= 0:
+                break
+            records = self._read(self._source, partition, left)
+            if records:
+                found[partition] = list(records)
+                left -= len(records)
+        for partition, read in found.items():
+            self._subscription.state(partition).position = read[-1].offset + 1
+            self._last = partition
+        return found
+
+    def _turns(self) -> list[TopicPartition]:
+        ready = sorted(self._subscription.fetchable())
+        later = [tp for tp in ready if self._last is not None and tp > self._last]
+        return later + ready[: len(ready) - len(later)]
+
+    def _read(self, source: RecordSource, partition: TopicPartition, limit: int) -> Sequence[Record]:
+        state = self._subscription.state(partition)
+        assert state.position is not None, "only partitions with a position are fetched"
+        try:
+            records = source.fetch(partition.topic, partition.partition, state.position, limit)
+        except OffsetOutOfRangeError as error:
+            log.warning("%s: offset %d is out of range: %s", partition, state.position, error)
+            self._positions.reset(partition, self._config.auto_offset_reset)
+            return ()
+        if len(records) > limit:
+            raise ValueError(
+                f"the record source returned {len(records)} records of {partition}, {limit} were asked for"
+            )
+        if records and records[0].offset < state.position:
+            raise ValueError(
+                f"the record source returned offset {records[0].offset} of {partition}, {state.position} was asked for"
+            )
+        return records

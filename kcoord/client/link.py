@@ -1,0 +1,141 @@
+"""Which server coordinates the group, and calls to it. Source: FindCoordinator; HTTP contract, section 2."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from kcoord.client import wire
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.http import Disconnected, Http
+from kcoord.errors import BY_CODE, Error, ProtocolError
+
+T = TypeVar("T")
+
+log = logging.getLogger("kcoord.client")
+
+REDISCOVER = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.REQUEST_TIMED_OUT})
+"""Errors after which the coordinator is looked up again (classic specification, 11.2)."""
+
+
+class Link:
+    """Calls to the group's coordinator; finds it, and finds it again after `forget`.
+
+    Safe to use from several threads. The servers of the `url` setting are asked in turn; one that does not answer is
+    passed over. Differs from Kafka: any node may serve any group, so an address that the service announces but this
+    client cannot reach (behind a proxy, say) is replaced by the server that announced it.
+    """
+
+    def __init__(self, config: ConsumerConfig, http: Http) -> None:
+        self._config = config
+        self._http = http
+        self._lock = threading.Lock()
+        self._finding = threading.Lock()
+        self._coordinator: str | None = None
+        self._next = 0
+        self._unreachable: set[str] = set()
+
+    @property
+    def coordinator(self) -> str | None:
+        """The address of the coordinator, None while it is not known."""
+        with self._lock:
+            return self._coordinator
+
+    def forget(self, coordinator: str | None = None) -> None:
+        """The coordinator (if it still is `coordinator`, where given) must be found again."""
+        with self._lock:
+            if coordinator is None or coordinator == self._coordinator:
+                self._coordinator = None
+
+    def call(
+        self, path: str, body: Mapping[str, Any], kind: type[T], *, held_ms: int = 0, timeout_ms: int | None = None
+    ) -> T:
+        """POST to `/v1/groups/{group}/{path}` at the coordinator. Raises ProtocolError, Disconnected."""
+        base = self.find()
+        group = quote(self._config.group_id, safe="")
+        try:
+            return self._http.post(
+                f"{base}/v1/groups/{group}/{path}", body, kind, held_ms=held_ms, timeout_ms=timeout_ms
+            )
+        except Disconnected:
+            self._lost(base)
+            raise
+        except ProtocolError as failure:
+            if failure.error in REDISCOVER:
+                self.forget(base)
+            if failure.error is Error.NOT_COORDINATOR:
+                with self._lock:
+                    self._unreachable.clear()
+            raise
+
+    def topic_partitions(self, topic: str) -> int | None:
+        """How many partitions `topic` has; None if it does not exist (or may not be seen). Raises ProtocolError."""
+        base = self.find()
+        try:
+            return self._http.get(f"{base}/v1/topics/{quote(topic, safe='')}", wire.TopicAnswer).partitions
+        except Disconnected:
+            self._lost(base)
+            raise
+        except ProtocolError as failure:
+            if failure.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                return None
+            raise
+
+    def find(self) -> str:
+        """The coordinator's address; asks the known servers if need be. Raises ProtocolError, Disconnected."""
+        with self._finding:
+            known = self.coordinator
+            if known is not None:
+                return known
+            failure: ProtocolError | None = None
+            for _ in self._config.urls:
+                with self._lock:
+                    server = self._config.urls[self._next % len(self._config.urls)]
+                try:
+                    found = self._ask(server)
+                except (Disconnected, _NotNow) as error:
+                    with self._lock:
+                        self._next += 1
+                    failure = error
+                    continue
+                with self._lock:
+                    self._coordinator = found
+                log.info("group %s: the coordinator is %s", self._config.group_id, found)
+                return found
+            assert failure is not None, "there is at least one server"
+            raise failure
+
+    def _ask(self, server: str) -> str:
+        answer = self._http.get(
+            f"{server}/v1/coordinator", wire.CoordinatorAnswer, params={"group_id": self._config.group_id}
+        )
+        entries = [entry for entry in answer.coordinators if entry.key == self._config.group_id]
+        if not entries:
+            raise ProtocolError(Error.UNKNOWN_SERVER_ERROR, f"{server} did not say who coordinates the group")
+        error = BY_CODE.get(entries[0].error_code, Error.UNKNOWN_SERVER_ERROR)
+        if error in (Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR):
+            raise _NotNow(Error.COORDINATOR_NOT_AVAILABLE, f"{server} knows no coordinator for the group now")
+        if error is not Error.NONE:
+            raise ProtocolError(error)
+        announced = (entries[0].url or server).rstrip("/")
+        if server.startswith("https:") and not announced.startswith("https:"):
+            # The token came by way of TLS; it does not leave without.
+            return server
+        with self._lock:
+            return server if announced in self._unreachable else announced
+
+    def _lost(self, base: str) -> None:
+        self.forget(base)
+        with self._lock:
+            if base in self._config.urls:
+                # It may be the server that would be asked first: begin with the next one.
+                self._next += 1
+            else:
+                self._unreachable.add(base)
+
+
+class _NotNow(ProtocolError):
+    """A server that knows no coordinator at the moment: another may."""

@@ -1,0 +1,246 @@
+"""Committing offsets and reading committed ones. Source: classic specification 11.2; HTTP contract, section 2."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from kcoord.client import wire
+from kcoord.client.backoff import Backoff
+from kcoord.client.errors import (
+    ClientTimeoutError,
+    CommitFailedError,
+    FencedInstanceIdError,
+    KcoordError,
+    RebalanceInProgressError,
+    error_of,
+)
+from kcoord.client.membership import Generation, Phase, Step
+from kcoord.client.reactions import Api
+from kcoord.client.rebalance import Shared
+from kcoord.client.types import OffsetAndMetadata, Offsets, TopicPartition
+from kcoord.client.worker import Worker
+from kcoord.errors import BY_CODE, Error, ProtocolError
+
+T = TypeVar("T")
+
+CommitCallback = Callable[[Offsets, KcoordError | None], None]
+"""Called with the offsets and None, or what went wrong."""
+
+Committed = dict[TopicPartition, OffsetAndMetadata | None]
+
+log = logging.getLogger("kcoord.client")
+
+
+class OffsetManager:
+    """Sends commits in the order they were made, and fetches committed offsets. Used by the user's thread.
+
+    `check` is called while waiting: it raises when `wakeup()` was called.
+    """
+
+    def __init__(self, shared: Shared, worker: Worker, check: Callable[[], None]) -> None:
+        self._shared = shared
+        self._worker = worker
+        self._check = check
+        self._finished: deque[tuple[CommitCallback, Offsets, Future[None]]] = deque()
+        self.generation: Callable[[], Generation] = lambda: shared.membership.generation
+
+    def commit(self, offsets: Offsets, timeout_ms: int, *, wakeable: bool = True) -> None:
+        """Commit and wait for the answer; failures that may pass are tried again until `timeout_ms` are over.
+
+        Parameters: `wakeable` False where a WakeupError would leave a rebalance half done.
+
+        Raises CommitFailedError, RebalanceInProgressError, ClientTimeoutError, and what else the table of 11.2 says.
+        """
+        if not offsets:
+            return
+        # One generation for all attempts: an attempt in a later one could overwrite what a new owner committed.
+        sent = self.generation()
+        self._until(timeout_ms, lambda: self._send(offsets, sent), wakeable)
+
+    def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
+        """Commit without waiting and without a second attempt; `callback` runs in a later call of the user's thread."""
+        if not offsets:
+            return
+        done: Future[None]
+        try:
+            sent = self.generation()
+        except KcoordError as error:
+            done = Future()
+            done.set_exception(error)
+        else:
+            done = self._worker.submit(lambda: self._send(offsets, sent))
+        self._finished.append((callback or _log_failure, offsets, done))
+
+    def run_callbacks(self) -> None:
+        """Call back for the asynchronous commits that are finished, in their order."""
+        while self._finished and self._finished[0][2].done():
+            callback, offsets, done = self._finished.popleft()
+            failure = done.exception()
+            if failure is None:
+                callback(offsets, None)
+            elif isinstance(failure, ProtocolError):
+                callback(offsets, error_of(failure))
+            elif isinstance(failure, KcoordError):
+                callback(offsets, failure)
+            else:
+                raise failure
+
+    def fetch(self, partitions: Iterable[TopicPartition]) -> Committed:
+        """One attempt to read the committed offsets; None where nothing is committed. Raises ProtocolError."""
+        topics: dict[str, list[int]] = {}
+        for topic, partition in sorted(set(partitions)):
+            topics.setdefault(topic, []).append(partition)
+        body = {
+            "topics": [{"name": topic, "partitions": numbers} for topic, numbers in topics.items()],
+            "require_stable": True,
+        }
+        answer = self._shared.link.call("offsets/fetch", body, wire.FetchAnswer)
+        _raise_first((None, 0, answer.error_code) for _ in (0,))
+        found: Committed = {TopicPartition(topic, p): None for topic, numbers in topics.items() for p in numbers}
+        _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
+        for topic_answer in answer.topics:
+            for p in topic_answer.partitions:
+                if p.committed_offset >= 0:
+                    epoch = -1 if p.committed_leader_epoch is None else p.committed_leader_epoch
+                    found[TopicPartition(topic_answer.name, p.partition)] = OffsetAndMetadata(
+                        p.committed_offset, p.metadata or "", epoch
+                    )
+        return found
+
+    def fetch_later(self, partitions: Iterable[TopicPartition]) -> Future[Committed]:
+        """`fetch` on the worker, after the commits made before."""
+        wanted = list(partitions)
+        return self._worker.submit(lambda: self.fetch(wanted))
+
+    def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> Committed:
+        """The committed offsets; failures that may pass are tried again until `timeout_ms` are over."""
+        wanted = list(partitions)
+        return self._until(timeout_ms, lambda: self.fetch(wanted)) if wanted else {}
+
+    def _send(self, offsets: Offsets, sent: Generation) -> None:
+        """One commit request. Raises ProtocolError where another attempt may succeed, else KcoordError."""
+        body = {
+            "generation_id_or_member_epoch": sent.generation_id,
+            "member_id": sent.member_id,
+            "group_instance_id": self._shared.config.group_instance_id if sent.member_id else None,
+            "topics": _topics(offsets),
+        }
+        try:
+            answer = self._shared.link.call("offsets/commit", body, wire.CommitAnswer)
+            _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
+        except ProtocolError as failure:
+            self._failed(failure, sent)
+
+    def _failed(self, failure: ProtocolError, sent: Generation) -> None:
+        with self._shared.monitor:
+            membership = self._shared.membership
+            unchanged = membership.generation == sent
+            rejoining = membership.phase is Phase.PREPARING_REBALANCE
+            step = membership.failed(Api.COMMIT, failure, sent) if sent.known else _step_alone(failure)
+            self._shared.monitor.changed()
+        if step is not Step.RAISE:
+            raise failure
+        raise _commit_error(failure, unchanged, rejoining) from failure
+
+    def _until(self, timeout_ms: int, task: Callable[[], T], wakeable: bool = True) -> T:
+        """Run `task` on the worker again and again until it succeeds, fails for good, or the time is over."""
+        config = self._shared.config
+        deadline = time.monotonic() + timeout_ms / 1000
+        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        while True:
+            future = self._worker.submit(task)
+            self._wait(future.done, deadline, wakeable)
+            self.run_callbacks()
+            if not future.done():
+                future.cancel()
+                raise ClientTimeoutError(f"no answer within {timeout_ms} ms")
+            failure = future.exception()
+            if failure is None:
+                return future.result()
+            if not isinstance(failure, ProtocolError):
+                raise failure
+            if not _may_pass(failure):
+                raise error_of(failure)
+            pause = time.monotonic() + backoff.next_ms(failure.retry_after_ms) / 1000
+            if pause >= deadline:
+                raise ClientTimeoutError(f"not done within {timeout_ms} ms: {failure}") from failure
+            log.info("group %s: %s: %s; trying again", config.group_id, failure.error.name, failure)
+            self._wait(lambda: False, pause, wakeable)
+
+    def _wait(self, done: Callable[[], bool], deadline: float, wakeable: bool) -> None:
+        monitor = self._shared.monitor
+        while True:
+            seen = monitor.version
+            if wakeable:
+                self._check()
+            left = deadline - time.monotonic()
+            if done() or left <= 0:
+                return
+            monitor.wait(seen, left)
+
+
+def _topics(offsets: Offsets) -> list[dict[str, Any]]:
+    topics: dict[str, list[dict[str, Any]]] = {}
+    for (topic, partition), committed in sorted(offsets.items()):
+        topics.setdefault(topic, []).append(
+            {
+                "partition": partition,
+                "committed_offset": committed.offset,
+                "committed_leader_epoch": committed.leader_epoch,
+                "committed_metadata": committed.metadata,
+            }
+        )
+    return [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()]
+
+
+def _raise_first(items: Iterable[tuple[str | None, int, int]]) -> None:
+    """Raise the error of the first item that has one."""
+    for topic, partition, code in items:
+        if code:
+            error = BY_CODE.get(code, Error.UNKNOWN_SERVER_ERROR)
+            where = f"{topic}-{partition}: " if topic is not None else ""
+            raise ProtocolError(error, f"{where}{error.value.help}")
+
+
+_PASSING = frozenset(
+    {
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_COORDINATOR,
+        Error.REQUEST_TIMED_OUT,
+        Error.UNSTABLE_OFFSET_COMMIT,
+        Error.THROTTLING_QUOTA_EXCEEDED,
+    }
+)
+
+
+def _may_pass(failure: ProtocolError) -> bool:
+    return failure.error in _PASSING
+
+
+def _step_alone(failure: ProtocolError) -> Step:
+    """A commit outside of any generation: there is no membership to change."""
+    return Step.RETRY if _may_pass(failure) else Step.RAISE
+
+
+def _commit_error(failure: ProtocolError, unchanged: bool, rejoining: bool) -> KcoordError:
+    """What whoever commits is told. Source: classic specification 11.2, column OffsetCommit."""
+    if failure.error is Error.REBALANCE_IN_PROGRESS:
+        return RebalanceInProgressError(failure.detail)
+    if failure.error is Error.FENCED_INSTANCE_ID and unchanged:
+        return FencedInstanceIdError(failure.detail)
+    if failure.error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID):
+        if not unchanged and rejoining:
+            return RebalanceInProgressError(failure.detail)
+        return CommitFailedError(failure.detail, error=failure.error)
+    return error_of(failure)
+
+
+def _log_failure(offsets: Mapping[TopicPartition, OffsetAndMetadata], error: KcoordError | None) -> None:
+    if error is not None:
+        log.warning("the commit of %s failed: %s", ", ".join(f"{tp}={o.offset}" for tp, o in offsets.items()), error)

@@ -1,0 +1,106 @@
+"""Where reading starts: the committed offset, else what auto_offset_reset says. Used by the user's thread."""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future
+
+from kcoord.client.backoff import Backoff
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.errors import IllegalStateError, KcoordError, NoOffsetForPartitionError, error_of
+from kcoord.client.offsets import Committed, OffsetManager
+from kcoord.client.subscription import SubscriptionState
+from kcoord.client.types import RecordSource, TopicPartition
+from kcoord.errors import ProtocolError
+
+log = logging.getLogger("kcoord.client")
+
+
+class Positions:
+    """Finds the positions of assigned partitions that have none."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        subscription: SubscriptionState,
+        offsets: OffsetManager,
+        source: RecordSource | None,
+    ) -> None:
+        self._config = config
+        self._subscription = subscription
+        self._offsets = offsets
+        self._source = source
+        self._fetch: Future[Committed] | None = None
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._not_before = 0.0
+
+    def update(self) -> None:
+        """Take what was found, ask for what is missing; does not wait.
+
+        Raises NoOffsetForPartitionError, and what the coordinator refuses for good.
+        """
+        self._resets()
+        if self._fetch is not None and self._fetch.done():
+            fetch, self._fetch = self._fetch, None
+            self._take(fetch)
+        missing = self._subscription.without_position()
+        if missing and self._fetch is None and time.monotonic() >= self._not_before:
+            self._fetch = self._offsets.fetch_later(missing)
+
+    def wait_s(self) -> float | None:
+        """How long `update` has nothing to do; None: until there is news."""
+        if self._fetch is not None or not self._subscription.without_position():
+            return None
+        return max(0.0, self._not_before - time.monotonic())
+
+    def forget(self) -> None:
+        """The assignment changed: what is being fetched may be of another owner's time."""
+        self._fetch = None
+        self._not_before = 0.0
+
+    def reset(self, partition: TopicPartition, to: str) -> None:
+        """Set the position to the "earliest" or "latest" offset of the source. Raises NoOffsetForPartitionError."""
+        state = self._subscription.state(partition)
+        if to == "none":
+            raise NoOffsetForPartitionError(
+                f'{partition} has no offset to start at and auto_offset_reset is "none": seek, or commit one'
+            )
+        source = self.source
+        find = source.beginning_offset if to == "earliest" else source.end_offset
+        state.position = find(partition.topic, partition.partition)
+        state.reset_to = None
+        log.info("%s: position reset to %s: %d", partition, to, state.position)
+
+    @property
+    def source(self) -> RecordSource:
+        """The record source. Raises IllegalStateError if there is none."""
+        if self._source is None:
+            raise IllegalStateError("this consumer has no record source: pass source=… to read, or seek() first")
+        return self._source
+
+    def _resets(self) -> None:
+        for partition in self._subscription.without_position():
+            to = self._subscription.state(partition).reset_to
+            if to is not None:
+                self.reset(partition, to)
+
+    def _take(self, fetch: Future[Committed]) -> None:
+        failure = fetch.exception()
+        if isinstance(failure, ProtocolError):
+            if not failure.error.value.retriable:
+                raise error_of(failure)
+            self._not_before = time.monotonic() + self._backoff.next_ms(failure.retry_after_ms) / 1000
+            log.warning("committed offsets could not be read, trying again: %s", failure)
+            return
+        if failure is not None:
+            raise failure if isinstance(failure, KcoordError) else RuntimeError("fetching offsets failed") from failure
+        self._backoff.reset()
+        for partition, committed in fetch.result().items():
+            state = self._subscription.get(partition)
+            if state is None or state.position is not None:
+                continue
+            if committed is None:
+                self.reset(partition, self._config.auto_offset_reset)
+            else:
+                state.position = committed.offset

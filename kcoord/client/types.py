@@ -1,0 +1,71 @@
+"""The values that users of the client see: partitions, offsets, records and the source that records come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed offset: the next offset to read, with whatever text the committer attached."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a partition. `offset` is its own offset; committing it as done means committing `offset + 1`."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: Any = None
+    value: Any = None
+    timestamp_ms: int = -1
+    headers: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class RecordSource(Protocol):
+    """Where records come from. kcoord coordinates readers; it stores no records.
+
+    The methods are called by the thread that calls `Consumer.poll` (or `position`, `seek_to_…`), never by another.
+    They should return promptly: time spent here counts as time between polls.
+    """
+
+    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+        """Up to `max_records` records with offsets of `offset` and higher, ascending; empty when there is none yet.
+
+        Raises `OffsetOutOfRangeError` if `offset` lies before the first or beyond the end.
+        """
+
+    def beginning_offset(self, topic: str, partition: int) -> int:
+        """The first offset that can be read."""
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        """The offset that the next record will have."""
+
+
+class MemberState(str, Enum):
+    """How far the member's part in the group has come (classic protocol)."""
+
+    UNJOINED = "unjoined"
+    REBALANCING = "rebalancing"
+    STABLE = "stable"
+
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+"""What to commit: partition -> next offset to read."""

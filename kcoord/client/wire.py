@@ -1,0 +1,147 @@
+"""The answers of the HTTP API as values. Unknown fields are ignored: the server may add some.
+
+Source: HTTP contract, sections 1 to 3.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Partitions = dict[str, list[int]]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """An RFC 9457 problem body with the members this client uses."""
+
+    error: str = ""
+    error_code: int | None = None
+    detail: str = ""
+    title: str = ""
+    action: str | None = None
+    member_id: str | None = None
+    request_id: str | None = None
+
+
+class CoordinatorEntry(msgspec.Struct, frozen=True):
+    """Who coordinates one group."""
+
+    key: str = ""
+    url: str | None = None
+    error_code: int = 0
+
+
+class CoordinatorAnswer(msgspec.Struct, frozen=True):
+    """FindCoordinator."""
+
+    coordinators: list[CoordinatorEntry] = []
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """A member's subscription, as the leader reads it. `user_data` is base64."""
+
+    topics: list[str] = []
+    owned_partitions: Partitions | None = None
+    generation_id: int | None = -1
+    rack_id: str | None = None
+    user_data: str | None = None
+
+
+class JoinedMember(msgspec.Struct, frozen=True):
+    """One member in a leader's join answer."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    subscription: Subscription | None = None
+
+
+class JoinAnswer(msgspec.Struct, frozen=True):
+    """JoinGroup."""
+
+    generation_id: int
+    member_id: str
+    leader: str = ""
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    skip_assignment: bool = False
+    members: list[JoinedMember] = []
+
+
+class SyncAnswer(msgspec.Struct, frozen=True):
+    """SyncGroup. `assignment` and `user_data` are base64."""
+
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: str | None = ""
+    partitions: Partitions | None = None
+    user_data: str | None = None
+
+
+class HeartbeatAnswer(msgspec.Struct, frozen=True):
+    """Heartbeat."""
+
+    error_code: int = 0
+
+
+class LeftMember(msgspec.Struct, frozen=True):
+    """One member in a leave answer."""
+
+    member_id: str = ""
+    error_code: int = 0
+
+
+class LeaveAnswer(msgspec.Struct, frozen=True):
+    """LeaveGroup."""
+
+    error_code: int = 0
+    members: list[LeftMember] = []
+
+
+class CommittedPartition(msgspec.Struct, frozen=True):
+    """One partition in a commit answer."""
+
+    partition: int
+    error_code: int = 0
+
+
+class CommittedTopic(msgspec.Struct, frozen=True):
+    """One topic in a commit answer."""
+
+    name: str
+    partitions: list[CommittedPartition] = []
+
+
+class CommitAnswer(msgspec.Struct, frozen=True):
+    """OffsetCommit."""
+
+    topics: list[CommittedTopic] = []
+
+
+class FetchedPartition(msgspec.Struct, frozen=True):
+    """One partition in an offset fetch answer; `committed_offset` -1: nothing committed."""
+
+    partition: int
+    committed_offset: int = -1
+    committed_leader_epoch: int | None = -1
+    metadata: str | None = ""
+    error_code: int = 0
+
+
+class FetchedTopic(msgspec.Struct, frozen=True):
+    """One topic in an offset fetch answer."""
+
+    name: str
+    partitions: list[FetchedPartition] = []
+
+
+class FetchAnswer(msgspec.Struct, frozen=True):
+    """OffsetFetch."""
+
+    error_code: int = 0
+    topics: list[FetchedTopic] = []
+
+
+class TopicAnswer(msgspec.Struct, frozen=True):
+    """One topic of the catalogue."""
+
+    name: str
+    partitions: int

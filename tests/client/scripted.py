@@ -1,0 +1,232 @@
+"""A coordinator that answers from a script, behind httpx's mock transport: no sockets, no server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from kcoord.client import Consumer
+from kcoord.errors import Action, Error
+
+URL = "http://coordinator.test"
+WAIT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One request as the coordinator saw it."""
+
+    api: str
+    body: dict[str, Any]
+    host: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A problem response."""
+
+    error: Error
+    action: Action | None = None
+    member_id: str | None = None
+    retry_after: str | None = None
+
+    def response(self) -> httpx.Response:
+        row = self.error.value
+        body: dict[str, Any] = {
+            "type": f"https://kcoord.dev/errors/{self.error.name}",
+            "title": self.error.name,
+            "status": row.status,
+            "detail": row.help,
+            "error": self.error.name,
+            "error_code": row.code,
+            "retriable": row.retriable,
+            "action": (self.action or row.action).value,
+            "request_id": "r1",
+        }
+        if self.member_id is not None:
+            body["member_id"] = self.member_id
+        headers = {"Content-Type": "application/problem+json"}
+        if self.retry_after is not None:
+            headers["Retry-After"] = self.retry_after
+        return httpx.Response(row.status, content=json.dumps(body), headers=headers)
+
+
+Answer = dict[str, Any] | Refusal | httpx.Response | Exception | Callable[[dict[str, Any]], Any]
+
+
+class ScriptedCoordinator:
+    """Answers each API with what was scripted for it, then with what a healthy group of one member would answer."""
+
+    def __init__(self, topics: dict[str, int] | None = None) -> None:
+        self.topics = {"t": 4} if topics is None else topics
+        self.sent: list[Sent] = []
+        self.committed: dict[tuple[str, int], int] = {}
+        self.generation = 0
+        self._scripts: dict[str, deque[Answer]] = defaultdict(deque)
+        self._changed = threading.Condition()
+        self._members = 0
+        self._subscription: dict[str, Any] = {}
+        self.holding = threading.Event()
+        self.holding.set()
+
+    def script(self, api: str, *answers: Answer) -> None:
+        """The next answers of `api`."""
+        with self._changed:
+            self._scripts[api].extend(answers)
+
+    def apis(self) -> list[str]:
+        """The requests so far, in order, by API."""
+        with self._changed:
+            return [sent.api for sent in self.sent]
+
+    def all(self, api: str) -> list[Sent]:
+        """The requests of `api` so far."""
+        with self._changed:
+            return [sent for sent in self.sent if sent.api == api]
+
+    def wait_for(self, api: str, count: int = 1) -> list[Sent]:
+        """Wait until `api` was called `count` times."""
+        with self._changed:
+            enough = self._changed.wait_for(lambda: sum(s.api == api for s in self.sent) >= count, WAIT_S)
+            assert enough, f"{api} was not called {count} times: {[s.api for s in self.sent]}"
+            return [sent for sent in self.sent if sent.api == api]
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content) if request.content else {}
+        api = request.url.path.removeprefix("/v1/").removeprefix("groups/g/")
+        if api.startswith("topics/"):
+            body, api = {"name": api.removeprefix("topics/")}, "topic"
+        with self._changed:
+            self.sent.append(Sent(api, body, request.url.host, dict(request.headers)))
+            self._changed.notify_all()
+            script = self._scripts[api]
+            answer: Any = script.popleft() if script else getattr(self, "_" + api.replace("/", "_"))
+        if callable(answer) and not isinstance(answer, Exception):
+            answer = answer(body)
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Refusal):
+            return answer.response()
+        return answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
+
+    def _coordinator(self, body: dict[str, Any]) -> Any:
+        return {"coordinators": [{"key": "g", "partition": 1, "url": URL, "error_code": 0}]}
+
+    def _topic(self, body: dict[str, Any]) -> Any:
+        count = self.topics.get(body["name"])
+        if count is None:
+            return Refusal(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        return {"name": body["name"], "partitions": count, "labels": {}}
+
+    def _join(self, body: dict[str, Any]) -> Any:
+        member_id = body["member_id"]
+        if not member_id:
+            with self._changed:
+                self._members += 1
+                member_id = f"m{self._members}"
+            if body["group_instance_id"] is None:
+                return Refusal(Error.MEMBER_ID_REQUIRED, member_id=member_id)
+        with self._changed:
+            self.generation += 1
+            generation = self.generation
+        chosen = body["protocols"][0]
+        return {
+            "error_code": 0,
+            "generation_id": generation,
+            "protocol_type": "consumer",
+            "protocol_name": chosen["name"],
+            "leader": member_id,
+            "skip_assignment": False,
+            "member_id": member_id,
+            "session_expires_at": "2026-01-01T00:00:00Z",
+            "members": [
+                {
+                    "member_id": member_id,
+                    "group_instance_id": body["group_instance_id"],
+                    "metadata": "",
+                    "subscription": chosen["subscription"],
+                }
+            ],
+        }
+
+    def _sync(self, body: dict[str, Any]) -> Any:
+        mine = [a for a in body["assignments"] if a["member_id"] == body["member_id"]]
+        return {
+            "error_code": 0,
+            "protocol_type": body["protocol_type"],
+            "protocol_name": body["protocol_name"],
+            "assignment": "AAE=",
+            "partitions": mine[0]["partitions"] if mine else {},
+            "session_expires_at": "2026-01-01T00:00:00Z",
+        }
+
+    def _heartbeat(self, body: dict[str, Any]) -> Any:
+        return {"error_code": 0, "session_expires_at": "2026-01-01T00:00:00Z"}
+
+    def _leave(self, body: dict[str, Any]) -> Any:
+        return {"error_code": 0, "members": [{**member, "error_code": 0} for member in body["members"]]}
+
+    def _offsets_commit(self, body: dict[str, Any]) -> Any:
+        for topic in body["topics"]:
+            for p in topic["partitions"]:
+                self.committed[topic["name"], p["partition"]] = p["committed_offset"]
+        return {
+            "topics": [
+                {
+                    "name": t["name"],
+                    "partitions": [{"partition": p["partition"], "error_code": 0} for p in t["partitions"]],
+                }
+                for t in body["topics"]
+            ]
+        }
+
+    def _offsets_fetch(self, body: dict[str, Any]) -> Any:
+        return {
+            "topics": [
+                {
+                    "name": topic["name"],
+                    "topic_id": "x",
+                    "partitions": [
+                        {
+                            "partition": p,
+                            "committed_offset": self.committed.get((topic["name"], p), -1),
+                            "committed_leader_epoch": -1,
+                            "metadata": "",
+                            "commit_timestamp": None,
+                            "error_code": 0,
+                        }
+                        for p in topic["partitions"]
+                    ],
+                }
+                for topic in body["topics"]
+            ]
+        }
+
+
+@contextmanager
+def consumer_of(server: ScriptedCoordinator, *topics: str, **settings: Any) -> Iterator[Consumer]:
+    """A consumer of group "g" that talks to `server`, with short waits."""
+    defaults: dict[str, Any] = {
+        "group_id": "g",
+        "url": URL,
+        "retry_backoff_ms": 1,
+        "retry_backoff_max_ms": 5,
+        "heartbeat_interval_ms": 20,
+        "session_timeout_ms": 10_000,
+        "request_timeout_ms": 5_000,
+        "auto_offset_reset": "earliest",
+    }
+    client = httpx.Client(transport=httpx.MockTransport(server.handle))
+    consumer = Consumer(*topics, http_client=client, **{**defaults, **settings})
+    try:
+        yield consumer
+    finally:
+        consumer.close(timeout_ms=5_000, autocommit=False)
