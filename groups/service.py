@@ -58,6 +58,7 @@ class GroupService:
             runtime.db, self.store, self._room, group_config(runtime.config), runtime.config.int("mailbox.max.batch")
         )
         self._abandoned: set[asyncio.Task[None]] = set()
+        runtime.on_drain(self._room.close)
         runtime.on_stop(self._close)
 
     async def join(self, command: JoinGroup) -> JoinReply:

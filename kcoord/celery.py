@@ -6,11 +6,37 @@ Beat drives the timers. Each entry expires before it is due again, so a stopped 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from celery import Celery
+from celery.exceptions import WorkerShutdown
+from celery.signals import setup_logging, worker_shutting_down
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
 
 app = Celery("kcoord")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@setup_logging.connect  # type: ignore[untyped-decorator]
+def configure_logging(**kwargs: Any) -> None:
+    """Worker and beat log as the server does; with a receiver of this signal Celery configures nothing itself."""
+    from django.conf import settings
+
+    from kcoord import logs
+
+    logs.configure(settings.KCOORD.str("log.level"))
+
+
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def leave_the_loop(how: str, exitcode: int, **kwargs: Any) -> None:
+    """SIGTERM: leave the worker's loop now, which looks at its stop flag every two seconds only.
+
+    Runs in the signal handler, on the main thread. Tasks run on other threads and are still waited for.
+    """
+    from celery.worker import state
+
+    if how == "Warm":
+        state.should_stop = exitcode
+        raise WorkerShutdown(exitcode)

@@ -27,6 +27,7 @@ class Runtime:
         self.hub = Hub(conninfo)
         self.loop: asyncio.AbstractEventLoop | None = None
         self._services: dict[type[Any], Any] = {}
+        self._drainers: list[Callable[[], Awaitable[None]]] = []
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
     def get(self, service: Callable[[Runtime], T]) -> T:
@@ -36,6 +37,10 @@ class Runtime:
             self._services[service] = service(self)
         instance: T = self._services[service]
         return instance
+
+    def on_drain(self, drainer: Callable[[], Awaitable[None]]) -> None:
+        """Run `drainer` when the process begins to stop: it answers who waits. Requests still come in after it."""
+        self._drainers.append(drainer)
 
     def on_stop(self, closer: Callable[[], Awaitable[None]]) -> None:
         """Run `closer` when the runtime stops, before the database goes; the latest registered first."""
@@ -47,9 +52,15 @@ class Runtime:
         await self.db.open()
         await self.hub.start()
 
+    async def drain(self) -> None:
+        """Answer who waits and end the streams, so that open requests end; the rest goes on. Harmless twice."""
+        self.hub.end_subscriptions()
+        for drainer in self._drainers:
+            await drainer()
+
     async def stop(self) -> None:
         """Answer who waits, stop listening, close the pool."""
-        self.hub.end_subscriptions()
+        await self.drain()
         for closer in reversed(self._closers):
             await closer()
         await self.hub.stop()
@@ -62,7 +73,7 @@ _current: Runtime | None = None
 
 def use(runtime: Runtime | None) -> None:
     """Make a runtime the process's current one; None: there is none."""
-    global _current  # noqa: PLW0603 - one per process is the point
+    global _current
     _current = runtime
 
 

@@ -135,7 +135,7 @@ UNFOLD = {
     "SITE_URL": "/",
 }
 
-CELERY_BROKER_URL = KCOORD.str("broker.url") or "pgmq://"
+CELERY_BROKER_URL = KCOORD.str("broker.url") or "pgmq://localhost"
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {}
     if KCOORD.str("broker.url")
@@ -144,7 +144,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "conn_string": CONNINFO,
         "init_extension": False,
         "visibility_timeout": 300,
-        "wait_time_seconds": 5,
+        # No long poll: its statement holds locks that creating the queue waits for, and delays a stop. NOTIFY wakes.
+        "wait_time_seconds": 0,
+        "use_notify": True,
         "pool_size": 4,
     }
 )

@@ -1,0 +1,157 @@
+"""Before the services start: the database, its migrations, the first admin account and API token.
+
+A process of its own (`python -m kcoord.stack.bootstrap`), so that the supervisor stays small and Django's start
+overlaps with that of Postgres. It does what is missing and nothing else, under a lock in the database, so that several
+stacks on one database may start at once. A problem is one line and exit status 2.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from kcoord.stack.preflight import one_line
+from kcoord.stack.problem import EXIT_STATUS, StartProblem
+
+STARTING_SECONDS = 120.0
+"""How long Postgres may take to come up; after a crash it replays its log first."""
+
+LOCK_KEY = 0x6B636F6F7264
+"""Advisory lock of whoever prepares the database: "kcoord" in ASCII."""
+
+ADMIN = "admin"
+TOKEN_NAME = "first start"  # noqa: S105 - a name
+
+
+def main() -> int:
+    """Prepare the database of the settings in force; the exit status."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
+    from django.conf import settings
+
+    try:
+        if not settings.KCOORD.str("database.url"):
+            admin = make_conninfo(settings.CONNINFO, dbname="postgres")
+            wait_for(admin, STARTING_SECONDS)
+            create_database(admin, str(conninfo_to_dict(settings.CONNINFO)["dbname"]))
+        import django
+
+        django.setup()
+        check()
+        with alone(settings.CONNINFO):
+            migrate()
+            create_first_access(settings.DATA_DIR)
+    except StartProblem as problem:
+        print(problem, file=sys.stderr)  # noqa: T201
+        return EXIT_STATUS
+    return 0
+
+
+def say(text: str) -> None:
+    """One line for the log."""
+    print(text, flush=True)  # noqa: T201
+
+
+def wait_for(conninfo: str, seconds: float) -> None:
+    """Wait until Postgres answers. Raises StartProblem when it does not within `seconds`."""
+    deadline = time.monotonic() + seconds
+    said = time.monotonic() + 5
+    while True:
+        try:
+            psycopg.connect(conninfo, connect_timeout=3).close()
+        except psycopg.OperationalError as error:
+            if time.monotonic() > deadline:
+                raise StartProblem(f"Postgres did not come up within {seconds:g} s: {one_line(error)}") from error
+            if time.monotonic() > said:
+                say(f"waiting for Postgres: {one_line(error)}")
+                said += 10
+            time.sleep(0.02)
+        else:
+            return
+
+
+def create_database(admin: str, name: str) -> None:
+    """Create the database of the embedded server where it is not there yet."""
+    with psycopg.connect(admin, autocommit=True) as connection:
+        if connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone() is None:
+            connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+
+
+def check() -> None:
+    """Run Django's system checks; warnings are said, an error raises StartProblem with all of them."""
+    from django.core.checks import ERROR, run_checks
+
+    found = run_checks(include_deployment_checks=False)
+    errors = [message for message in found if message.level >= ERROR and not message.is_silenced()]
+    if errors:
+        raise StartProblem("; ".join(f"{one_line(ValueError(error.msg))} ({error.id})" for error in errors))
+    for message in found:
+        if message.id and message.id.startswith("kcoord.") and not message.is_silenced():
+            say(f"{message.msg} {message.hint or ''}".strip())
+
+
+@contextmanager
+def alone(conninfo: str) -> Iterator[None]:
+    """Hold the lock of whoever prepares this database; waits while another stack does."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("select pg_advisory_lock(%s)", [LOCK_KEY])
+        yield
+
+
+def migrate() -> None:
+    """Apply the migrations that are missing. Raises StartProblem where the database is ahead of this release."""
+    from django.core.management import call_command
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    executor = MigrationExecutor(connection)
+    loader = executor.loader
+    known = {*loader.disk_migrations, *(key for m in loader.disk_migrations.values() for key in m.replaces)}
+    ahead = sorted(set(loader.applied_migrations) - known)
+    if ahead:
+        app, name = ahead[-1]
+        raise StartProblem(
+            f"the database was migrated by a newer release ({app}.{name} is not known here); start that release, "
+            "or restore the backup made before it"
+        )
+    missing = executor.migration_plan(loader.graph.leaf_nodes())
+    if missing:
+        say(f"applying {len(missing)} migrations")
+        call_command("migrate", verbosity=0, interactive=False)
+
+
+def create_first_access(data_dir: os.PathLike[str]) -> None:
+    """Make the admin account and the API token of the first start, unless there has been one of either.
+
+    They are stored before they are committed: what is in the database is never without its secret on disk.
+    """
+    from pathlib import Path
+
+    from django.contrib.auth import get_user_model
+    from django.db import transaction
+
+    from kcoord import tokens
+    from kcoord.models import ApiToken
+    from kcoord.stack import credentials
+
+    users: Any = get_user_model()._default_manager
+    if users.filter(is_superuser=True).exists() or ApiToken.objects.exists():
+        return
+    password = secrets.token_urlsafe(18)
+    with transaction.atomic():
+        users.create_superuser(username=ADMIN, email="", password=password)
+        token = tokens.create_token(TOKEN_NAME, tokens.ALL_RULES)
+        path = credentials.write(Path(data_dir), credentials.Credentials(ADMIN, password, token.secret))
+    say(f"made the account {ADMIN} and an API token; both are in {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

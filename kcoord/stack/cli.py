@@ -1,0 +1,144 @@
+"""`python -m kcoord.stack`: check, start in order, say when it is ready, stop on a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+
+from kcoord.config import Config
+from kcoord.stack import credentials, embedded, preflight, services
+from kcoord.stack.embedded import Embedded
+from kcoord.stack.logbook import Logbook
+from kcoord.stack.preflight import Plan
+from kcoord.stack.problem import EXIT_STATUS, StartProblem
+from kcoord.stack.readable import readable
+from kcoord.stack.readiness import wait_until_ready
+from kcoord.stack.supervisor import OWN_NAME, Supervisor
+
+LOG_FILE = "kcoord.log"
+LATE_SECONDS = 30.0
+
+
+def main() -> int:
+    """Run the stack until a signal. Exit status 0 after a stop, 2 where it cannot start, 1 where the setup crashed."""
+    began = time.monotonic()
+    environ = dict(os.environ)
+    try:
+        plan = preflight.prepare(environ, _tell)
+        log = _open_log(plan.data_dir)
+        postgres = _install(plan, log)
+    except StartProblem as problem:
+        _tell(str(problem))
+        return EXIT_STATUS
+    except KeyboardInterrupt:
+        return 130
+    return asyncio.run(run(plan, postgres, environ, log, began))
+
+
+async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], log: Logbook, began: float) -> int:
+    """Start, supervise, stop; the exit status. `began` is when the start began, by the monotonic clock."""
+
+    def write(service: str, line: str) -> None:
+        for shown in readable(line):
+            log.write(service, shown)
+
+    supervisor = Supervisor(write)
+    announcement: asyncio.Task[None] | None = None
+    try:
+        if postgres is not None:
+            supervisor.keep(services.postgres(plan, postgres, environ))
+        stored = _identity(plan.data_dir)
+        status = await supervisor.run_once(services.setup(plan, environ))
+        if status is None:
+            return 0
+        if status != 0:
+            supervisor.say("the start failed; the lines above say why")
+            return EXIT_STATUS if status == EXIT_STATUS else 1
+        if _identity(plan.data_dir) != stored:
+            _show_credentials(plan, log)
+        for command in services.services(plan, environ):
+            supervisor.keep(command)
+        announcement = asyncio.create_task(_announce(plan.config, supervisor, began))
+        await supervisor.stopped()
+        return 0
+    finally:
+        if announcement is not None:
+            announcement.cancel()
+        await supervisor.stop()
+        log.close()
+
+
+async def _announce(config: Config, supervisor: Supervisor, began: float) -> None:
+    """Say when the server is ready, and once when that takes long."""
+    ready = asyncio.ensure_future(wait_until_ready(config.str("host"), config.int("port")))
+    try:
+        done, _ = await asyncio.wait({ready}, timeout=LATE_SECONDS)
+        if not done:
+            supervisor.say(f"not ready after {LATE_SECONDS:g} s; {url_of(config)}readyz says what is missing")
+        await ready
+        supervisor.say(f"ready at {url_of(config)} after {time.monotonic() - began:.1f} s")
+    finally:
+        ready.cancel()
+
+
+def url_of(config: Config) -> str:
+    """Where the server is reached, as people are told."""
+    host = config.str("host")
+    if config.str("advertised.url"):
+        return config.str("advertised.url").rstrip("/") + "/"
+    return f"http://{f'[{host}]' if ':' in host else host}:{config.int('port')}/"
+
+
+def _install(plan: Plan, log: Logbook) -> Embedded | None:
+    """What must be in the data directory before the first process starts."""
+
+    def say(text: str) -> None:
+        log.write(OWN_NAME, text)
+
+    try:
+        key = plan.data_dir / credentials.SECRET_KEY_FILE
+        if not plan.config.str("secret.key") and not key.is_file():
+            credentials.write_private(key, secrets.token_urlsafe(48) + "\n")
+        (plan.data_dir / "static").mkdir(exist_ok=True)
+        return None if plan.config.str("database.url") else embedded.install(plan.data_dir, say)
+    except OSError as error:
+        where = error.filename or plan.data_dir
+        raise StartProblem(f"{where}: {error.strerror}; correct that, or name another KCOORD_DATA_DIR") from error
+
+
+def _open_log(data_dir: Path) -> Logbook:
+    path = data_dir / LOG_FILE
+    try:
+        return Logbook(path)
+    except OSError as error:
+        raise StartProblem(f"the log {path} cannot be written: {error.strerror}; make it writable") from error
+
+
+def _identity(data_dir: Path) -> tuple[int, int] | None:
+    """Which credentials file is there now: setup replaces it when it makes new ones."""
+    try:
+        found = (data_dir / credentials.CREDENTIALS_FILE).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _show_credentials(plan: Plan, log: Logbook) -> None:
+    """Print what the first start made, to the terminal alone: the log keeps no secrets."""
+    found = credentials.read(plan.data_dir)
+    log.show(
+        "\n  The first start made an account and an API token. They are shown this once and kept, readable by you\n"
+        f"  alone, in {plan.data_dir / credentials.CREDENTIALS_FILE}\n\n"
+        f"    sign in    {url_of(plan.config)}\n"
+        f"    user       {found.admin_user}\n"
+        f"    password   {found.admin_password}\n"
+        f"    API token  {found.api_token}\n"
+    )
+
+
+def _tell(text: str) -> None:
+    print(f"kcoord: {text}", file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,78 @@
+"""One log for all services: each line with its time and who wrote it, on standard output and in a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+MAX_BYTES = 20 * 1024 * 1024
+WIDTH = 8
+
+
+class Logbook:
+    """Lines `time service | text`. The file is readable by its owner alone and replaced by a new one at MAX_BYTES.
+
+    The log never stops the stack: where the file or standard output cannot be written, the other goes on.
+    """
+
+    def __init__(self, path: Path, stdout: TextIO | None = None, max_bytes: int = MAX_BYTES) -> None:
+        self.path = path
+        self._stdout: TextIO | None = stdout or sys.stdout
+        self._max_bytes = max_bytes
+        self._file: TextIO | None = None
+        self._size = 0
+        self._open()
+
+    def write(self, service: str, text: str) -> None:
+        """Write one line."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+        line = f"{now}Z {service:<{WIDTH}} | {text}\n"
+        self._print(line)
+        self._append(line)
+
+    def show(self, text: str) -> None:
+        """Write to standard output only: for what must not stand in the file."""
+        self._print(text + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self) -> None:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._file = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
+        self._size = os.fstat(descriptor).st_size
+
+    def _print(self, line: str) -> None:
+        if self._stdout is None:
+            return
+        try:
+            self._stdout.write(line)
+            self._stdout.flush()
+        except (OSError, ValueError):
+            self._stdout = None  # whoever read it has gone
+        except UnicodeEncodeError:
+            self._stdout.write(line.encode("ascii", "backslashreplace").decode())
+
+    def _append(self, line: str) -> None:
+        if self._file is None:
+            return
+        try:
+            if self._size >= self._max_bytes:
+                self._rotate()
+            self._file.write(line)
+            self._file.flush()
+            self._size += len(line)
+        except OSError as error:
+            self._file = None
+            self.write("stack", f"{self.path} cannot be written ({error.strerror}); the log goes on without it")
+
+    def _rotate(self) -> None:
+        self.close()
+        self.path.replace(self.path.with_suffix(".log.1"))
+        self._open()

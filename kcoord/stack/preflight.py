@@ -1,0 +1,209 @@
+"""What is checked before anything is started. Each problem is one line with its remedy, and exit status 2."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kcoord.config import Config
+from kcoord.stack.problem import StartProblem
+
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+CONNECT_SECONDS = 3
+LEFTOVER_SECONDS = 6.0
+OLDEST_POSTGRES = 140_000
+LOCK_FILE = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the checks found. `listener` is bound but does not listen yet; `lock` is held by whoever has it open."""
+
+    config: Config
+    data_dir: Path
+    listener: socket.socket
+    lock: int
+
+
+def prepare(environ: Mapping[str, str], say: Callable[[str], None]) -> Plan:
+    """Check everything that can be checked before a start. Raises StartProblem."""
+    config = read_config(environ)
+    data_dir = make_data_dir(config)
+    lock = lock_data_dir(data_dir, say)
+    listener = bind(config.str("host"), config.int("port"))
+    check_database(config.str("database.url"))
+    check_broker(config.str("broker.url"))
+    return Plan(config, data_dir, listener, lock)
+
+
+def read_config(environ: Mapping[str, str]) -> Config:
+    """The settings in force. Raises StartProblem for the first one that cannot be used, with the number of others."""
+    config = Config.from_env(environ)
+    if config.problems:
+        first, *others = config.problems
+        more = f" (and {len(others)} more: `manage.py check` lists them)" if others else ""
+        raise StartProblem(f"{first}{more}")
+    return config
+
+
+def data_dir_of(config: Config) -> Path:
+    """The data directory; a relative one is taken from the project's directory, as Django's settings do."""
+    return (BASE_DIR / config.str("data.dir")).resolve()
+
+
+def make_data_dir(config: Config) -> Path:
+    """The data directory, made if need be. Raises StartProblem where it cannot be read or written."""
+    path = data_dir_of(config)
+    remedy = f"give user {os.geteuid()} read and write access to it, or name another directory in KCOORD_DATA_DIR"
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.scandir(path).close()
+    except OSError as error:
+        reason = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror
+        raise StartProblem(f"the data directory {path} cannot be used: {reason}; {remedy}") from error
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise StartProblem(f"the data directory {path} cannot be used: it cannot be written; {remedy}")
+    return path
+
+
+def lock_data_dir(data_dir: Path, say: Callable[[str], None]) -> int:
+    """Take the lock that every process of a stack holds, so that two stacks never share a directory.
+
+    Children inherit it. Where a supervisor was killed its children end on their own; they are waited for. Raises
+    StartProblem while another stack runs. Returns the open descriptor; closing it, or ending, gives up the lock.
+    """
+    path = data_dir / LOCK_FILE
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StartProblem(
+            f"the data directory {data_dir} cannot be used: {path.name}: {error.strerror}; give user {os.geteuid()} "
+            "read and write access to all of it, or name another directory in KCOORD_DATA_DIR"
+        ) from error
+    deadline = time.monotonic() + LEFTOVER_SECONDS
+    waiting = False
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+            if _is_alive(holder) or time.monotonic() > deadline:
+                os.close(descriptor)
+                raise StartProblem(
+                    f"kcoord is already running in {data_dir} (process {holder or 'unknown'} or what it left behind); "
+                    "stop it, or name another directory in KCOORD_DATA_DIR and another port in KCOORD_PORT"
+                ) from None
+            if not waiting:
+                say(f"the last run (process {holder}) was killed; waiting for what it left behind to end")
+                waiting = True
+            time.sleep(0.05)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _is_alive(pid: str) -> bool:
+    if not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket bound to the address of the server. Raises StartProblem where that is taken or not ours.
+
+    It does not listen: until the first server is up a connection is refused, which clients understand. The supervisor
+    keeps it, so that connections wait while a server that died is started again.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except socket.gaierror as error:
+        raise StartProblem(f"KCOORD_HOST={host}: {error.strerror}; name an address of this machine") from error
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise StartProblem(_bind_problem(host, port, error)) from error
+    return listener
+
+
+def _bind_problem(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        other = port + 1 if port < 65_535 else 8000
+        return f"port {port} of {host} is in use; stop the other program or choose another port: KCOORD_PORT={other}"
+    if error.errno == errno.EACCES:
+        return f"user {os.geteuid()} may not listen on port {port}; choose one above 1023: KCOORD_PORT=8000"
+    return f"cannot listen on {host} port {port}: {error.strerror}; name an address of this machine in KCOORD_HOST"
+
+
+def check_database(url: str) -> None:
+    """Connect to the Postgres that KCOORD_DATABASE_URL names, within CONNECT_SECONDS. Raises StartProblem."""
+    if not url:
+        return
+    import psycopg
+
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
+            version = connection.info.server_version
+    except psycopg.ProgrammingError as error:
+        raise StartProblem(
+            f"KCOORD_DATABASE_URL is no Postgres address: {one_line(error)}; expected postgresql://user:password@host/db"
+        ) from error
+    except psycopg.OperationalError as error:
+        raise StartProblem(
+            f"KCOORD_DATABASE_URL: Postgres cannot be reached: {one_line(error)}; start it or correct the address, "
+            "or unset KCOORD_DATABASE_URL to use the embedded one"
+        ) from error
+    if version < OLDEST_POSTGRES:
+        raise StartProblem(
+            f"KCOORD_DATABASE_URL: PostgreSQL {version // 10_000} is too old; use {OLDEST_POSTGRES // 10_000} or newer"
+        )
+
+
+def check_broker(url: str) -> None:
+    """Connect to the broker that KCOORD_BROKER_URL names, within CONNECT_SECONDS. Raises StartProblem.
+
+    Only Redis is tried; other brokers that Celery knows are left to Celery, which reports what it finds in the log.
+    """
+    if not url:
+        return
+    parts = urlsplit(url)
+    if not parts.scheme or "://" not in url:
+        raise StartProblem("KCOORD_BROKER_URL is no address; expected redis://host:6379/0, or unset it to use Postgres")
+    if parts.scheme not in ("redis", "rediss"):
+        return
+    import redis
+
+    try:
+        client = redis.Redis.from_url(url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=CONNECT_SECONDS)
+        with client:
+            client.ping()
+    except (redis.RedisError, OSError, ValueError) as error:
+        raise StartProblem(
+            f"KCOORD_BROKER_URL: Redis cannot be reached: {one_line(error)}; start it or correct the address, or "
+            "unset KCOORD_BROKER_URL to use the queue in Postgres"
+        ) from error
+
+
+def one_line(error: BaseException) -> str:
+    """The message of an error in one line, without the passwords that an address in it may carry."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", text)

@@ -1,0 +1,138 @@
+"""The supervisor: starts commands, starts again what dies, and stops all of it within five seconds.
+
+A command that ends for whatever reason is started again with back-off, and the log says so. At the end commands get
+their stop signal; what has not ended after its grace is killed. Commands marked `last` outlive the others: they stop
+when nobody needs them any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kcoord.stack.backoff import Backoff
+from kcoord.stack.process import Command, Process, describe_exit
+
+GRACE_SECONDS = 3.0
+LAST_GRACE_SECONDS = 1.2
+KILL_SECONDS = 0.3
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+OWN_NAME = "stack"
+
+
+class Supervisor:
+    """Runs commands until it is asked to stop. Use it on the event loop of the main thread, one at a time.
+
+    `write(service, line)` gets every line of the commands and what the supervisor itself has to say.
+    """
+
+    def __init__(self, write: Callable[[str, str], None]) -> None:
+        self._write = write
+        self._stopping = asyncio.Event()
+        self._running: dict[str, Process] = {}
+        self._last: set[str] = set()
+        self._keepers: list[asyncio.Task[None]] = []
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGCHLD, self._reap)
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self._on_stop_signal, number)
+
+    @property
+    def stopping(self) -> bool:
+        """It was asked to stop."""
+        return self._stopping.is_set()
+
+    def say(self, text: str) -> None:
+        """One line of our own."""
+        self._write(OWN_NAME, text)
+
+    async def stopped(self) -> None:
+        """Wait until it is asked to stop."""
+        await self._stopping.wait()
+
+    async def run_once(self, command: Command) -> int | None:
+        """Run a command to its end and return its exit status; None where a stop was asked for first."""
+        if self.stopping:
+            return None
+        process = self._spawn(command)
+        await self._first(process.exited)
+        return process.exited.result() if process.exited.done() and not self.stopping else None
+
+    def keep(self, command: Command) -> None:
+        """Run a command, and again whenever it ends."""
+        self._keepers.append(asyncio.create_task(self._keep(command)))
+
+    async def stop(self) -> None:
+        """Stop everything: first what is not `last`, then the rest. Nothing of it runs afterwards."""
+        self._stopping.set()
+        started = time.monotonic()
+        running = {name: process for name, process in self._running.items() if not process.exited.done()}
+        if running:
+            self.say(f"stopping {', '.join(running)}")
+        await self._end([p for name, p in running.items() if name not in self._last], GRACE_SECONDS)
+        await self._end([p for name, p in running.items() if name in self._last], LAST_GRACE_SECONDS)
+        for keeper in self._keepers:
+            keeper.cancel()
+        finished = await asyncio.gather(*self._keepers, return_exceptions=True)
+        for result in finished:
+            if isinstance(result, Exception):
+                self.say(f"internal error: {result!r}")
+        self.say(f"stopped in {time.monotonic() - started:.1f} s")
+
+    async def _keep(self, command: Command) -> None:
+        backoff = Backoff()
+        while not self.stopping:
+            began = time.monotonic()
+            try:
+                ended = describe_exit(await self._spawn(command).exited)
+            except OSError as error:
+                ended = f"it could not be started: {error.strerror}"
+            if self.stopping:
+                return
+            delay = backoff.after(time.monotonic() - began)
+            self.say(f"{command.name} ended ({ended}); starting it again in {delay:g} s")
+            await self._first(asyncio.ensure_future(asyncio.sleep(delay)))
+
+    def _spawn(self, command: Command) -> Process:
+        process = Process(command, lambda line: self._write(command.name, line))
+        self._running[command.name] = process
+        if command.last:
+            self._last.add(command.name)
+        self.say(f"{command.name} started (process {process.pid})")
+        return process
+
+    async def _first(self, future: asyncio.Future[Any]) -> None:
+        """Wait for a future or for the stop, whichever comes first."""
+        stop = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({future, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+
+    async def _end(self, processes: list[Process], grace_seconds: float) -> None:
+        """Ask processes to end, insist where they do not, and wait until they are gone."""
+        for process in processes:
+            process.send(process.command.stop_signal)
+        for process in await self._left(processes, grace_seconds):
+            kill = process.command.kill_signal
+            self.say(f"{process.command.name} did not end within {grace_seconds:g} s; {kill.name}")
+            process.send(kill)
+        for process in await self._left(processes, KILL_SECONDS):
+            process.send_group(signal.SIGKILL)
+        await self._left(processes, None)
+
+    async def _left(self, processes: list[Process], seconds: float | None) -> list[Process]:
+        """Those that have not ended after `seconds`."""
+        if processes:
+            await asyncio.wait({process.exited for process in processes}, timeout=seconds)
+        return [process for process in processes if not process.exited.done()]
+
+    def _reap(self) -> None:
+        for process in tuple(self._running.values()):
+            process.reap()
+
+    def _on_stop_signal(self, number: signal.Signals) -> None:
+        if not self.stopping:
+            self.say(f"{number.name} received")
+            self._stopping.set()
