@@ -1,5 +1,7 @@
 """Django application."""
 
+from __future__ import annotations
+
 from django.apps import AppConfig
 
 
@@ -9,3 +11,11 @@ class FrontendConfig(AppConfig):
     name = "frontend"
     label = "frontend"
     verbose_name = "Dashboard"
+
+    def ready(self) -> None:
+        """The admin has no sign-in of its own, or the throttle of ours could be walked around."""
+        from django.contrib import admin
+
+        from frontend.views.accounts import admin_sign_in
+
+        admin.site.login = admin_sign_in  # type: ignore[method-assign]

@@ -6,4 +6,5 @@ from django.urls import include, path
 urlpatterns = [
     path("v1/", include("groups.rest.urls")),
     path("admin/", admin.site.urls),
+    path("", include("frontend.urls")),
 ]

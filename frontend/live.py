@@ -1,0 +1,62 @@
+"""Live updates: server-sent events that say that something changed, never what.
+
+`/live` names changes of any group (`event: groups`), `/live?group=ID` those of one (`event: group`). The page fetches
+the panel it was rendered with; so an event carries no data, several fold into one, and a lost one is harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.views.decorators.http import require_GET
+
+from kcoord import runtime as runtimes
+from kcoord.hub import Hub, Subscription
+
+KEEP_ALIVE_SECONDS = 15.0
+DEBOUNCE_SECONDS = 0.25
+"""At most one event in so long: the first change is told at once, those that follow are told together."""
+LIFETIME_SECONDS = 15 * 60.0
+"""A stream ends after this; the browser opens the next, and its session is looked at again."""
+RETRY_MS = 2_000
+
+
+@require_GET
+async def live(request: HttpRequest) -> HttpResponseBase:
+    """The stream of changes, for who has signed in; 401 without a session, 503 while the process starts or stops."""
+    user = await request.auser()
+    if not user.is_authenticated:
+        return HttpResponse(status=401)
+    if not runtimes.is_running():
+        return HttpResponse(status=503)
+    events = stream(runtimes.current().hub, request.GET.get("group"))
+    response = StreamingHttpResponse(events, content_type="text/event-stream")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def stream(hub: Hub, group_id: str | None, lifetime_seconds: float = LIFETIME_SECONDS) -> AsyncIterator[str]:
+    """Events of one group, or of all with None; ends with the hub, after its lifetime, or when the client leaves."""
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + lifetime_seconds
+    event = "groups" if group_id is None else "group"
+    async with hub.subscribe() as subscription:
+        yield f"retry: {RETRY_MS}\n\n"
+        while not subscription.closed and (left := ends_at - loop.time()) > 0:
+            changed = await _changes(subscription, min(left, KEEP_ALIVE_SECONDS))
+            if changed is None:
+                yield ": still here\n\n"
+            elif group_id is None and changed or group_id in changed or None in changed:
+                yield f"event: {event}\ndata:\n\n"
+                await asyncio.sleep(DEBOUNCE_SECONDS)
+
+
+async def _changes(subscription: Subscription, seconds: float) -> set[str | None] | None:
+    """What changed, None when nothing did for so long."""
+    try:
+        return await asyncio.wait_for(subscription.get(), seconds)
+    except TimeoutError:
+        return None

@@ -1,0 +1,121 @@
+"""The page of a group, ready for its template: rows of the read model in words, colours and ranges. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.partitions import COLOURS, colours, legend, page_colours, strips
+from frontend.queries import GroupPage
+from frontend.rows import Member, OwnedPartitions, PartitionOffset
+from frontend.states import State, explain, member_state, next_timer, state
+from frontend.timeline import lines
+from frontend.wording import plural, ranges, short_id
+from groups.core.coordinator import partition_of
+
+RANGES_SHOWN = 8
+
+__all__ = ["COLOURS", "MemberLine", "OffsetLine", "colours", "group"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What a member owns of a topic: `0–4, 7`; `whole` where that is cut short."""
+
+    topic: str
+    text: str
+    whole: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLine:
+    """A member in the table. `colour` None: it owns nothing."""
+
+    member: Member
+    state: State
+    colour: int | None
+    leads: bool
+    owned: tuple[Owned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetLine:
+    """A partition in the table of offsets."""
+
+    row: PartitionOffset
+    colour: int | None
+    first_of_topic: bool
+
+
+def group(page: GroupPage, coordinator_partitions: int) -> dict[str, Any]:
+    """The context of the page. `coordinator_partitions` is the setting `offsets.topic.num.partitions`."""
+    chosen = page_colours(page)
+    header, counts, totals = page.header, page.counts, page.totals
+    drawn = strips(page, chosen)
+    return {
+        "now": page.now,
+        "group": header,
+        "state": state(header.state),
+        "explanation": explain(page),
+        "counts": counts,
+        "coordinator_partition": partition_of(header.group_id, coordinator_partitions),
+        "next_timer": next_timer(page),
+        "strips": drawn,
+        "more_topics": page.more_topics,
+        "hidden_cells": sum(strip.hidden for strip in drawn) > 0,
+        "legend": legend(page, chosen),
+        "many_owners": len(chosen) > COLOURS,
+        "members": _members(page, chosen),
+        "hidden_members": counts.members - len(page.members),
+        "totals": totals,
+        "offsets": _offsets(page.offsets, chosen),
+        "hidden_offsets": totals.partitions - len(page.offsets),
+        "events": lines(page.events),
+        "more_events": page.more_events,
+        "announcement": _announcement(page),
+        "unowned_matters": header.state == "Stable",
+    }
+
+
+def _announcement(page: GroupPage) -> str:
+    """What a screen reader is told when it changes; short, and the same as long as nothing important changes."""
+    header = page.header
+    members = plural(page.counts.members, "member")
+    return f"{header.group_id} is {state(header.state).label}, generation {header.generation_id}, {members}"
+
+
+def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
+    owned: dict[str, list[OwnedPartitions]] = {}
+    for part in page.owned:
+        owned.setdefault(part.member_id, []).append(part)
+    return [
+        MemberLine(
+            member=member,
+            state=member_state(member, page.header.state, page.now),
+            colour=chosen.get(member.member_id),
+            leads=member.member_id == page.header.leader_id,
+            owned=tuple(_owned(part) for part in owned.get(member.member_id, ())),
+        )
+        for member in page.members
+    ]
+
+
+def _owned(part: OwnedPartitions) -> Owned:
+    whole = ranges(part.partitions)
+    return Owned(part.topic, ranges(part.partitions, RANGES_SHOWN), whole, len(part.partitions))
+
+
+def _offsets(offsets: Sequence[PartitionOffset], chosen: Mapping[str, int]) -> list[OffsetLine]:
+    shown = []
+    topic = None
+    for row in offsets:
+        shown.append(OffsetLine(row, chosen.get(row.owner or ""), row.topic != topic))
+        topic = row.topic
+    return shown
+
+
+def owner_name(row: PartitionOffset) -> str:
+    """The owner of a partition, shortened; "" where there is none."""
+    return short_id(row.owner) if row.owner else ""

@@ -1,0 +1,253 @@
+"""Read models of the pages: one function for each page, one snapshot of the database for each call.
+
+Nothing here writes and nothing decides. What a function returns is bounded by its arguments, never by what the
+tables hold: lists come in pages by key, panels carry a total beside the rows that fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from frontend import rows
+from frontend.rows import Millis
+from kcoord.db import Connection, Database
+from kcoord.sql import queries
+
+Q = queries("frontend")
+
+T = TypeVar("T")
+
+PAGE_SIZE = 50
+TOPICS_PER_LINE = 21
+"""Names of topics read for a line of the list: a few are shown, the others are counted."""
+TOPIC_GROUP_ROWS = 1_000
+"""How deep a topic's assignments are searched for groups that read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The key of a line at the edge of a page. `at` is used by the order of changes only."""
+
+    group_id: str
+    at: Millis = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """What the list of groups shows. Empty `states`: all. At most one of `after` and `before` is set."""
+
+    q: str = ""
+    states: tuple[str, ...] = ()
+    type: str = ""
+    by_change: bool = False
+    after: Cursor | None = None
+    before: Cursor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupList:
+    """A page of the list of groups; `counts` are by state, whatever states are chosen."""
+
+    now: Millis
+    groups: tuple[rows.GroupSummary, ...]
+    counts: Mapping[str, int]
+    previous: Cursor | None
+    next: Cursor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most rows that each panel of the page of a group reads."""
+
+    members: int = 25
+    topics: int = 12
+    cells: int = 960
+    """Partitions drawn, shared evenly by the topics."""
+    offsets: int = 50
+    events: int = 25
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPage:
+    """Everything that the page of a group shows."""
+
+    now: Millis
+    header: rows.GroupHeader
+    counts: rows.GroupCounts
+    earliest_session: rows.Session | None
+    members: tuple[rows.Member, ...]
+    owned: tuple[rows.OwnedPartitions, ...]
+    topics: tuple[rows.GroupTopic, ...]
+    more_topics: bool
+    map_width: int
+    """The most partitions of a topic that `owners` covers."""
+    owners: tuple[rows.PartitionOwner, ...]
+    totals: rows.PartitionTotals
+    offsets: tuple[rows.PartitionOffset, ...]
+    events: tuple[rows.Event, ...]
+    more_events: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A page of a group's history, newest first. `exists` says whether the group is there now."""
+
+    now: Millis
+    exists: bool
+    events: tuple[rows.Event, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicList:
+    """A page of the catalogue of topics; `previous` and `next` are names to go back before and on after."""
+
+    now: Millis
+    topics: tuple[rows.Topic, ...]
+    total: int
+    previous: str | None
+    next: str | None
+
+
+async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
+    """A page of groups with the counts by state. Raises ProtocolError COORDINATOR_NOT_AVAILABLE, as all here do."""
+
+    async def read(connection: Connection) -> GroupList:
+        filters = {"q": wanted.q or None, "type": wanted.type or None, "states": list(wanted.states) or None}
+        counts = await db.rows(connection, Q.count_groups_by_state, filters)
+        keys = await _keys(db, connection, wanted, filters)
+        more = len(keys) > PAGE_SIZE
+        keys = keys[:PAGE_SIZE]
+        if wanted.before:
+            keys.reverse()
+        found = await db.rows(connection, Q.group_summaries, {"ids": keys, "topics": TOPICS_PER_LINE})
+        by_pk = {row[0]: rows.GroupSummary(*row[:9], topics=tuple(row[9])) for row in found}
+        groups = tuple(by_pk[key] for key in keys)
+        return GroupList(
+            now=await db.now_ms(connection),
+            groups=groups,
+            counts=dict((state, count) for state, count in counts),
+            previous=_edge(groups, 0, more if wanted.before else wanted.after is not None),
+            next=_edge(groups, -1, True if wanted.before else more),
+        )
+
+    return await _snapshot(db, read)
+
+
+async def _keys(db: Database, connection: Connection, wanted: GroupFilter, filters: Mapping[str, object]) -> list[int]:
+    parameters = {**filters, "limit": PAGE_SIZE + 1}
+    if wanted.before:
+        statement = Q.groups_by_change_before if wanted.by_change else Q.groups_by_name_before
+        parameters |= {"before": wanted.before.group_id, "before_at": wanted.before.at}
+    else:
+        statement = Q.groups_by_change_after if wanted.by_change else Q.groups_by_name_after
+        after = wanted.after
+        parameters |= {"after": after and after.group_id, "after_at": after and after.at}
+    return [row[0] for row in await db.rows(connection, statement, parameters)]
+
+
+def _edge(groups: tuple[rows.GroupSummary, ...], index: int, there_is_more: bool) -> Cursor | None:
+    if not groups or not there_is_more:
+        return None
+    return Cursor(groups[index].group_id, groups[index].updated_at)
+
+
+async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage | None:
+    """Everything about one group, None if there is no such group."""
+
+    async def read(connection: Connection) -> GroupPage | None:
+        header = await db.row(connection, Q.group_header, {"group_id": group_id})
+        if header is None:
+            return None
+        pk = {"pk": header[0]}
+        counts = await db.row(connection, Q.group_counts, pk)
+        session = await db.row(connection, Q.earliest_session, pk)
+        members = await db.rows(connection, Q.group_members, {**pk, "limit": limits.members})
+        owned = await db.rows(connection, Q.owned_partitions, {**pk, "member_ids": [row[1] for row in members]})
+        topics = await db.rows(connection, Q.group_topics, {**pk, "limit": limits.topics + 1})
+        names = [row[0] for row in topics[: limits.topics]]
+        width = limits.cells // max(len(names), 1)
+        owners = await db.rows(connection, Q.partition_owners, {**pk, "topics": names, "width": width})
+        totals = await db.row(connection, Q.partition_totals, pk)
+        offsets = await db.rows(connection, Q.partition_offsets, {**pk, "limit": limits.offsets})
+        events = await _events(db, connection, group_id, None, limits.events + 1)
+        assert counts is not None
+        assert totals is not None
+        return GroupPage(
+            now=await db.now_ms(connection),
+            header=rows.GroupHeader(*header),
+            counts=rows.GroupCounts(*counts),
+            earliest_session=rows.Session(*session) if session else None,
+            members=tuple(rows.Member(*row) for row in members),
+            owned=tuple(rows.OwnedPartitions(row[0], row[1], tuple(row[2])) for row in owned),
+            topics=tuple(rows.GroupTopic(*row) for row in topics[: limits.topics]),
+            more_topics=len(topics) > limits.topics,
+            map_width=width,
+            owners=tuple(rows.PartitionOwner(*row) for row in owners),
+            totals=rows.PartitionTotals(*totals),
+            offsets=tuple(rows.PartitionOffset(*row) for row in offsets),
+            events=tuple(events[: limits.events]),
+            more_events=len(events) > limits.events,
+        )
+
+    return await _snapshot(db, read)
+
+
+async def event_page(db: Database, group_id: str, before: int | None, limit: int = 100) -> EventPage:
+    """Events of a group older than the event `before`; the newest without it. Events outlive their group."""
+
+    async def read(connection: Connection) -> EventPage:
+        header = await db.row(connection, Q.group_header, {"group_id": group_id})
+        events = await _events(db, connection, group_id, before, limit + 1)
+        now = await db.now_ms(connection)
+        return EventPage(now, header is not None, tuple(events[:limit]), len(events) > limit)
+
+    return await _snapshot(db, read)
+
+
+async def topic_list(db: Database, q: str, after: str | None, before: str | None) -> TopicList:
+    """A page of topics by name. At most one of `after` and `before` is given."""
+
+    async def read(connection: Connection) -> TopicList:
+        like = {"q": q or None}
+        start = after
+        if before is not None:
+            earlier = await db.rows(connection, Q.topics_before, {**like, "before": before, "limit": PAGE_SIZE + 1})
+            start = earlier[PAGE_SIZE][0] if len(earlier) > PAGE_SIZE else None
+        found = await db.rows(
+            connection,
+            Q.topics_after,
+            {**like, "after": start, "limit": PAGE_SIZE + 1, "rows": TOPIC_GROUP_ROWS},
+        )
+        topics = tuple(rows.Topic(*row[:4], groups=tuple(row[4])) for row in found[:PAGE_SIZE])
+        has_previous = bool(topics) and bool(
+            await db.rows(connection, Q.topics_before, {**like, "before": topics[0].name, "limit": 1})
+        )
+        return TopicList(
+            now=await db.now_ms(connection),
+            topics=topics,
+            total=await db.value(connection, Q.count_topics, like),
+            previous=topics[0].name if has_previous else None,
+            next=topics[-1].name if len(found) > PAGE_SIZE else None,
+        )
+
+    return await _snapshot(db, read)
+
+
+async def _events(
+    db: Database, connection: Connection, group_id: str, before: int | None, limit: int
+) -> list[rows.Event]:
+    found = await db.rows(
+        connection, Q.events_before, {"group_id": group_id, "before": before, "limit": limit}
+    )
+    return [rows.Event(*row) for row in found]
+
+
+async def _snapshot(db: Database, read: Callable[[Connection], Awaitable[T]]) -> T:
+    async def work(connection: Connection) -> T:
+        await connection.execute(Q.begin_snapshot.encode())
+        return await read(connection)
+
+    return await db.transaction(work)

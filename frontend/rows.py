@@ -1,0 +1,180 @@
+"""Rows of the read models, as the statements in `frontend/sql` return them. Instants are milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Millis = int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """One line of the list of groups. `topics` ends after `frontend.queries.TOPICS_PER_LINE` names."""
+
+    pk: int
+    group_id: str
+    type: str
+    state: str
+    state_since: Millis
+    generation_id: int
+    protocol_name: str | None
+    updated_at: Millis
+    members: int
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHeader:
+    """The group itself."""
+
+    pk: int
+    group_id: str
+    type: str
+    state: str
+    previous_state: str
+    state_since: Millis
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    leader_id: str | None
+    join_deadline: Millis | None
+    join_delay_ms: Millis | None
+    sync_deadline: Millis | None
+    wake_at: Millis | None
+    created_at: Millis
+    updated_at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """How many members there are, how many have joined again, how many still owe a sync; pending ids."""
+
+    members: int
+    joined: int
+    pending_sync: int
+    pending_ids: int
+    pending_deadline: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The session that runs out first."""
+
+    member_id: str
+    deadline: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member with the number of partitions it owns."""
+
+    pk: int
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    is_new: bool
+    awaiting_join: bool
+    awaiting_sync: bool
+    pending_sync: bool
+    session_timeout_ms: Millis
+    session_deadline: Millis | None
+    last_heartbeat_at: Millis | None
+    owned: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedPartitions:
+    """The partitions of a topic that a member owns, ascending."""
+
+    member_id: str
+    topic: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTopic:
+    """A topic that the group owns or committed.
+
+    `partitions` is what the catalogue says, None where it does not know the topic; `seen` is one more than the
+    highest partition owned or committed.
+    """
+
+    topic: str
+    partitions: int | None
+    owned: int
+    seen: int
+
+    @property
+    def size(self) -> int:
+        """How many partitions the topic has, as far as is known."""
+        return max(self.partitions or 0, self.seen)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOwner:
+    """Who owns a partition. `member_pk` is None when the owner is not a member any more."""
+
+    topic: str
+    partition: int
+    member_id: str
+    member_pk: int | None
+    client_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTotals:
+    """Sums over the partitions that are owned or committed; `lag` adds those whose watermark is known."""
+
+    partitions: int
+    committed: int
+    measured: int
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffset:
+    """A partition with its owner and committed offset, either of which may be missing."""
+
+    topic: str
+    partition: int
+    owner: str | None
+    owner_client_id: str | None
+    committed_offset: int | None
+    metadata: str | None
+    commit_timestamp: Millis | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    sampled_at: Millis | None
+
+    @property
+    def lag(self) -> int | None:
+        """Records between the committed offset and the end of the log, from the start of the log at most."""
+        if self.committed_offset is None or self.log_end_offset is None:
+            return None
+        return max(self.log_end_offset - max(self.committed_offset, self.log_start_offset or 0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a group."""
+
+    id: int
+    at: Millis
+    kind: str
+    generation_id: int
+    member_id: str | None
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One line of the list of topics. `groups` are those that own partitions of it."""
+
+    name: str
+    partitions: int
+    created_at: Millis
+    watermarks: int
+    groups: tuple[str, ...]

@@ -1,0 +1,101 @@
+-- name: begin_snapshot
+-- All panels of a page show the same instant.
+set transaction isolation level repeatable read read only
+
+-- name: group_header
+select id, group_id, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
+       join_deadline, join_delay_ms, sync_deadline, wake_at, created_at, updated_at
+from groups_group
+where group_id = %(group_id)s
+
+-- name: group_counts
+select count(*), count(*) filter (where join_parked_until is not null), count(*) filter (where pending_sync),
+       (select count(*) from groups_pendingmember where group_id = %(pk)s),
+       (select min(deadline) from groups_pendingmember where group_id = %(pk)s)
+from groups_member
+where group_id = %(pk)s
+
+-- name: earliest_session
+select member_id, session_deadline
+from groups_member
+where group_id = %(pk)s and session_deadline is not null
+order by session_deadline, id
+limit 1
+
+-- name: group_members
+-- In the order of arrival.
+select id, member_id, instance_id, client_id, client_host, is_new, join_parked_until is not null,
+       sync_parked_until is not null, pending_sync, session_timeout_ms, session_deadline, last_heartbeat_at,
+       (select count(*) from groups_assignment a where a.group_id = m.group_id and a.member_id = m.member_id)
+from groups_member m
+where group_id = %(pk)s
+order by id
+limit %(limit)s
+
+-- name: owned_partitions
+select member_id, topic, array_agg(partition order by partition)
+from groups_assignment
+where group_id = %(pk)s and member_id = any(%(member_ids)s)
+group by member_id, topic
+order by member_id, topic
+
+-- name: group_topics
+-- What the group owns or has committed, by a loose index scan, and how much of it.
+with recursive t (topic) as (
+    select least((select min(topic) from groups_assignment where group_id = %(pk)s),
+                 (select min(topic) from offsets_committedoffset where group_id = %(pk)s))
+    union all
+    select least((select min(a.topic) from groups_assignment a where a.group_id = %(pk)s and a.topic > t.topic),
+                 (select min(o.topic) from offsets_committedoffset o where o.group_id = %(pk)s and o.topic > t.topic))
+    from t
+    where t.topic is not null)
+select t.topic, c.partitions,
+       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.topic = t.topic),
+       greatest((select max(a.partition) from groups_assignment a where a.group_id = %(pk)s and a.topic = t.topic),
+                (select max(o.partition) from offsets_committedoffset o
+                 where o.group_id = %(pk)s and o.topic = t.topic)) + 1
+from t
+left join groups_topic c on c.name = t.topic
+where t.topic is not null
+order by t.topic
+limit %(limit)s
+
+-- name: partition_owners
+select a.topic, a.partition, a.member_id, m.id, m.client_id
+from groups_assignment a
+left join groups_member m on m.group_id = a.group_id and m.member_id = a.member_id
+where a.group_id = %(pk)s and a.topic = any(%(topics)s) and a.partition < %(width)s
+order by a.topic, a.partition
+
+-- name: partition_totals
+-- A committed offset below the start of the log lags from the start: what was deleted cannot be read any more.
+select count(*), count(p.committed_offset), count(w.id) filter (where p.committed_offset is not null),
+       sum(greatest(w.log_end_offset - greatest(p.committed_offset, w.log_start_offset), 0))::bigint
+from (select topic, partition, o.committed_offset
+      from (select topic, partition from groups_assignment where group_id = %(pk)s) a
+      full join (select topic, partition, committed_offset
+                 from offsets_committedoffset where group_id = %(pk)s) o using (topic, partition)) p
+left join groups_topic t on t.name = p.topic
+left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+
+-- name: partition_offsets
+-- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none.
+select p.topic, p.partition, p.owner, m.client_id, p.committed_offset, p.metadata, p.commit_timestamp,
+       w.log_start_offset, w.log_end_offset, w.sampled_at
+from (select topic, partition, a.member_id as owner, o.committed_offset, o.metadata, o.commit_timestamp
+      from (select topic, partition, member_id from groups_assignment where group_id = %(pk)s) a
+      full join (select topic, partition, committed_offset, metadata, commit_timestamp
+                 from offsets_committedoffset where group_id = %(pk)s) o using (topic, partition)
+      order by topic, partition
+      limit %(limit)s) p
+left join groups_member m on m.group_id = %(pk)s and m.member_id = p.owner
+left join groups_topic t on t.name = p.topic
+left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+order by p.topic, p.partition
+
+-- name: events_before
+select id, at, kind, generation_id, member_id, detail
+from groups_event
+where group_name = %(group_id)s and (%(before)s::bigint is null or id < %(before)s)
+order by id desc
+limit %(limit)s

@@ -1,0 +1,129 @@
+"""What a group's and a member's state means, in a word, a colour and a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frontend.queries import GroupPage
+from frontend.rows import Member, Millis
+from frontend.wording import duration, plural, short_id
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state as pages show it. `tone` names a colour of the style sheet; colour is never the only sign."""
+
+    name: str
+    label: str
+    tone: str
+    meaning: str
+
+
+STATES: tuple[State, ...] = (
+    State("Stable", "Stable", "good", "Members hold their partitions and send heartbeats."),
+    State(
+        "PreparingRebalance",
+        "Preparing rebalance",
+        "warn",
+        "A rebalance has begun: the coordinator waits for the members to join again.",
+    ),
+    State(
+        "CompletingRebalance",
+        "Completing rebalance",
+        "busy",
+        "All members have joined: the coordinator waits for the leader's assignment.",
+    ),
+    State("Empty", "Empty", "idle", "No members. Committed offsets are kept."),
+    State("Dead", "Dead", "bad", "The group is being removed; its members are told to start over."),
+)
+"""In the order in which pages list them."""
+
+BY_NAME = {state.name: state for state in STATES}
+
+
+def state(name: str) -> State:
+    """A state by the protocol's name; one that this page does not know keeps its name and says so."""
+    return BY_NAME.get(name) or State(name, name, "idle", "A state that this page has no words for yet.")
+
+
+def explain(page: GroupPage) -> str:
+    """One sentence: what the group is doing and what it waits for."""
+    header, counts = page.header, page.counts
+    if header.state == "PreparingRebalance":
+        return _preparing(page)
+    if header.state == "CompletingRebalance":
+        leader = short_id(header.leader_id) if header.leader_id else "the leader"
+        return (
+            f"All {plural(counts.members, 'member')} joined generation {header.generation_id}; the coordinator waits "
+            f"for the assignment from {leader}{_at_most(header.sync_deadline, page.now)}."
+        )
+    if header.state == "Stable":
+        who = "One member works" if counts.members == 1 else f"{counts.members:,} members work"
+        return (
+            f"{who} on generation {header.generation_id}. Whoever sends no heartbeat until its session ends loses its "
+            "partitions to the others."
+        )
+    if header.state == "Empty" and counts.pending_ids:
+        return f"No members yet; {plural(counts.pending_ids, 'member id')} handed out and about to join."
+    if header.state == "Empty" and page.totals.committed:
+        return f"No members. {plural(page.totals.committed, 'committed offset')} kept for the next one."
+    return state(header.state).meaning
+
+
+def _preparing(page: GroupPage) -> str:
+    header, counts = page.header, page.counts
+    if header.join_delay_ms is not None:
+        return (
+            f"The group was empty: {plural(counts.members, 'member')} joined, and the coordinator waits for more"
+            f"{_at_most(header.join_deadline, page.now)} before it hands out partitions."
+        )
+    return (
+        f"A rebalance has begun: {counts.joined:,} of {plural(counts.members, 'member')} joined again; the coordinator "
+        f"waits for the others{_at_most(header.join_deadline, page.now)}."
+    )
+
+
+def _at_most(deadline: Millis | None, now: Millis) -> str:
+    return "" if deadline is None else f" at most {duration(max(deadline - now, 0) // 1000 * 1000)} more"
+
+
+@dataclass(frozen=True, slots=True)
+class NextTimer:
+    """The next thing that happens by itself."""
+
+    at: Millis
+    what: str
+
+
+def next_timer(page: GroupPage) -> NextTimer | None:
+    """The earliest deadline of the group, in words; None when it has none. The deadlines are those of the core."""
+    header = page.header
+    timers: list[NextTimer] = []
+    if header.join_deadline is not None:
+        what = "the first rebalance begins" if header.join_delay_ms is not None else "who has not joined is removed"
+        timers.append(NextTimer(header.join_deadline, what))
+    if header.sync_deadline is not None:
+        timers.append(NextTimer(header.sync_deadline, "who has not synced is removed"))
+    if page.earliest_session is not None:
+        session = page.earliest_session
+        timers.append(NextTimer(session.deadline, f"session of {short_id(session.member_id)} ends"))
+    if page.counts.pending_deadline is not None:
+        timers.append(NextTimer(page.counts.pending_deadline, "an unused member id is forgotten"))
+    return min(timers, key=lambda timer: timer.at, default=None)
+
+
+def member_state(member: Member, group_state: str, now: Millis) -> State:
+    """What a member is doing."""
+    if member.session_deadline is not None and member.session_deadline <= now:
+        return State("overdue", "Overdue", "bad", "Its session has run out; it is removed at the next look.")
+    if group_state == "PreparingRebalance":
+        if member.awaiting_join:
+            return State("joined", "Joined", "busy", "It has joined and waits for the others.")
+        return State("not-joined", "Not joined yet", "warn", "The rebalance waits for it to join again.")
+    if group_state == "CompletingRebalance":
+        if member.awaiting_sync:
+            return State("syncing", "Syncing", "busy", "It waits for the leader's assignment.")
+        return State("joined", "Joined", "warn", "It has joined and has not asked for its assignment yet.")
+    if member.pending_sync:
+        return State("owes-sync", "Not synced yet", "warn", "It has not fetched its assignment yet.")
+    return State("active", "Active", "good", "It sends heartbeats in time.")

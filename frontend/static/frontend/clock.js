@@ -1,0 +1,39 @@
+// Counts `<time data-at="ms">` on between two looks at the server, in the words of frontend/wording.py (`ago`).
+// The server's clock counts: the panel says what time it was there, the browser only adds what has passed since.
+(() => {
+  let offset = 0;
+
+  const span = (milliseconds) => {
+    const length = Math.abs(milliseconds);
+    if (length < 60_000) return `${Math.floor(length / 1_000)} s`;
+    if (length < 3_600_000) return `${Math.floor(length / 60_000)} min`;
+    if (length < 172_800_000) return `${Math.floor(length / 3_600_000)} h`;
+    return `${Math.floor(length / 86_400_000)} days`;
+  };
+
+  const ago = (at, now) => {
+    const distance = now - at;
+    if (Math.abs(distance) < 1_000) return "now";
+    return distance > 0 ? `${span(distance)} ago` : `in ${span(distance)}`;
+  };
+
+  const tick = () => {
+    if (document.hidden) return;
+    const now = Date.now() + offset;
+    for (const time of document.querySelectorAll("time[data-at]")) {
+      const text = ago(Number(time.dataset.at), now);
+      if (time.textContent !== text) time.textContent = text;
+    }
+  };
+
+  const synchronise = () => {
+    const now = document.querySelector("[data-now]")?.dataset.now;
+    if (now) offset = Number(now) - Date.now();
+    tick();
+  };
+
+  synchronise();
+  document.addEventListener("htmx:after:swap", synchronise);
+  document.addEventListener("visibilitychange", tick);
+  setInterval(tick, 1_000);
+})();

@@ -1,0 +1,89 @@
+// Live pages. The server says *that* something changed (server-sent events, htmx's extension holds the connection and
+// lets go of it in a hidden tab); the page then fetches the panel it was rendered with and morphs it in, so focus,
+// selection, scroll and open details stay. No data travels in events, and a lost one is repaired: after every
+// (re)connection and every few seconds the panel is fetched anyway.
+(() => {
+  const panel = document.getElementById("panel");
+  const stream = document.getElementById("stream");
+  const status = document.getElementById("live-status");
+  const pause = document.getElementById("live-pause");
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest?.("[data-copy]");
+    if (!button || !navigator.clipboard) return;
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.dataset.copied = "";
+    setTimeout(() => delete button.dataset.copied, 1_500);
+  });
+
+  // A search that is not filled in does not belong into the address.
+  document.addEventListener("htmx:config:request", (event) => {
+    const { body, method } = event.detail.ctx.request;
+    if (method !== "GET" || !body) return;
+    for (const [name, value] of [...body]) if (value === "") body.delete(name);
+  });
+
+  // A partition that changes hands flashes once: this is how one sees partitions move.
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  htmx.registerExtension("kcoord-moved", {
+    htmx_before_morph_attr: (element, { attrName }) => {
+      if (attrName === "data-owner" && !still.matches) {
+        element.animate(
+          [{ transform: "scale(1.35)", filter: "brightness(1.25)" }, { transform: "none", filter: "none" }],
+          { duration: 900, easing: "cubic-bezier(.2,.8,.2,1)" },
+        );
+      }
+    },
+  });
+
+  if (!stream || !status || !pause) return;
+
+  const every = Number(panel.dataset.live);
+  let paused = false;
+  let stale = true; // something may have changed that this page has not fetched
+  let fetching = 0;
+  let connected = false;
+
+  const words = { on: "Live", off: "Reconnecting", paused: "Paused" };
+  const show = () => {
+    const state = paused ? "paused" : connected ? "on" : "off";
+    if (status.dataset.state !== state || status.lastElementChild.textContent !== words[state]) {
+      status.dataset.state = state;
+      status.lastElementChild.textContent = words[state];
+    }
+    pause.hidden = false;
+    pause.textContent = paused ? "Resume" : "Pause";
+    pause.setAttribute("aria-pressed", String(paused));
+  };
+
+  const refresh = () => {
+    stale = true;
+    if (paused || document.hidden || fetching > 0) return;
+    stale = false;
+    htmx.trigger(panel, "refresh");
+  };
+
+  // A request of the panel or of a form in it: what changes meanwhile is fetched afterwards.
+  const ofPanel = (event) => panel.contains(event.detail.ctx?.sourceElement);
+  document.addEventListener("htmx:before:request", (event) => { if (ofPanel(event)) fetching += 1; });
+  document.addEventListener("htmx:finally:request", (event) => {
+    if (!ofPanel(event)) return;
+    fetching = Math.max(fetching - 1, 0);
+    if (stale) refresh();
+  });
+
+  stream.addEventListener("htmx:sse:after:connection", () => { connected = true; show(); refresh(); });
+  for (const name of ["htmx:sse:error", "htmx:sse:close", "htmx:error"]) {
+    stream.addEventListener(name, () => { connected = false; show(); });
+  }
+  for (const name of ["group", "groups"]) stream.addEventListener(name, refresh);
+
+  pause.addEventListener("click", () => { paused = !paused; show(); if (!paused) refresh(); });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && stale) refresh(); });
+  setInterval(() => {
+    if (document.hidden) { stale = true; return; }
+    if (!connected) htmx.trigger(stream, "reconnect"); // does nothing while a connection stands or is being made
+    refresh();
+  }, every * 1_000);
+  show();
+})();

@@ -1,0 +1,27 @@
+// Runs before the first paint, so that a chosen colour scheme does not flash. Auto follows the system.
+(() => {
+  const names = { "": "Auto", light: "Light", dark: "Dark" };
+  const order = ["", "light", "dark"];
+  let chosen = "";
+  try { chosen = localStorage.getItem("kcoord-theme") ?? ""; } catch { /* storage is switched off: Auto */ }
+  if (!(chosen in names)) chosen = "";
+
+  const show = () => {
+    if (chosen) document.documentElement.dataset.theme = chosen;
+    else delete document.documentElement.dataset.theme;
+    const button = document.getElementById("theme");
+    if (!button) return;
+    button.textContent = names[chosen];
+    button.setAttribute("aria-label", `Colours: ${chosen || "as the system"}`);
+  };
+
+  show();
+  document.addEventListener("DOMContentLoaded", () => {
+    show();
+    document.getElementById("theme")?.addEventListener("click", () => {
+      chosen = order[(order.indexOf(chosen) + 1) % order.length];
+      try { localStorage.setItem("kcoord-theme", chosen); } catch { /* it holds for this page only */ }
+      show();
+    });
+  });
+})();

@@ -1,0 +1,132 @@
+"""A group's events in words. Kinds, causes and details are those of `groups.core.events`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.rows import Event, Millis
+from frontend.wording import duration, plural, short_id
+from groups.core.events import EventKind
+from groups.core.records import RebalanceCause, RemovalReason
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the timeline. `tone` as of states; `note` is what the client or the coordinator added in words."""
+
+    id: int
+    at: Millis
+    kind: str
+    tone: str
+    text: str
+    note: str
+    member_id: str | None
+    generation_id: int
+
+
+CAUSES: Mapping[str, str] = {
+    RebalanceCause.MEMBER_JOINED.value: "{member} joined",
+    RebalanceCause.LEADER_REJOINED.value: "the leader {member} joined again",
+    RebalanceCause.PROTOCOLS_CHANGED.value: "{member} changed its subscription or protocols",
+    RebalanceCause.STATIC_MEMBER_REPLACED.value: "{member} took over a static member with other protocols",
+    RebalanceCause.MEMBER_LEFT.value: "{member} left",
+    RebalanceCause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
+    RebalanceCause.SYNC_TIMED_OUT.value: "not everybody synced in time",
+}
+"""Why a rebalance started. Every `RebalanceCause` has its words; a test says so."""
+
+REMOVALS: Mapping[str, str] = {
+    RemovalReason.LEFT.value: "left",
+    RemovalReason.SESSION_EXPIRED.value: "sent no heartbeat in time and was removed",
+    RemovalReason.DID_NOT_REJOIN.value: "did not join again in time and was removed",
+    RemovalReason.DID_NOT_SYNC.value: "did not sync in time and was removed",
+    RemovalReason.GROUP_FULL.value: "was turned away: the group is full",
+}
+
+Sentence = Callable[[Event, str, Mapping[str, Any]], str]
+
+
+def _joined(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    host = f" from {detail['client_host']}" if detail.get("client_host") else ""
+    static = f" as static member {detail['instance_id']}" if detail.get("instance_id") else ""
+    return f"{member} joined{static}{host}"
+
+
+def _expired(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    if "session_timeout_ms" in detail:
+        return f"{member} expired after {duration(int(detail['session_timeout_ms']))} without heartbeat"
+    return f"{member} expired: no heartbeat until its session ended"
+
+
+def _removed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    return f"{member} {REMOVALS.get(str(detail.get('cause', '')), 'was removed')}"
+
+
+def _replaced(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    old = short_id(str(detail.get("old_member_id", "")))
+    return f"{member} took the place of {old} as static member {detail.get('instance_id', '')}".rstrip()
+
+
+def _rebalance(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    cause = str(detail.get("cause", ""))
+    return "Rebalance started: " + CAUSES.get(cause, cause.replace("_", " ") or "no cause given").format(member=member)
+
+
+def _took(detail: Mapping[str, Any]) -> str:
+    return f", took {duration(int(detail['duration_ms']))}" if "duration_ms" in detail else ""
+
+
+def _completed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    members = plural(int(detail.get("members", 0)), "member")
+    leader = f"; {short_id(str(detail['leader']))} leads" if detail.get("leader") else ""
+    return f"Generation {event.generation_id}: {members} joined{_took(detail)}{leader}"
+
+
+def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    members = plural(int(detail.get("members", 0)), "member")
+    return f"Generation {event.generation_id} is stable: partitions handed to {members}{_took(detail)}"
+
+
+SENTENCES: Mapping[str, tuple[str, Sentence]] = {
+    EventKind.GROUP_CREATED.value: ("idle", lambda event, member, detail: "Group created"),
+    EventKind.MEMBER_JOINED.value: ("busy", _joined),
+    EventKind.MEMBER_LEFT.value: ("idle", _removed),
+    EventKind.MEMBER_EXPIRED.value: ("bad", _expired),
+    EventKind.MEMBER_REMOVED.value: ("bad", _removed),
+    EventKind.MEMBER_REPLACED.value: ("busy", _replaced),
+    EventKind.REBALANCE_STARTED.value: ("warn", _rebalance),
+    EventKind.REBALANCE_COMPLETED.value: ("busy", _completed),
+    EventKind.ASSIGNMENT_STORED.value: ("good", _assigned),
+    EventKind.GROUP_EMPTIED.value: ("idle", lambda event, member, detail: "The last member is gone; the group is empty"),
+    EventKind.GROUP_UNLOADED.value: ("bad", lambda event, member, detail: "Group unloaded: its timers are dropped"),
+    EventKind.GROUP_DELETED.value: ("bad", lambda event, member, detail: "Group deleted with its offsets"),
+}
+"""Tone and sentence of every `EventKind`; a test says that none is missing."""
+
+
+def line(event: Event) -> Line:
+    """An event in words. A kind this page does not know is told by its name."""
+    member = short_id(event.member_id) if event.member_id else "a member"
+    tone, sentence = SENTENCES.get(event.kind, ("idle", _unknown))
+    return Line(
+        id=event.id,
+        at=event.at,
+        kind=event.kind,
+        tone=tone,
+        text=sentence(event, member, event.detail),
+        note=str(event.detail.get("reason", "")),
+        member_id=event.member_id,
+        generation_id=event.generation_id,
+    )
+
+
+def lines(events: Iterable[Event]) -> tuple[Line, ...]:
+    """Events in words, in their order."""
+    return tuple(line(event) for event in events)
+
+
+def _unknown(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    about = f": {member}" if event.member_id else ""
+    return event.kind.replace("_", " ").capitalize() + about

@@ -1,0 +1,31 @@
+"""Addresses of the pages. A group id is one segment: it may hold anything but a slash."""
+
+from __future__ import annotations
+
+from django.contrib.auth.views import PasswordChangeDoneView
+from django.urls import path
+from django.views.generic import RedirectView
+
+from frontend.live import live
+from frontend.views.accounts import ChangePassword, SignIn, SignOut
+from frontend.views.groups import group_events, group_list, group_page
+from frontend.views.topics import topic_list
+
+app_name = "frontend"
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="frontend:groups"), name="home"),
+    path("sign-in", SignIn.as_view(), name="login"),
+    path("sign-out", SignOut.as_view(), name="logout"),
+    path("password", ChangePassword.as_view(), name="password"),
+    path(
+        "password/changed",
+        PasswordChangeDoneView.as_view(template_name="frontend/password_changed.html"),
+        name="password-changed",
+    ),
+    path("groups", group_list, name="groups"),
+    path("groups/<str:group_id>", group_page, name="group"),
+    path("groups/<str:group_id>/events", group_events, name="events"),
+    path("topics", topic_list, name="topics"),
+    path("live", live, name="live"),
+]

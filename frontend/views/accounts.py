@@ -1,0 +1,67 @@
+"""Sign-in, sign-out, change of password. There is no registration: accounts are made in the admin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import reverse_lazy
+
+from frontend import throttle
+from frontend.wording import plural
+
+
+class SignIn(LoginView):
+    """Name and password. Too many failures in a row have to wait (`frontend.throttle`)."""
+
+    template_name = "frontend/sign_in.html"
+    redirect_authenticated_user = True
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Check the password, unless this account or address has to wait first: then 429 with Retry-After."""
+        wait_ms = throttle.count_attempt(request.POST.get("username", ""), _address(request))
+        if wait_ms:
+            return self._wait(-(-wait_ms // 1000))
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """The password was right."""
+        throttle.succeeded(self.request.POST.get("username", ""), _address(self.request))
+        return super().form_valid(form)
+
+    def _wait(self, seconds: int) -> HttpResponse:
+        form = self.form_class(self.request)
+        wait = f"Too many failed attempts. Try again in {plural(seconds, 'second')}."
+        context = self.get_context_data(form=form, wait=wait, username=self.request.POST.get("username", ""))
+        response = self.render_to_response(context, status=429)
+        response.headers["Retry-After"] = str(seconds)
+        return response
+
+
+class SignOut(LogoutView):
+    """POST only: a link must not be able to sign anybody out."""
+
+
+class ChangePassword(PasswordChangeView):
+    """A new password for who is signed in."""
+
+    template_name = "frontend/password.html"
+    success_url = reverse_lazy("frontend:password-changed")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """With who looks, for the header."""
+        return super().get_context_data(viewer=self.request.user, section="", **kwargs)
+
+
+def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+    """The admin's sign-in is the pages': one form, one throttle."""
+    if request.user.is_authenticated:
+        raise PermissionDenied("this account may not use the admin")
+    return SignIn.as_view()(request)
+
+
+def _address(request: HttpRequest) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))

@@ -1,0 +1,209 @@
+"""The list of groups, the page of a group and its history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from frontend import presenters, queries
+from frontend.queries import Cursor, GroupFilter, GroupList, Limits
+from frontend.rows import GroupSummary
+from frontend.states import BY_NAME, STATES, State, state
+from frontend.timeline import lines
+from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, page, show, text
+from frontend.wording import listed, plural
+from groups.models import Group
+from kcoord import bridge
+
+SORTS = ("changed",)
+TOPICS_SHOWN = 3
+PANELS = ("members", "partitions", "offsets")
+"""Panels of a group that can be shown in full (`?show=members`)."""
+EVERYTHING = 10_000
+"""The most rows that even a panel shown in full has; the API has the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A state to filter by."""
+
+    state: State
+    count: int
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListLine:
+    """A group in the list."""
+
+    group: GroupSummary
+    state: State
+    url: str
+    topics: str
+    all_topics: str
+
+
+@require_safe
+@page
+def group_list(request: HttpRequest) -> HttpResponse:
+    """All groups, a page at a time."""
+    wanted = _wanted(request)
+    found = bridge.call(lambda runtime: queries.group_list(runtime.db, wanted))
+    total = sum(found.counts.values())
+    filtered = bool(wanted.q or wanted.type or wanted.states)
+    return show(
+        request,
+        "groups",
+        {
+            "now": found.now,
+            "wanted": wanted,
+            "lines": [_line(group) for group in found.groups],
+            "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in wanted.states) for s in STATES],
+            "type_choices": [("", "All"), *((t.value, t.label) for t in Group.Type)],
+            "filtered": filtered or bool(wanted.after or wanted.before),
+            "filter_words": _filter_words(wanted),
+            "summary": _summary(found, wanted, total),
+            "previous_url": _edge(request, "before", found.previous, wanted),
+            "next_url": _edge(request, "after", found.next, wanted),
+            "base_url": settings.KCOORD.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
+            "stream": reverse("frontend:live"),
+            "live_every": 15,
+        },
+        section="groups",
+    )
+
+
+def _wanted(request: HttpRequest) -> GroupFilter:
+    states = tuple(dict.fromkeys(request.GET.getlist("state")))
+    for name in states:
+        if name not in BY_NAME:
+            raise BadAddress(f"state: {name!r} is not one of {', '.join(BY_NAME)}.")
+    after = cursor(request, "after", str, int)
+    before = cursor(request, "before", str, int)
+    if after and before:
+        raise BadAddress("after, before: only one of them at a time.")
+    return GroupFilter(
+        q=text(request, "q"),
+        states=states,
+        type=choice(request, "type", tuple(Group.Type.values)),
+        by_change=choice(request, "sort", SORTS) == "changed",
+        after=Cursor(*after) if after else None,  # type: ignore[arg-type]
+        before=Cursor(*before) if before else None,  # type: ignore[arg-type]
+    )
+
+
+def _line(group: GroupSummary) -> ListLine:
+    more = len(group.topics) >= queries.TOPICS_PER_LINE
+    shown = ", ".join(group.topics[:TOPICS_SHOWN])
+    if len(group.topics) > TOPICS_SHOWN:
+        shown += f" +{len(group.topics) - TOPICS_SHOWN}{' or more' if more else ''}"
+    return ListLine(group, state(group.state), group_url(group.group_id), shown, ", ".join(group.topics))
+
+
+def group_url(group_id: str) -> str:
+    """The address of a group's page."""
+    return f"{reverse('frontend:groups')}/{quote(group_id, safe='')}"
+
+
+def _edge(request: HttpRequest, name: str, edge: Cursor | None, wanted: GroupFilter) -> str | None:
+    return cursor_address(request, name, edge.group_id, edge.at) if edge else None
+
+
+def _filter_words(wanted: GroupFilter) -> str:
+    words = []
+    if wanted.q:
+        words.append(f"“{wanted.q}” in its id")
+    if wanted.states:
+        words.append("the state " + " or ".join(state(name).label for name in wanted.states))
+    if wanted.type:
+        words.append(f"the type {wanted.type}")
+    return ", and ".join(words) or "a place on this page of the list"
+
+
+def _summary(found: GroupList, wanted: GroupFilter, total: int) -> str:
+    chosen = sum(found.counts.get(name, 0) for name in wanted.states) if wanted.states else total
+    if wanted.q or wanted.type or wanted.states:
+        return f"{plural(chosen, 'group')} found"
+    return plural(total, "group")
+
+
+@require_safe
+@page
+def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
+    """One group, all of it."""
+    shown = _shown(request)
+    limits = Limits(
+        members=EVERYTHING if "members" in shown else Limits.members,
+        topics=1_000 if "partitions" in shown else Limits.topics,
+        cells=EVERYTHING if "partitions" in shown else Limits.cells,
+        offsets=EVERYTHING if "offsets" in shown else Limits.offsets,
+    )
+    found = None
+    if "\0" not in group_id:
+        found = bridge.call(lambda runtime: queries.group_page(runtime.db, group_id, limits))
+    if found is None:
+        return _missing(request, group_id)
+    context: dict[str, Any] = presenters.group(found, settings.KCOORD.int("offsets.topic.num.partitions"))
+    context |= {
+        "shown": shown,
+        "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
+        "history_url": f"{group_url(group_id)}/events",
+        "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
+        "live_every": 5,
+    }
+    return show(request, "group", context, section="groups")
+
+
+def _shown(request: HttpRequest) -> tuple[str, ...]:
+    shown = tuple(dict.fromkeys(request.GET.getlist("show")))
+    for panel in shown:
+        if panel not in PANELS:
+            raise BadAddress(f"show: {panel!r} is not one of {', '.join(PANELS)}.")
+    return shown
+
+
+@require_safe
+@page
+def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
+    """The history of a group, newest first; it outlives the group."""
+    before = cursor(request, "before", int)
+    if "\0" in group_id:
+        return _missing(request, group_id)
+    number = int(before[0]) if before else None
+    found = bridge.call(lambda runtime: queries.event_page(runtime.db, group_id, number))
+    if not found.exists and not found.events:
+        return _missing(request, group_id)
+    older = cursor_address(request, "before", found.events[-1].id) if found.more else None
+    context = {
+        "now": found.now,
+        "group_id": group_id,
+        "exists": found.exists,
+        "events": lines(found.events),
+        "group_url": group_url(group_id),
+        "newest_url": request.path if before else None,
+        "older_url": older,
+    }
+    return show(request, "events", context, section="groups")
+
+
+def _missing(request: HttpRequest, group_id: str) -> HttpResponse:
+    found = None
+    if "\0" not in group_id:
+        found = bridge.call(lambda runtime: queries.event_page(runtime.db, group_id, None, limit=10))
+    context = {
+        "group_id": group_id,
+        "now": found.now if found else 0,
+        "events": lines(found.events) if found else (),
+        "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
+        "live_every": 5,
+    }
+    return show(request, "missing", context, section="groups", status=404)
+
+
+__all__ = ["group_events", "group_list", "group_page", "group_url", "listed"]

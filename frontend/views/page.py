@@ -1,0 +1,125 @@
+"""What all pages share: who may look, the address as it is written, and the page or its panel."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlencode
+
+import structlog
+from django.contrib.auth.views import redirect_to_login
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from kcoord.errors import ProtocolError
+from kcoord.paging import Key, decode_cursor, encode_cursor
+
+log = structlog.get_logger(__name__)
+
+P = ParamSpec("P")
+
+LONGEST_TEXT = 255
+
+
+class BadAddress(Exception):
+    """The address of a page asks for something that cannot be; the message says what and what to do."""
+
+
+def is_panel(request: HttpRequest) -> bool:
+    """The page is there already and wants its panel again."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def page(view: Callable[Concatenate[HttpRequest, P], HttpResponse]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """A page for people who have signed in.
+
+    Any active account may look at everything; rules per person come with the access rules of tokens. A panel that is
+    fetched after the session ended sends the whole page to the sign-in.
+    """
+
+    @functools.wraps(view)
+    def wrapped(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        try:
+            if not request.user.is_authenticated:
+                return _to_sign_in(request)
+            response = view(request, *args, **kwargs)
+        except BadAddress as error:
+            response = message(request, 400, "That address does not work", str(error))
+        except ProtocolError as error:
+            response = message(request, error.error.value.status, "Not available at the moment", error.detail)
+        except (OperationalError, InterfaceError):
+            log.warning("database_unavailable", exc_info=True)
+            response = message(request, 503, "Not available at the moment", "The database is not available.")
+        # The same address answers with the page or its panel, and neither may outlive the session in a cache.
+        response.headers["Cache-Control"] = "no-store"
+        response.headers["Vary"] = "HX-Request, Cookie"
+        return response
+
+    return wrapped
+
+
+def _to_sign_in(request: HttpRequest) -> HttpResponse:
+    if not is_panel(request):
+        return redirect_to_login(request.get_full_path())
+    response = HttpResponse(status=401)
+    response.headers["HX-Redirect"] = f"{reverse('frontend:login')}?{urlencode({'next': request.get_full_path()})}"
+    return response
+
+
+def show(
+    request: HttpRequest, name: str, context: Mapping[str, Any], *, section: str, status: int = 200
+) -> HttpResponse:
+    """Render `name`: the panel alone for a page that is there already, else all of it."""
+    template = f"frontend/{name}_panel.html" if is_panel(request) else f"frontend/{name}.html"
+    return render(request, template, {**context, "section": section, "viewer": request.user}, status=status)
+
+
+def message(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:
+    """A page that says one thing. It needs neither a session nor the database."""
+    name = "frontend/message_panel.html" if is_panel(request) else "frontend/message.html"
+    return render(request, name, {"title": title, "text": text}, status=status)
+
+
+def text(request: HttpRequest, name: str) -> str:
+    """A text of the address. Raises BadAddress for one that no name can contain."""
+    value = request.GET.get(name, "").strip()
+    if len(value) > LONGEST_TEXT or "\0" in value:
+        raise BadAddress(f"{name}: at most {LONGEST_TEXT} characters, none of them NUL.")
+    return value
+
+
+def choice(request: HttpRequest, name: str, allowed: Mapping[str, object] | tuple[str, ...]) -> str:
+    """One of several values of the address, "" for none. Raises BadAddress."""
+    value = request.GET.get(name, "")
+    if value and value not in allowed:
+        raise BadAddress(f"{name}: {value!r} is not one of {', '.join(allowed)}.")
+    return value
+
+
+def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...] | None:
+    """A key at the edge of a page. Raises BadAddress for a text that is none of this list."""
+    value = request.GET.get(name, "")
+    if not value:
+        return None
+    try:
+        return decode_cursor(value, *kinds)
+    except ProtocolError as error:
+        raise BadAddress(f"{name}: this page of the list is gone; start again from the first.") from error
+
+
+def address(request: HttpRequest, **changes: str | tuple[str, ...] | None) -> str:
+    """The address of this page with other values; None takes a value away."""
+    query = {key: request.GET.getlist(key) for key in request.GET}
+    for key, value in changes.items():
+        query[key] = list(value) if isinstance(value, tuple) else [value] if value else []
+    written = urlencode([(key, value) for key, values in query.items() for value in values if value])
+    return f"{request.path}?{written}" if written else request.path
+
+
+def cursor_address(request: HttpRequest, name: str, *key: Key) -> str:
+    """The address of the next (`after`) or previous (`before`) page."""
+    other = "before" if name == "after" else "after"
+    return address(request, **{name: encode_cursor(*key), other: None})

@@ -1,0 +1,114 @@
+"""Values in words: instants, durations, ranges of partitions, shortened ids. Pure functions.
+
+`static/frontend/clock.js` counts `ago` on in the browser, by the same rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from frontend.rows import Millis
+
+_WITH_UUID = re.compile(r"^(?P<name>.*?)-?(?P<head>[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+_LONGEST_ID = 28
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+
+
+def utc(at: Millis) -> str:
+    """An instant to the millisecond: `2025-11-21 03:30:12.123 UTC`."""
+    moment = datetime.fromtimestamp(at / 1000, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{at % 1000:03d} UTC"
+
+
+def iso(at: Millis) -> str:
+    """An instant as machines read it."""
+    moment = datetime.fromtimestamp(at / 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
+
+
+def span(milliseconds: Millis) -> str:
+    """A rough length of time in its largest unit, rounded down: `now`-free, so 0 is `0 s`."""
+    length = abs(milliseconds)
+    if length < _MINUTE:
+        return f"{length // _SECOND} s"
+    if length < _HOUR:
+        return f"{length // _MINUTE} min"
+    if length < 2 * _DAY:
+        return f"{length // _HOUR} h"
+    return f"{length // _DAY} days"
+
+
+def ago(at: Millis, now: Millis) -> str:
+    """An instant as seen from `now`: `12 s ago`, `in 3 min`, `now` within a second."""
+    distance = now - at
+    if abs(distance) < _SECOND:
+        return "now"
+    return f"{span(distance)} ago" if distance > 0 else f"in {span(distance)}"
+
+
+def duration(milliseconds: Millis) -> str:
+    """A measured length of time: `850 ms`, `1.2 s`, `45 s`, `5 min`, `5 min 30 s`, `2 h 5 min`."""
+    if milliseconds < _SECOND:
+        return f"{milliseconds} ms"
+    if milliseconds < 10 * _SECOND:
+        return f"{milliseconds / _SECOND:.1f} s".replace(".0 s", " s")
+    if milliseconds < _MINUTE:
+        return f"{milliseconds // _SECOND} s"
+    if milliseconds < _HOUR:
+        return _two(milliseconds // _MINUTE, "min", milliseconds % _MINUTE // _SECOND, "s")
+    if milliseconds < 2 * _DAY:
+        return _two(milliseconds // _HOUR, "h", milliseconds % _HOUR // _MINUTE, "min")
+    return f"{milliseconds // _DAY} days"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large} {large_unit}" + (f" {small} {small_unit}" if small else "")
+
+
+def number(value: int) -> str:
+    """A whole number with thousands separated: `12,345`."""
+    return f"{value:,}"
+
+
+def plural(count: int, singular: str, several: str = "") -> str:
+    """`1 member`, `3 members`."""
+    return f"{count:,} {singular if count == 1 else several or singular + 's'}"
+
+
+def ranges(partitions: Iterable[int], most: int | None = None) -> str:
+    """Ascending partitions, neighbours folded: `0–4, 7`. After `most` ranges the rest is counted: `0, 2, 4 +17`."""
+    folded: list[list[int]] = []
+    for partition in partitions:
+        if folded and partition == folded[-1][1] + 1:
+            folded[-1][1] = partition
+        else:
+            folded.append([partition, partition])
+    shown = folded if most is None or len(folded) <= most else folded[:most]
+    text = ", ".join(_range(first, last) for first, last in shown)
+    rest = sum(last - first + 1 for first, last in folded[len(shown) :])
+    return f"{text} +{rest:,}" if rest else text
+
+
+def _range(first: int, last: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first}, {last}" if last == first + 1 else f"{first}–{last}"
+
+
+def short_id(member_id: str) -> str:
+    """A member id that fits a line: `billing-3f2a81c0…` for `<client id>-<uuid>`, else its beginning and end."""
+    match = _WITH_UUID.match(member_id)
+    if match and len(match["name"]) <= _LONGEST_ID:
+        return f"{match['name']}-{match['head']}…" if match["name"] else f"{match['head']}…"
+    if len(member_id) <= _LONGEST_ID + 6:
+        return member_id
+    return f"{member_id[:18]}…{member_id[-10:]}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """`a, b, c and 4 more`."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
