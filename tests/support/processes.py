@@ -1,0 +1,218 @@
+"""Real processes of the service for tests: servers, workers and beat on a given database.
+
+    with start_server(conninfo) as server:
+        server.wait_ready()
+        httpx.post(f"{server.url}/v1/groups/g/join", …)
+        server.kill()
+
+Each process has a data directory and an output file of its own; what it wrote is shown when a wait fails. Leaving the
+`with` block ends the process and all it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote, urlencode
+
+import httpx
+from psycopg.conninfo import conninfo_to_dict
+
+from kcoord.stack.services import beat_arguments, worker_arguments
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+READY_SECONDS = 60.0
+STOP_SECONDS = 10.0
+
+
+def database_url(conninfo: str) -> str:
+    """A connection string as KCOORD_DATABASE_URL takes it; a socket directory travels as a parameter."""
+    parts = {key: str(value) for key, value in conninfo_to_dict(conninfo).items() if value is not None}
+    return f"postgresql:///{quote(parts.pop('dbname'), safe='')}?{urlencode(parts)}"
+
+
+def environment(conninfo: str | None, data_dir: Path, extra: Mapping[str, object] | None = None) -> dict[str, str]:
+    """The environment of a process: nobody else's settings, this database, this directory, and `extra`."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("KCOORD_")}
+    own: dict[str, object] = {
+        "DJANGO_SETTINGS_MODULE": "kcoord.settings",
+        "KCOORD_DATA_DIR": data_dir,
+        "PYTHONPATH": ROOT,
+        "PYTHONUNBUFFERED": 1,
+    }
+    if conninfo is not None:
+        own["KCOORD_DATABASE_URL"] = database_url(conninfo)
+        own["KCOORD_SECRET_KEY"] = "of tests alone, the same in every process of a test"
+    return inherited | {key: str(value) for key, value in (own | dict(extra or {})).items()}
+
+
+def free_port() -> int:
+    """A port nobody listens on at the moment."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def is_alive(pid: int) -> bool:
+    """The process exists and is not a zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@dataclass(slots=True)
+class Running:
+    """A process of the service. `port` is None where it serves nothing."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    directory: Path
+    port: int | None = None
+    _closed: bool = field(default=False, init=False)
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.popen.pid
+
+    @property
+    def url(self) -> str:
+        """Where it serves, without a slash at the end."""
+        assert self.port is not None, f"{self.name} serves nothing"
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def output(self) -> str:
+        """What it wrote so far."""
+        return (self.directory / "output").read_text(errors="backslashreplace")
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self.popen.send_signal(number)
+
+    def kill(self) -> None:
+        """kill -9, and wait until it is gone."""
+        self.popen.kill()
+        self.popen.wait(STOP_SECONDS)
+
+    def terminate(self, seconds: float = STOP_SECONDS) -> int:
+        """Ask it to end (SIGTERM) and wait for that; returns its exit status."""
+        self.popen.terminate()
+        return self.wait(seconds)
+
+    def wait(self, seconds: float = STOP_SECONDS) -> int:
+        """Wait for its end; returns its exit status. Raises AssertionError, with its output, where it goes on."""
+        try:
+            return self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.report(f"did not end within {seconds:g} s")) from None
+
+    def wait_for_output(self, text: str, seconds: float = READY_SECONDS) -> None:
+        """Wait until it wrote `text`. Raises AssertionError, with its output, where it ended or did not."""
+        deadline = time.monotonic() + seconds
+        while text not in self.output:
+            assert self.popen.poll() is None, self.report(f"ended before it wrote {text!r}")
+            assert time.monotonic() < deadline, self.report(f"did not write {text!r} within {seconds:g} s")
+            time.sleep(0.02)
+
+    def wait_ready(self, seconds: float = READY_SECONDS, *, timers: bool = False) -> None:
+        """Wait until /readyz says it serves; that the timers run (worker and beat) counts only with `timers`."""
+        deadline = time.monotonic() + seconds
+        last = "no answer"
+        while True:
+            assert self.popen.poll() is None, self.report("ended before it was ready")
+            assert time.monotonic() < deadline, self.report(f"not ready within {seconds:g} s: {last}")
+            try:
+                answer = httpx.get(f"{self.url}/readyz", timeout=5)
+            except httpx.TransportError as error:
+                last = repr(error)
+            else:
+                last = answer.text
+                if answer.status_code == 200 or (not timers and _only_timers_fail(answer)):
+                    return
+            time.sleep(0.05)
+
+    def report(self, problem: str) -> str:
+        """A problem together with what the process wrote."""
+        status = self.popen.poll()
+        state = "running" if status is None else f"status {status}"
+        return f"{self.name} ({state}) {problem}\n--- {self.name} wrote:\n{self.output[-8000:]}"
+
+    def close(self) -> None:
+        """End it and all it started."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.popen.poll() is None:
+            self.popen.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.popen.wait(STOP_SECONDS)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _only_timers_fail(answer: httpx.Response) -> bool:
+    if answer.status_code != 503:
+        return False
+    checks: dict[str, dict[str, object]] = answer.json().get("checks", {})
+    return bool(checks) and {name for name, check in checks.items() if not check["ok"]} == {"timers"}
+
+
+def start(
+    name: str,
+    arguments: list[str],
+    conninfo: str | None,
+    env: Mapping[str, object] | None = None,
+    listener: socket.socket | None = None,
+) -> Running:
+    """Start `python ARGUMENTS…` in a session of its own. `env` adds to its environment or replaces parts of it."""
+    directory = Path(tempfile.mkdtemp(prefix=f"kcoord-{name}-"))
+    with (directory / "output").open("wb") as output:
+        popen = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=environment(conninfo, directory / "data", env),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=[listener.fileno()] if listener else [],
+        )
+    return Running(name, popen, directory, listener.getsockname()[1] if listener else None)
+
+
+def start_server(conninfo: str, *, port: int = 0, env: Mapping[str, object] | None = None) -> Running:
+    """A server on `port` of the loopback address, or on a free one; call `wait_ready` before you use it."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        extra = {"KCOORD_PORT": listener.getsockname()[1], **(env or {})}
+        return start("server", ["-m", "kcoord.stack.server", "--fd", str(listener.fileno())], conninfo, extra, listener)
+
+
+def start_worker(conninfo: str, *, env: Mapping[str, object] | None = None) -> Running:
+    """A Celery worker; it says ` ready.` when it takes tasks."""
+    return start("worker", worker_arguments(), conninfo, env)
+
+
+def start_beat(conninfo: str, *, env: Mapping[str, object] | None = None) -> Running:
+    """Celery beat."""
+    return start("beat", beat_arguments(), conninfo, env)
