@@ -1,19 +1,95 @@
-"""System checks: settings that cannot be used stop the start with a sentence each."""
+"""System checks: settings that cannot be used stop the start with a sentence each; doubtful ones are warned of.
+
+`kcoord.E001` a value is unknown, malformed or out of bounds · `E002` an address cannot be read · `E003` the secret key
+is too short · `W001` cookies travel over http · `W002` no host name is allowed · `W003` the secret key is not kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ipaddress
+from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
+
+from kcoord.config import Config
+
+TAG = "kcoord"
+REFERENCE = "See `manage.py settings_reference`."
+SHORTEST_KEY = 32
 
 
-@register
+@register(TAG)
 def settings_are_valid(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """`kcoord.E001`: one error for each environment variable that is unknown, malformed or out of bounds."""
-    return [
-        Error(problem, hint="See `manage.py settings_reference`.", id="kcoord.E001")
-        for problem in settings.KCOORD.problems
-    ]
+    return [Error(problem, hint=REFERENCE, id="kcoord.E001") for problem in settings.KCOORD.problems]
+
+
+@register(TAG)
+def addresses_are_readable(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.E002`: one error for each setting that should be an address and is none."""
+    return [Error(problem, hint=REFERENCE, id="kcoord.E002") for problem in _address_problems(settings.KCOORD)]
+
+
+@register(TAG)
+def secret_key_is_good(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.E003`: a key that can be guessed. `kcoord.W003`: a key that ends with this process."""
+    configured = settings.KCOORD.str("secret.key")
+    if configured and len(configured) < SHORTEST_KEY:
+        problem = f"KCOORD_SECRET_KEY has {len(configured)} characters; a key has at least {SHORTEST_KEY}"
+        return [Error(problem, hint="Unset it to use the generated one.", id="kcoord.E003")]
+    if not configured and not (settings.DATA_DIR / "secret_key").is_file():
+        problem = "the secret key is made anew by each process: sign-ins end with it and are unknown to others"
+        return [Warning(problem, hint="`make up` keeps one; else set KCOORD_SECRET_KEY.", id="kcoord.W003")]
+    return []
+
+
+@register(TAG)
+def reachable_from_elsewhere(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.W001`, `kcoord.W002`: the server listens to other machines without what that needs."""
+    config = settings.KCOORD
+    if _is_loopback(config.str("host")):
+        return []
+    found: list[CheckMessage] = []
+    if not config.bool("secure.cookies"):
+        problem = f"KCOORD_HOST={config.str('host')}: cookies and tokens of people elsewhere travel unencrypted"
+        hint = "Put a proxy with TLS in front and set KCOORD_SECURE_COOKIES=true."
+        found.append(Warning(problem, hint=hint, id="kcoord.W001"))
+    if not config.str("allowed.hosts"):
+        problem = f"KCOORD_HOST={config.str('host')}: the pages answer to no name but localhost"
+        hint = "Set KCOORD_ALLOWED_HOSTS to the names people type."
+        found.append(Warning(problem, hint=hint, id="kcoord.W002"))
+    return found
+
+
+def _address_problems(config: Config) -> Iterator[str]:
+    advertised = config.str("advertised.url")
+    if advertised and not _is_url(advertised, ("http", "https")):
+        yield "KCOORD_ADVERTISED_URL: expected http://host:port or https://host"
+    database = config.str("database.url")
+    if database and urlsplit(database).scheme not in ("postgresql", "postgres"):
+        yield "KCOORD_DATABASE_URL: expected postgresql://user:password@host:port/database"
+    broker = config.str("broker.url")
+    if broker and "://" not in broker:
+        yield "KCOORD_BROKER_URL: expected redis://host:port/number or another broker that Celery knows"
+    for name in filter(None, config.str("allowed.hosts").split(",")):
+        if "/" in name or name != name.strip():
+            yield f"KCOORD_ALLOWED_HOSTS: {name!r} is no host name; expected names separated by commas, no spaces"
+
+
+def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -85,17 +85,19 @@ def create_database(admin: str, name: str) -> None:
             connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
 
-def check() -> None:
-    """Run Django's system checks; warnings are said, an error raises StartProblem with all of them."""
+def check(*, everything: bool = False) -> None:
+    """Run our system checks, or all of Django's. Errors raise StartProblem with all of them, our warnings are said."""
     from django.core.checks import ERROR, run_checks
 
-    found = run_checks(include_deployment_checks=False)
-    errors = [message for message in found if message.level >= ERROR and not message.is_silenced()]
+    from kcoord.checks import TAG
+
+    found = [message for message in run_checks(tags=None if everything else [TAG]) if not message.is_silenced()]
+    errors = [f"{' '.join(message.msg.split())} ({message.id})" for message in found if message.level >= ERROR]
     if errors:
-        raise StartProblem("; ".join(f"{one_line(ValueError(error.msg))} ({error.id})" for error in errors))
+        raise StartProblem("; ".join(errors))
     for message in found:
-        if message.id and message.id.startswith("kcoord.") and not message.is_silenced():
-            say(f"{message.msg} {message.hint or ''}".strip())
+        if not everything:
+            say(f"{message.msg}. {message.hint or ''}".strip())
 
 
 @contextmanager
@@ -124,6 +126,7 @@ def migrate() -> None:
         )
     missing = executor.migration_plan(loader.graph.leaf_nodes())
     if missing:
+        check(everything=True)  # a first start, or a new release
         say(f"applying {len(missing)} migrations")
         call_command("migrate", verbosity=0, interactive=False)
 

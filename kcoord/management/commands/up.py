@@ -1,0 +1,18 @@
+"""`manage.py up`: the same as `make up`, without looking after the virtual environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+
+class Command(BaseCommand):
+    help = "Start Postgres (unless KCOORD_DATABASE_URL names one), server, Celery worker and beat; Ctrl-C stops them."
+    requires_system_checks = ()
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Become the supervisor, so that nothing of Django stays in its memory."""
+        os.execv(sys.executable, [sys.executable, "-m", "kcoord.stack"])  # noqa: S606 - ourselves
