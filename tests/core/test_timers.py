@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from groups.core.deadlines import TimerKind, due, wake_at
-from groups.core.types import ClassicGroup, GroupState
+from groups.core.records import MemberRemoved
+from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members
 from kcoord.errors import Error
 from tests.core.world import World
 
@@ -78,11 +81,13 @@ def test_own_join_may_expire_into_the_generation_it_asks_for() -> None:
 
 def test_overdue_timers_fire_in_the_order_of_their_deadlines() -> None:
     world = World()
-    first, second = world.completed(world.enter(), world.enter(session_timeout_ms=20_000))
+    first, second = world.completed(world.enter(session_timeout_ms=20_000), world.enter())
     world.synced(first, second)
     world.jump(60_000)
     world.tick()
     assert world.last is not None
+    gone = [record.member_id for record in world.last.records if isinstance(record, MemberRemoved)]
+    assert gone == [second, first]
     assert world.group is not None
     assert (world.state, world.group.generation_id) == (GroupState.EMPTY, 2)
 
@@ -121,21 +126,38 @@ def test_wake_at_is_the_earliest_deadline() -> None:
     assert wake_at(ClassicGroup("g")) is None
     world = World()
     world.join(session_timeout_ms=7_000)
-    assert wake_at(world.group) == world.now + 7_000
-    (member_id,) = world.completed(world.enter(session_timeout_ms=60_000))
+    assert wake_at(world.group) == world.now + 7_000, "a pending id"
+    call = world.enter(session_timeout_ms=60_000)
+    assert wake_at(world.group) == world.now + 3_000, "the join timer"
+    world.advance(7_000)
     assert world.group is not None
-    assert wake_at(world.group) == world.group.pending_join.popitem()[1] if world.group.pending_join else True
-    world.synced(member_id)
-    assert due(world.group, world.now) is None
-    assert world.member(member_id).session_deadline == world.now + 60_000
+    assert wake_at(world.group) == world.group.sync_deadline, "the sync timer"
+    world.synced(call.member_id)
+    assert wake_at(world.group) == world.member(call.member_id).session_deadline, "a session"
+    assert due(world.group, (wake_at(world.group) or 0) - 1) is None
 
 
 def test_timers_of_the_same_instant_fire_in_a_fixed_order() -> None:
-    world = World()
-    pending = world.join(session_timeout_ms=10_000).member_id
-    (member_id,) = world.completed(world.enter())
-    assert world.group is not None
-    deadline = due(world.group, world.now + 60_000)
-    assert deadline is not None
-    assert (deadline.kind, deadline.member_id) == (TimerKind.PENDING, pending)
-    assert member_id in world.group.members
+    at = World().now
+    member = ClassicMember("m", None, "c", "h", 1, 1, "consumer", (), session_deadline=at)
+    group = ClassicGroup(
+        "g",
+        state=GroupState.PREPARING_REBALANCE,
+        members=Members([member]),
+        pending_join={"p": at},
+        join_timer=JoinTimer(at),
+        sync_deadline=at,
+    )
+    fired = []
+    for without in ({"pending_join": {}}, {"members": Members()}, {"join_timer": None}, {"sync_deadline": None}):
+        deadline = due(group, at)
+        assert deadline is not None
+        fired.append((deadline.kind, deadline.member_id))
+        group = replace(group, **without)
+    assert fired == [
+        (TimerKind.PENDING, "p"),
+        (TimerKind.SESSION, "m"),
+        (TimerKind.JOIN, ""),
+        (TimerKind.SYNC, ""),
+    ]
+    assert due(group, at) is None
