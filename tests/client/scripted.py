@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from kcoord.client import Consumer
+from kcoord.client import Consumer, MemberState
 from kcoord.errors import Action, Error
 
 URL = "http://coordinator.test"
@@ -209,6 +210,29 @@ class ScriptedCoordinator:
                 for topic in body["topics"]
             ]
         }
+
+
+def name_of(value: Any) -> str | None:
+    """The test id of an error or an exception class."""
+    return getattr(value, "name", None) or getattr(value, "__name__", None)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Look again and again until `condition()`, for state that gives no signal."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.002)
+
+
+def stable(consumer: Consumer, generation: int = 1) -> None:
+    """Poll until the consumer is a stable member of `generation` or a later one."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        consumer.poll(50)
+        if consumer.state is MemberState.STABLE and consumer.generation.generation_id >= generation:
+            return
+        assert time.monotonic() < deadline, f"not stable: {consumer.state}, {consumer.generation}"
 
 
 @contextmanager
