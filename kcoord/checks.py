@@ -35,16 +35,22 @@ def addresses_are_readable(app_configs: Sequence[AppConfig] | None, **kwargs: An
 
 
 @register(TAG)
-def secret_key_is_good(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """`kcoord.E003`: a key that can be guessed. `kcoord.W003`: a key that ends with this process."""
+def secret_key_is_long(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.E003`: a key that could be guessed."""
     configured = settings.KCOORD.str("secret.key")
-    if configured and len(configured) < SHORTEST_KEY:
-        problem = f"KCOORD_SECRET_KEY has {len(configured)} characters; a key has at least {SHORTEST_KEY}"
-        return [Error(problem, hint="Unset it to use the generated one.", id="kcoord.E003")]
-    if not configured and not (settings.DATA_DIR / "secret_key").is_file():
-        problem = "the secret key is made anew by each process: sign-ins end with it and are unknown to others"
-        return [Warning(problem, hint="`make up` keeps one; else set KCOORD_SECRET_KEY.", id="kcoord.W003")]
-    return []
+    if not configured or len(configured) >= SHORTEST_KEY:
+        return []
+    problem = f"KCOORD_SECRET_KEY has {len(configured)} characters; a key has at least {SHORTEST_KEY}"
+    return [Error(problem, hint="Unset it to use the generated one.", id="kcoord.E003")]
+
+
+@register(TAG, deploy=True)
+def secret_key_is_kept(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.W003`: a key that ends with this process. With `check --deploy` only: commands do not care."""
+    if settings.KCOORD.str("secret.key") or (settings.DATA_DIR / "secret_key").is_file():
+        return []
+    problem = "the secret key is made anew by each process: sign-ins end with it and are unknown to others"
+    return [Warning(problem, hint="`make up` keeps one; else set KCOORD_SECRET_KEY.", id="kcoord.W003")]
 
 
 @register(TAG)
