@@ -1,6 +1,8 @@
-"""Path converters of the control plane."""
+"""Path converters of the control plane; importing the module registers them."""
 
 from __future__ import annotations
+
+from django.urls import register_converter
 
 
 class Anything:
@@ -15,3 +17,6 @@ class Anything:
     def to_url(self, value: str) -> str:
         """The text."""
         return value
+
+
+register_converter(Anything, "anything")

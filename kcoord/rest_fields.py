@@ -7,7 +7,7 @@ they do not know. These do not.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -50,6 +50,21 @@ class Text(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+class Choice(serializers.ChoiceField):
+    """One of some texts; the complaint about another lists them."""
+
+    def __init__(self, choices: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(
+            choices, error_messages={"invalid_choice": f'"{{input}}" is not one of {", ".join(choices)}'}, **kwargs
+        )
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text."""
+        if not isinstance(data, str):
+            self.fail("invalid_choice", input=data)
+        return str(super().to_internal_value(data))
 
 
 class Number(serializers.IntegerField):
@@ -115,24 +130,33 @@ class Instant(serializers.Field):  # type: ignore[type-arg]
         return rfc3339(max(0, min(value, LATEST_MS)))
 
 
+MAX_LABELS = 64
+MAX_LABEL_NAME = 63
+MAX_LABEL_VALUE = 255
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "maxProperties": MAX_LABELS,
+        "propertyNames": {"minLength": 1, "maxLength": MAX_LABEL_NAME},
+        "additionalProperties": {"type": "string", "maxLength": MAX_LABEL_VALUE},
+    }
+)
 class Labels(serializers.DictField):
     """Names and values that people attach to a thing."""
 
-    MAX_LABELS = 64
-    MAX_NAME = 63
-    MAX_VALUE = 255
-
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(child=Text(max_length=self.MAX_VALUE, allow_blank=True), **kwargs)
+        super().__init__(child=Text(max_length=MAX_LABEL_VALUE, allow_blank=True), **kwargs)
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """The labels. Raises ValidationError naming the label at fault."""
         if isinstance(data, Mapping):
-            if len(data) > self.MAX_LABELS:
-                raise serializers.ValidationError(f"there are {len(data)} labels; at most {self.MAX_LABELS}")
+            if len(data) > MAX_LABELS:
+                raise serializers.ValidationError(f"there are {len(data)} labels; at most {MAX_LABELS}")
             for name in data:
-                if not 1 <= len(name) <= self.MAX_NAME:
-                    raise serializers.ValidationError(f"a label's name has 1 to {self.MAX_NAME} characters")
+                if not 1 <= len(name) <= MAX_LABEL_NAME:
+                    raise serializers.ValidationError(f"a label's name has 1 to {MAX_LABEL_NAME} characters")
         return super().to_internal_value(data)
 
 
@@ -148,7 +172,7 @@ class Limit(serializers.IntegerField):
 class PageQuery(StrictSerializer):
     """The query parameters of a list."""
 
-    cursor = Text(required=False, allow_null=True, default=None, help_text="`next_cursor` of the page before.")
+    cursor = Text(required=False, help_text="`next_cursor` of the page before.")
     limit = Limit()
 
 

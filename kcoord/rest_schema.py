@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
@@ -18,8 +19,21 @@ from kcoord.http.problem import MEDIA_TYPE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+TOKEN_SCHEME = "token"  # noqa: S105 - the name of a security scheme
+
 CONTROL_ERRORS = (*COMMON_ERRORS, Error.REQUEST_TIMED_OUT)
 """What any operation of the control plane may answer."""
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """How the document calls the token of the Authorization header."""
+
+    target_class = "kcoord.rest.BearerAuthentication"
+    name = TOKEN_SCHEME
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        """The security scheme."""
+        return {"type": "http", "scheme": "bearer", "description": "An API token: `Authorization: Bearer <token>`."}
 
 
 class Problem(serializers.Serializer[Any]):
@@ -45,9 +59,18 @@ def statuses(errors: Iterable[Error]) -> dict[int, list[Error]]:
     return dict(sorted(found.items()))
 
 
-def describe_errors(errors: Sequence[Error]) -> str:
-    """The description of one error response."""
-    return "\n".join(f"- `{error.name}` ({error.code}): {error.value.help}" for error in errors)
+def error_texts(errors: Iterable[Error], *, has_body: bool, missing: str = "") -> dict[int, str]:
+    """The description of each error response of an operation, by status."""
+    found = {
+        status: "\n".join(f"- `{error.name}` ({error.code}): {error.value.help}" for error in grouped)
+        for status, grouped in statuses(errors).items()
+    }
+    if missing:
+        found[404] = f"- `INVALID_REQUEST` (42): {missing}"
+    if has_body:
+        found[413] = "- `INVALID_REQUEST` (42): The body is too large."
+        found[415] = "- `INVALID_REQUEST` (42): The body is not said to be JSON in UTF-8."
+    return dict(sorted(found.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +111,15 @@ def describe(
     errors: Sequence[Error] = (),
     examples: Sequence[OpenApiExample] = (),
     description: str = "",
+    missing: str = "",
 ) -> Callable[[F], F]:
-    """Decorator of a view's method: what the document says of it. `response` None: there is no body."""
-    responses: dict[Any, Any] = {status: response or OpenApiResponse(description="Done.")}
-    for code, grouped in statuses((*CONTROL_ERRORS, *errors)).items():
-        responses[(code, MEDIA_TYPE)] = OpenApiResponse(Problem, describe_errors(grouped))
+    """Decorator of a view's method: what the document says of it.
+
+    `response` None: there is no body. `missing`: what a 404 means that no error of the registry stands for.
+    """
+    responses: dict[Any, Any] = {status: OpenApiResponse(response, "Done.")}
+    for code, text in error_texts((*CONTROL_ERRORS, *errors), has_body=request is not None, missing=missing).items():
+        responses[(code, MEDIA_TYPE)] = OpenApiResponse(Problem, text)
     parameters: list[Any] = [name.parameter() for name in path]
     if query is not None:
         parameters.append(query)

@@ -1,10 +1,22 @@
-"""URLs of the control plane, the dashboard and the admin. The data plane's routes are in `kcoord.asgi`."""
+"""URLs of the control plane, the dashboard and the admin. The data plane's routes are in `kcoord.asgi`.
+
+Offsets come before groups, whose last path takes whatever is left below a group.
+"""
 
 from django.contrib import admin
 from django.urls import include, path
 
+from kcoord import converters  # noqa: F401 - registers `anything`
+from kcoord.docs import DocsView, openapi_json
+from kcoord.rest_tokens import TokenDetailView, TokensView
+
 urlpatterns = [
+    path("v1/openapi.json", openapi_json, name="openapi"),
+    path("v1/tokens", TokensView.as_view()),
+    path("v1/tokens/<anything:id>", TokenDetailView.as_view()),
+    path("v1/", include("offsets.rest.urls")),
     path("v1/", include("groups.rest.urls")),
+    path("docs", DocsView.as_view(), name="docs"),
     path("admin/", admin.site.urls),
     path("", include("frontend.urls")),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from groups.api import convert, endpoints, wire
@@ -34,13 +35,31 @@ def _coordinator(call: Call[None], key: str) -> wire.Coordinator:
         call.principal.require_group(Operation.DESCRIBE, check_group_id(key))
     except ProtocolError as error:
         return wire.Coordinator(key, -1, "", "", -1, "", error.error.code, error.error.name)
-    config = call.runtime.config
+    found = coordinator_of(key, call.runtime.config)
+    return wire.Coordinator(
+        key, found.partition, found.node_id, found.host, found.port, found.url, Error.NONE.code, Error.NONE.name
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorNode:
+    """The node that coordinates a group, and the coordinator partition the group belongs to."""
+
+    partition: int
+    node_id: str
+    host: str
+    port: int
+    url: str
+
+
+def coordinator_of(group_id: str, config: Config) -> CoordinatorNode:
+    """Where a group is coordinated: at this server, as clients see it."""
     url = advertised_url(config)
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    partition = partition_of(key, config.int("offsets.topic.num.partitions"))
-    return wire.Coordinator(key, partition, f"{host}:{port}", host, port, url, Error.NONE.code, Error.NONE.name)
+    partition = partition_of(group_id, config.int("offsets.topic.num.partitions"))
+    return CoordinatorNode(partition, f"{host}:{port}", host, port, url)
 
 
 def advertised_url(config: Config) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from groups.topics import MAX_NAME_LENGTH, MAX_PARTITIONS
@@ -30,17 +31,20 @@ class TopicQuery(PageQuery):
     q = Text(required=False, default="", allow_blank=True, max_length=MAX_NAME_LENGTH, help_text="Part of the name.")
 
 
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": MAX_PARTITIONS})
 class PartitionCount(Number):
     """A number of partitions. Its bounds are documented here and refused by the service, with an error of their own."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(help_text=f"1 to {MAX_PARTITIONS}.", **kwargs)
+
+@extend_schema_field({"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH, "pattern": "^[a-zA-Z0-9._-]+$"})
+class TopicName(Text):
+    """A topic's name. The service refuses others, with an error of their own."""
 
 
 class NewTopic(StrictSerializer):
     """A topic to be made."""
 
-    name = Text(allow_blank=True, help_text="1 to 249 letters, digits, '.', '_' or '-'; not '.' or '..'.")
+    name = TopicName(allow_blank=True, help_text="1 to 249 letters, digits, '.', '_' or '-'; not '.' or '..'.")
     partitions = PartitionCount()
     labels = Labels(required=False, default=dict)
 
@@ -80,7 +84,7 @@ class WatermarkInput(StrictSerializer):
 class WatermarkReport(StrictSerializer):
     """Watermarks as they are now."""
 
-    partitions = WatermarkInput(many=True, min_length=1, max_length=MAX_WATERMARKS)
+    partitions = serializers.ListField(child=WatermarkInput(), min_length=1, max_length=MAX_WATERMARKS)
 
 
 class WatermarkView(serializers.Serializer[Any]):

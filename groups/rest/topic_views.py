@@ -71,7 +71,7 @@ class TopicsView(TopicBase):
         visible = self.visible(Resource.TOPIC)
         page = self.service(
             lambda runtime: runtime.get(TopicService).search(
-                q=query["q"], cursor=query["cursor"], limit=query["limit"], visible=visible
+                q=query["q"], cursor=query.get("cursor"), limit=query["limit"], visible=visible
             )
         )
         return Response(s.TopicPage({"topics": page.items, "next_cursor": page.next_cursor}).data)
@@ -167,7 +167,7 @@ class WatermarksView(NamedTopicView):
         self.may_describe()
         page = self.service(
             lambda runtime: runtime.get(TopicService).watermarks(
-                self.name, cursor=query["cursor"], limit=query["limit"]
+                self.name, cursor=query.get("cursor"), limit=query["limit"]
             )
         )
         content = {"name": self.name, "partitions": page.items, "next_cursor": page.next_cursor}

@@ -1,14 +1,15 @@
-"""Paths of topics and groups, below /v1/."""
+"""Paths of topics and groups, below /v1/. The data plane's paths below a group never come here."""
 
-from django.urls import path, register_converter
+from django.urls import path
 
-from groups.rest import topic_views
-from kcoord.converters import Anything
-
-register_converter(Anything, "anything")
+from groups.rest import group_views, topic_views
+from kcoord import converters  # noqa: F401 - registers `anything`
 
 urlpatterns = [
     path("topics", topic_views.TopicsView.as_view()),
     path("topics/<anything:name>/watermarks", topic_views.WatermarksView.as_view()),
     path("topics/<anything:name>", topic_views.TopicDetailView.as_view()),
+    path("groups", group_views.GroupsView.as_view()),
+    path("groups/<anything:group_id>/events", group_views.GroupEventsView.as_view()),
+    path("groups/<anything:group_id>", group_views.GroupDetailView.as_view()),
 ]

@@ -1,0 +1,199 @@
+"""Read models of groups for the REST API: the list and the timeline. Nothing here writes and nothing decides.
+
+What a group is like in full comes from `GroupService.describe`; here are lists, which never load whole groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from groups.core.types import GroupState, Millis
+from groups.service import GroupService
+from kcoord.db import Connection
+from kcoord.errors import Error, ProtocolError
+from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, Key, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.runtime import Runtime
+from kcoord.sql import queries
+
+Q = queries("groups")
+
+MAX_TOPICS = 100
+"""Names of topics that the list gives of one group."""
+
+
+class GroupSort(str, Enum):
+    """The orders of the list; groups that are equal in it follow each other by id."""
+
+    GROUP_ID = "group_id"
+    UPDATED = "-updated_at"
+    STATE = "state"
+    MEMBERS = "members"
+    MEMBERS_DESCENDING = "-members"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """Which groups to list: all conditions hold, any of the values of one does. None: no condition.
+
+    `states` in any case and with blanks around them, `types` in any case, as in ListGroups; a name that does not
+    exist matches nothing. `q` is a part of the group id in any case, `topic` one that members own partitions of,
+    `member` a part of a member id, group instance id or client id.
+    """
+
+    q: str = ""
+    states: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    topic: str | None = None
+    member: str | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """As the statements take them."""
+        return {
+            "q": self.q,
+            "states": None if self.states is None else [state.strip().lower() for state in self.states],
+            "types": None if self.types is None else [kind.lower() for kind in self.types],
+            "topic": self.topic,
+            "member": self.member,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """A line of the list. `protocol_name` is "" unless the group is Stable (classic specification, section 1)."""
+
+    group_id: str
+    type: str
+    state: str
+    generation_id: int
+    protocol_type: str
+    protocol_name: str
+    updated_at: Millis
+    members: int
+    topics: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """What happened to a group at an instant (ms); `detail` depends on the kind (`groups.core.events`)."""
+
+    id: int
+    at: Millis
+    kind: str
+    generation_id: int
+    member_id: str | None
+    detail: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """How one sort reads: its statement, the key of the first page, the key's type, further parameters."""
+
+    statement: str
+    first: Key | None
+    kind: type[Key] | None
+    extra: Mapping[str, int]
+
+
+_ORDERS: Mapping[GroupSort, _Order] = {
+    GroupSort.GROUP_ID: _Order(Q.list_groups_by_id, None, None, {}),
+    GroupSort.UPDATED: _Order(Q.list_groups_by_change, None, int, {}),
+    GroupSort.STATE: _Order(Q.list_groups_by_state, "", str, {}),
+    GroupSort.MEMBERS: _Order(Q.list_groups_by_members, None, int, {"sign": 1}),
+    GroupSort.MEMBERS_DESCENDING: _Order(Q.list_groups_by_members, None, int, {"sign": -1}),
+}
+
+
+class GroupReads:
+    """Lists of groups and of their events. Methods may raise COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+
+    async def search(
+        self,
+        wanted: GroupFilter,
+        *,
+        sort: GroupSort = GroupSort.GROUP_ID,
+        cursor: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        visible: Visible = EVERYTHING,
+    ) -> Page[GroupSummary]:
+        """A page of the groups in `visible` that match. Raises INVALID_REQUEST for a cursor of another list."""
+        if not self._groups.active:
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+        order = _ORDERS[sort]
+        parameters = {
+            **wanted.parameters(),
+            **visible.parameters(),
+            **order.extra,
+            **_position(order, sort, cursor),
+            "limit": limit + 1,
+        }
+
+        async def work(connection: Connection) -> Page[GroupSummary]:
+            await connection.execute("set transaction isolation level repeatable read, read only")
+            found, more = cut(await self._db.rows(connection, order.statement, parameters), limit)
+            ids = [row[0] for row in found]
+            rows = await self._db.rows(connection, Q.group_summaries, {"ids": ids, "topics": MAX_TOPICS})
+            by_id = {row[0]: _summary(row[1:]) for row in rows}
+            return Page([by_id[pk] for pk in ids], _cursor_after(order, sort, found[-1]) if more else None)
+
+        return await self._db.transaction(work)
+
+    async def events(
+        self,
+        group_id: str,
+        *,
+        kinds: Sequence[str] | None = None,
+        since: Millis | None = None,
+        cursor: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+    ) -> Page[LoggedEvent]:
+        """A page of what happened to a group, the newest first; also of one that is gone.
+
+        `since` in ms: nothing older. Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
+        """
+        before = None if cursor is None else decode_cursor(cursor, int)[0]
+        parameters = {"group_id": group_id, "before": before, "kinds": kinds, "since": since, "limit": limit + 1}
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.list_events, parameters)
+            if not rows and not await self._db.value(connection, Q.group_is_known, {"group_id": group_id}):
+                raise unknown_group(group_id)
+        events, more = cut([LoggedEvent(*row) for row in rows], limit)
+        return Page(events, encode_cursor(events[-1].id) if more else None)
+
+
+def unknown_group(group_id: str) -> ProtocolError:
+    """The answer for a group that does not exist or that the caller may not see."""
+    return ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+
+
+def _position(order: _Order, sort: GroupSort, cursor: str | None) -> dict[str, Key | None]:
+    if cursor is None:
+        return {"after_key": order.first, "after": ""}
+    kinds = (str, str) if order.kind is None else (str, order.kind, str)
+    named, *key, group_id = decode_cursor(cursor, *kinds)
+    if named != sort.value:
+        raise ProtocolError(
+            Error.INVALID_REQUEST,
+            f"cursor: it continues a list sorted by {named!r}; start again without a cursor",
+            fields={"field": "cursor"},
+        )
+    return {"after_key": key[0] if key else None, "after": group_id}
+
+
+def _cursor_after(order: _Order, sort: GroupSort, row: Sequence[Any]) -> str:
+    _, group_id, key = row
+    return encode_cursor(sort.value, group_id) if order.kind is None else encode_cursor(sort.value, key, group_id)
+
+
+def _summary(row: Sequence[Any]) -> GroupSummary:
+    group_id, kind, state, generation_id, protocol_type, protocol_name, updated_at, members, topics = row
+    shown = protocol_name if state == GroupState.STABLE.value else None
+    return GroupSummary(
+        group_id, kind, state, generation_id, protocol_type or "", shown or "", updated_at, members, topics
+    )

@@ -1,0 +1,181 @@
+"""What the group endpoints take and give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from groups.core.events import EventKind
+from groups.core.types import GroupState
+from groups.models import Group
+from groups.readmodel import MAX_TOPICS, GroupSort
+from groups.rest.description import MemberState
+from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, Text
+
+MOST_FILTERS = 20
+
+STATES = ", ".join(state.value for state in GroupState)
+
+
+class GroupQuery(PageQuery):
+    """Parameters of the list of groups."""
+
+    q = Text(
+        required=False, default="", allow_blank=True, max_length=255, help_text="Part of the group id, in any case."
+    )
+    state = serializers.ListField(
+        child=Text(max_length=64, allow_blank=True),
+        required=False,
+        max_length=MOST_FILTERS,
+        help_text=f"One of these states, in any case: {STATES}. Other names match nothing. Repeatable.",
+    )
+    type = serializers.ListField(
+        child=Text(max_length=64, allow_blank=True),
+        required=False,
+        max_length=MOST_FILTERS,
+        help_text=f"One of these types, in any case: {', '.join(Group.Type.values)}. Repeatable.",
+    )
+    topic = Text(required=False, max_length=249, help_text="Members own partitions of this topic.")
+    member = Text(
+        required=False, max_length=300, help_text="Part of a member id, group instance id or client id of a member."
+    )
+    sort = Choice(
+        [sort.value for sort in GroupSort], required=False, default=GroupSort.GROUP_ID.value, help_text="Order."
+    )
+
+
+class GroupLine(serializers.Serializer[Any]):
+    """A group in the list. `protocol_name` is empty unless the group is Stable."""
+
+    group_id = serializers.CharField()
+    type = serializers.ChoiceField(Group.Type.values)
+    state = serializers.ChoiceField([state.value for state in GroupState])
+    members = serializers.IntegerField(min_value=0, help_text="How many there are.")
+    generation_id = serializers.IntegerField(min_value=0)
+    protocol_type = serializers.CharField(allow_blank=True)
+    protocol_name = serializers.CharField(allow_blank=True)
+    topics = serializers.ListField(
+        child=serializers.CharField(), help_text=f"Topics that members own partitions of, at most {MAX_TOPICS} of them."
+    )
+    coordinator_partition = serializers.IntegerField(min_value=0)
+    updated_at = Instant(help_text="The last change of the group other than heartbeats.")
+
+
+class GroupPage(serializers.Serializer[Any]):
+    """A page of groups."""
+
+    groups = GroupLine(many=True)
+    next_cursor = NextCursor()
+
+
+class GroupCoordinator(serializers.Serializer[Any]):
+    """Where a group is coordinated."""
+
+    partition = serializers.IntegerField(min_value=0, help_text="The coordinator partition of the group.")
+    node_id = serializers.CharField()
+    host = serializers.CharField(allow_blank=True)
+    port = serializers.IntegerField()
+    url = serializers.CharField()
+
+
+class PartitionsByTopic(serializers.DictField):
+    """Topic to partitions."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(child=serializers.ListField(child=serializers.IntegerField()), **kwargs)
+
+
+class MemberSubscription(serializers.Serializer[Any]):
+    """What a member of protocol type `consumer` subscribes to."""
+
+    topics = serializers.ListField(child=serializers.CharField(allow_blank=True))
+    owned_partitions = PartitionsByTopic()
+    generation_id = serializers.IntegerField()
+    rack_id = serializers.CharField(allow_null=True, allow_blank=True)
+
+
+class MemberView(serializers.Serializer[Any]):
+    """A member of a classic group."""
+
+    member_id = serializers.CharField()
+    group_instance_id = serializers.CharField(allow_null=True)
+    client_id = serializers.CharField(allow_blank=True)
+    client_host = serializers.CharField(allow_blank=True)
+    state = serializers.ChoiceField(
+        [state.value for state in MemberState],
+        help_text="stable; awaiting_join: its join waits for the others; not_rejoined: the group rebalances and it has "
+        "not joined yet; pending_sync: it has not asked for its assignment yet; awaiting_sync: it has, and waits for "
+        "the leader's.",
+    )
+    session_timeout_ms = serializers.IntegerField()
+    rebalance_timeout_ms = serializers.IntegerField()
+    protocols = serializers.ListField(
+        child=serializers.CharField(allow_blank=True), help_text="Names of the protocols it supports, best first."
+    )
+    metadata = serializers.CharField(
+        allow_blank=True, help_text="For the protocol chosen, base64; empty unless the group is Stable."
+    )
+    subscription = MemberSubscription(
+        allow_null=True, help_text="`metadata` decoded; null where it is no ConsumerProtocol subscription."
+    )
+    assignment = serializers.CharField(allow_blank=True, help_text="What the leader gave it, base64.")
+    partitions = PartitionsByTopic(
+        allow_null=True, help_text="`assignment` decoded; null where it is no ConsumerProtocol assignment."
+    )
+    last_heartbeat_at = Instant(allow_null=True, help_text="The last request that renewed its session.")
+    session_expires_at = Instant(allow_null=True)
+
+
+class GroupView(serializers.Serializer[Any]):
+    """A group, its members, and what it waits for."""
+
+    group_id = serializers.CharField()
+    type = serializers.ChoiceField(Group.Type.values)
+    state = serializers.ChoiceField([state.value for state in GroupState])
+    state_since = Instant()
+    generation_id = serializers.IntegerField(min_value=0)
+    protocol_type = serializers.CharField(allow_blank=True)
+    protocol_name = serializers.CharField(allow_blank=True, help_text="Empty unless the group is Stable.")
+    leader = serializers.CharField(allow_blank=True, help_text="Member id of the leader; empty: there is none.")
+    coordinator = GroupCoordinator()
+    members = MemberView(many=True)
+    pending_member_ids = serializers.ListField(
+        child=serializers.CharField(), help_text="Ids handed out with MEMBER_ID_REQUIRED and not used yet."
+    )
+    join_deadline = Instant(allow_null=True, help_text="When the join in progress completes at the latest.")
+    sync_deadline = Instant(allow_null=True, help_text="When members that have not synced by then are removed.")
+    wake_at = Instant(allow_null=True, help_text="The next instant at which anything can happen by itself.")
+
+
+class EventQuery(PageQuery):
+    """Parameters of the events of a group."""
+
+    kind = serializers.ListField(
+        child=Choice([kind.value for kind in EventKind]),
+        required=False,
+        max_length=MOST_FILTERS,
+        help_text="One of these kinds. Repeatable.",
+    )
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """The declared fields and `from`, which is a word of Python and cannot be declared."""
+        return {**super().get_fields(), "from": Instant(required=False, help_text="Nothing before this instant.")}
+
+
+class EventView(serializers.Serializer[Any]):
+    """Something that happened to a group."""
+
+    id = serializers.IntegerField()
+    at = Instant()
+    kind = serializers.CharField()
+    generation_id = serializers.IntegerField()
+    member_id = serializers.CharField(allow_null=True, help_text="The member it is about, if any.")
+    detail = serializers.DictField(help_text="More of it, depending on the kind.")
+
+
+class EventPage(serializers.Serializer[Any]):
+    """A page of events, the newest first."""
+
+    events = EventView(many=True)
+    next_cursor = NextCursor()

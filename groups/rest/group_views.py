@@ -1,0 +1,158 @@
+"""Groups: list, describe, delete, and what happened to them (HTTP contract, section 4).
+
+A group that the caller may not describe looks as if it did not exist.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from groups.api.coordination import coordinator_of
+from groups.core.coordinator import partition_of
+from groups.readmodel import GroupFilter, GroupReads, GroupSort, GroupSummary, unknown_group
+from groups.rest import group_serializers as s
+from groups.rest.description import GroupDescription, describe_group
+from groups.service import GroupService
+from kcoord.access import Operation, Resource
+from kcoord.errors import Error, ProtocolError
+from kcoord.http import paths
+from kcoord.paging import Page
+from kcoord.rest_schema import GROUP_ID, describe
+from kcoord.rest_views import ControlView, path_name
+from kcoord.runtime import Runtime
+
+NAMED = (Error.INVALID_GROUP_ID, Error.GROUP_ID_NOT_FOUND)
+"""Errors of every operation on one group."""
+
+
+class NamedGroupView(ControlView):
+    """A view of one group that the caller may describe; `self.group_id` is its valid id."""
+
+    group_id: str
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Check the token, then the group id, then whether the caller may know of the group."""
+        super().initial(request, *args, **kwargs)
+        self.group_id = path_name(request, 2, kwargs["group_id"], paths.group_id_of)
+        if not self.principal.may_group(Operation.DESCRIBE, self.group_id):
+            raise unknown_group(self.group_id)
+
+
+class GroupsView(ControlView):
+    """`/v1/groups`."""
+
+    @describe(
+        "listGroups",
+        "List groups",
+        tag="groups",
+        query=s.GroupQuery,
+        response=s.GroupPage,
+        description="Groups that match all conditions and that the caller may describe. A condition that is given more "
+        "than once holds where any of its values does.",
+    )
+    def get(self, request: Request) -> Response:
+        """A page of groups."""
+        query = self.query(s.GroupQuery)
+        wanted = GroupFilter(
+            q=query["q"],
+            states=query.get("state"),
+            types=query.get("type"),
+            topic=query.get("topic"),
+            member=query.get("member"),
+        )
+        visible = self.visible(Resource.GROUP)
+
+        async def read(runtime: Runtime) -> tuple[Page[GroupSummary], int]:
+            page = await runtime.get(GroupReads).search(
+                wanted,
+                sort=GroupSort(query["sort"]),
+                cursor=query.get("cursor"),
+                limit=query["limit"],
+                visible=visible,
+            )
+            return page, runtime.config.int("offsets.topic.num.partitions")
+
+        page, partitions = self.service(read)
+        lines = [_line(group, partitions) for group in page.items]
+        return Response(s.GroupPage({"groups": lines, "next_cursor": page.next_cursor}).data)
+
+
+class GroupDetailView(NamedGroupView):
+    """`/v1/groups/{group_id}`."""
+
+    @describe("describeGroup", "Describe a group", tag="groups", path=[GROUP_ID], response=s.GroupView, errors=NAMED)
+    def get(self, request: Request, group_id: str) -> Response:
+        """One group with its members."""
+        self.query()
+        return Response(s.GroupView(self.service(self._describe)).data)
+
+    async def _describe(self, runtime: Runtime) -> GroupDescription:
+        stored = await runtime.get(GroupService).describe(self.group_id)
+        if stored.group is None:
+            raise unknown_group(self.group_id)
+        return describe_group(stored.group, stored.wake_at, coordinator_of(self.group_id, runtime.config))
+
+    @describe(
+        "deleteGroup",
+        "Delete a group with all its offsets",
+        tag="groups",
+        path=[GROUP_ID],
+        response=None,
+        status=204,
+        errors=(*NAMED, Error.NON_EMPTY_GROUP, Error.GROUP_AUTHORIZATION_FAILED),
+        description="Only a group in state Empty can be deleted.",
+    )
+    def delete(self, request: Request, group_id: str) -> Response:
+        """Delete an empty group."""
+        self.query()
+        self.principal.require_group(Operation.DELETE, self.group_id)
+        done = self.service(lambda runtime: runtime.get(GroupService).delete(self.group_id))
+        if done.error is not Error.NONE:
+            raise ProtocolError(done.error, done.detail)
+        return Response(status=204)
+
+
+class GroupEventsView(NamedGroupView):
+    """`/v1/groups/{group_id}/events`."""
+
+    @describe(
+        "listGroupEvents",
+        "What happened to a group, the newest first",
+        tag="groups",
+        path=[GROUP_ID],
+        query=s.EventQuery,
+        response=s.EventPage,
+        errors=NAMED,
+        description="Events outlive their group; they are kept for the time that `events.retention.days` says.",
+    )
+    def get(self, request: Request, group_id: str) -> Response:
+        """A page of events."""
+        query = self.query(s.EventQuery)
+        page = self.service(
+            lambda runtime: runtime.get(GroupReads).events(
+                self.group_id,
+                kinds=query.get("kind"),
+                since=query.get("from"),
+                cursor=query.get("cursor"),
+                limit=query["limit"],
+            )
+        )
+        return Response(s.EventPage({"events": page.items, "next_cursor": page.next_cursor}).data)
+
+
+def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
+    return {
+        "group_id": group.group_id,
+        "type": group.type,
+        "state": group.state,
+        "members": group.members,
+        "generation_id": group.generation_id,
+        "protocol_type": group.protocol_type,
+        "protocol_name": group.protocol_name,
+        "topics": group.topics,
+        "coordinator_partition": partition_of(group.group_id, partitions),
+        "updated_at": group.updated_at,
+    }

@@ -1,0 +1,106 @@
+-- name: list_groups_by_id
+-- A page is two statements: this one finds which groups and in what order, `group_summaries` reads what is shown of
+-- them. The four finders differ in their order alone; the empty text is part of every id, the empty prefix of every name.
+select g.id, g.group_id, null::bigint
+from groups_group g
+where g.group_id > %(after)s
+  and (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
+  and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
+  and strpos(lower(g.group_id), lower(%(q)s)) > 0
+  and (%(topic)s::text is null
+       or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+  and (%(member)s::text is null
+       or exists (select from groups_member m where m.group_id = g.id
+                  and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+  and (g.group_id = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+order by g.group_id
+limit %(limit)s
+
+-- name: list_groups_by_change
+-- The second comparison alone would do; the first is what the index can seek to.
+select g.id, g.group_id, g.updated_at
+from groups_group g
+where (%(after_key)s::bigint is null
+       or g.updated_at <= %(after_key)s and (g.updated_at < %(after_key)s or g.group_id > %(after)s))
+  and (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
+  and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
+  and strpos(lower(g.group_id), lower(%(q)s)) > 0
+  and (%(topic)s::text is null
+       or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+  and (%(member)s::text is null
+       or exists (select from groups_member m where m.group_id = g.id
+                  and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+  and (g.group_id = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+order by g.updated_at desc, g.group_id
+limit %(limit)s
+
+-- name: list_groups_by_state
+select g.id, g.group_id, g.state
+from groups_group g
+where (g.state, g.group_id) > (%(after_key)s, %(after)s)
+  and (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
+  and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
+  and strpos(lower(g.group_id), lower(%(q)s)) > 0
+  and (%(topic)s::text is null
+       or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+  and (%(member)s::text is null
+       or exists (select from groups_member m where m.group_id = g.id
+                  and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+  and (g.group_id = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+order by g.state, g.group_id
+limit %(limit)s
+
+-- name: list_groups_by_members
+-- Both directions: the sign turns the smallest into the largest.
+select s.id, s.group_id, s.key
+from (
+    select g.id, g.group_id,
+           %(sign)s * (select count(*) from groups_member m where m.group_id = g.id) as key
+    from groups_group g
+    where (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
+      and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
+      and strpos(lower(g.group_id), lower(%(q)s)) > 0
+      and (%(topic)s::text is null
+           or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+      and (%(member)s::text is null
+           or exists (select from groups_member m where m.group_id = g.id
+                      and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+      and (g.group_id = any(%(visible_names)s::text[])
+           or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+) s
+where %(after_key)s::bigint is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
+order by s.key, s.group_id
+limit %(limit)s
+
+-- name: group_summaries
+-- Topics by a loose index scan: one look per topic, however many partitions a group has.
+select g.id, g.group_id, g.type, g.state, g.generation_id, g.protocol_type, g.protocol_name, g.updated_at,
+       (select count(*) from groups_member m where m.group_id = g.id),
+       array(
+           with recursive t (topic) as (
+               select min(a.topic) from groups_assignment a where a.group_id = g.id
+               union all
+               select (select min(a.topic) from groups_assignment a where a.group_id = g.id and a.topic > t.topic)
+               from t
+               where t.topic is not null)
+           select topic from t where topic is not null limit %(topics)s)
+from groups_group g
+where g.id = any(%(ids)s)
+
+-- name: list_events
+select id, at, kind, generation_id, member_id, detail
+from groups_event
+where group_name = %(group_id)s
+  and (%(before)s::bigint is null or id < %(before)s)
+  and (%(kinds)s::text[] is null or kind = any(%(kinds)s))
+  and (%(since)s::bigint is null or at >= %(since)s)
+order by id desc
+limit %(limit)s
+
+-- name: group_is_known
+-- A group that is gone is known as long as its events are.
+select exists (select from groups_group where group_id = %(group_id)s)
+       or exists (select from groups_event where group_name = %(group_id)s)

@@ -1,0 +1,71 @@
+"""Examples of the data plane's main calls, by operation id, for the OpenAPI document. A test sends each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_EXPIRES = "2026-01-31T12:00:45.000Z"
+_MEMBER = "billing-3f0e6a52-6f3b-4c8e-9a53-0d9c1f4b7a11"
+
+EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+    "joinGroup": {
+        "request": {
+            "member_id": _MEMBER,
+            "group_instance_id": None,
+            "client_id": "billing",
+            "session_timeout_ms": 45_000,
+            "rebalance_timeout_ms": 300_000,
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "subscription": {"topics": ["orders"]}}],
+            "max_wait_ms": 30_000,
+        },
+        "response": {
+            "error_code": 0,
+            "generation_id": 5,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+            "leader": _MEMBER,
+            "skip_assignment": False,
+            "member_id": _MEMBER,
+            "session_expires_at": _EXPIRES,
+            "members": [
+                {
+                    "member_id": _MEMBER,
+                    "group_instance_id": None,
+                    "metadata": "AAMAAAABAAZvcmRlcnP/////AAAAAP//////",
+                    "subscription": {
+                        "topics": ["orders"],
+                        "owned_partitions": {},
+                        "generation_id": -1,
+                        "rack_id": None,
+                        "user_data": None,
+                    },
+                }
+            ],
+        },
+    },
+    "syncGroup": {
+        "request": {
+            "member_id": _MEMBER,
+            "generation_id": 5,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+            "assignments": [{"member_id": _MEMBER, "partitions": {"orders": [0, 1]}}],
+            "max_wait_ms": 30_000,
+        },
+        "response": {
+            "error_code": 0,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
+            "assignment": "AAMAAAABAAZvcmRlcnMAAAACAAAAAAAAAAH/////",
+            "partitions": {"orders": [0, 1]},
+            "session_expires_at": _EXPIRES,
+        },
+    },
+    "heartbeat": {
+        "request": {"member_id": _MEMBER, "generation_id": 5},
+        "response": {"error_code": 0, "session_expires_at": _EXPIRES},
+    },
+    "leaveGroup": {"request": {"members": [{"member_id": _MEMBER, "reason": "shutting down"}]}},
+}

@@ -1,0 +1,77 @@
+"""Read model of committed offsets for the REST API: what a group committed, and how far behind it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groups.readmodel import unknown_group
+from groups.service import GroupService
+from kcoord.errors import Error, ProtocolError
+from kcoord.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
+from kcoord.runtime import Runtime
+from kcoord.sql import queries
+from offsets.core.types import Millis
+
+Q = queries("offsets")
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedPartition:
+    """A committed offset, the next to read. `owner` is the member that owns the partition, if any.
+
+    The watermark is None where none was ever reported for the partition of the topic that exists now. Instants in ms.
+    """
+
+    topic: str
+    partition: int
+    committed_offset: int
+    committed_leader_epoch: int
+    metadata: str
+    committed_at: Millis
+    owner: str | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    sampled_at: Millis | None
+
+    @property
+    def lag(self) -> int | None:
+        """Records that are there and not read yet; None where the watermark is not known.
+
+        A committed offset below the start of the log counts from the start, since what was deleted cannot be read any
+        more. Differs from Kafka: its tool shows a negative lag where the sample is older than the commit, this 0.
+        """
+        if self.log_start_offset is None or self.log_end_offset is None:
+            return None
+        return max(self.log_end_offset - max(self.committed_offset, self.log_start_offset), 0)
+
+
+class OffsetReads:
+    """Lists of committed offsets. Methods may raise COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+
+    async def committed(
+        self, group_id: str, *, topic: str | None = None, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+    ) -> Page[CommittedPartition]:
+        """A page of what the group committed, by topic and partition; `topic` None: on all topics.
+
+        Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
+        """
+        if not self._groups.active:
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+        after_topic, after_partition = ("", -1) if cursor is None else decode_cursor(cursor, str, int)
+        parameters = {
+            "group_id": group_id,
+            "topic": topic,
+            "after_topic": after_topic,
+            "after_partition": after_partition,
+            "limit": limit + 1,
+        }
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.committed_page, parameters)
+            if not rows and not await self._db.value(connection, Q.group_exists, {"group_id": group_id}):
+                raise unknown_group(group_id)
+        found, more = cut([CommittedPartition(*row) for row in rows], limit)
+        return Page(found, encode_cursor(found[-1].topic, found[-1].partition) if more else None)

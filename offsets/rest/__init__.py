@@ -1,0 +1,1 @@
+"""The REST API of committed offsets (HTTP contract, section 4)."""

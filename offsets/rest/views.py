@@ -1,0 +1,36 @@
+"""Committed offsets of a group, for people and scripts (HTTP contract, section 4)."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from groups.rest.group_views import NAMED, NamedGroupView
+from kcoord.rest_schema import GROUP_ID, describe
+from offsets.readmodel import OffsetReads
+from offsets.rest import serializers as s
+
+
+class GroupOffsetsView(NamedGroupView):
+    """`/v1/groups/{group_id}/offsets`."""
+
+    @describe(
+        "listGroupOffsets",
+        "Committed offsets and lag of a group",
+        tag="offsets",
+        path=[GROUP_ID],
+        query=s.OffsetQuery,
+        response=s.CommittedPage,
+        errors=NAMED,
+        description="Lag counts from the watermarks that producers or probes report; it is never negative.",
+    )
+    def get(self, request: Request, group_id: str) -> Response:
+        """A page of committed offsets."""
+        query = self.query(s.OffsetQuery)
+        page = self.service(
+            lambda runtime: runtime.get(OffsetReads).committed(
+                self.group_id, topic=query.get("topic"), cursor=query.get("cursor"), limit=query["limit"]
+            )
+        )
+        content = {"group_id": self.group_id, "offsets": page.items, "next_cursor": page.next_cursor}
+        return Response(s.CommittedPage(content).data)
