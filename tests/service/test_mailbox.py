@@ -121,5 +121,3 @@ async def test_a_caller_that_gives_up_early_leaves_no_waiter_behind(service: Gro
         await task
     await eventually(lambda: not service.busy, "the abandoned command is done")
     assert not service._room._waiters
-
-

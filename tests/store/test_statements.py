@@ -42,9 +42,7 @@ def test_statement_can_be_prepared(database: str, package: str, name: str, state
         ("offsets.fetch_named", {"group_id": "g1", "topic": ["t"], "partition": [1]}, "offsets_committedoffset_pkey"),
     ],
 )
-def test_hot_statement_uses_its_index(
-    database: str, statement: str, parameters: dict[str, object], index: str
-) -> None:
+def test_hot_statement_uses_its_index(database: str, statement: str, parameters: dict[str, object], index: str) -> None:
     package, name = statement.split(".")
     with psycopg.connect(database) as connection:
         fill(connection)
@@ -79,7 +77,10 @@ def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 def test_parser_refuses_what_it_cannot_name() -> None:
-    assert parse("-- name: one\n-- why\nselect 1;\n\n-- name: two\nselect 2", "f") == {"one": "select 1", "two": "select 2"}
+    assert parse("-- name: one\n-- why\nselect 1;\n\n-- name: two\nselect 2", "f") == {
+        "one": "select 1",
+        "two": "select 2",
+    }
     with pytest.raises(ValueError, match="before the first"):
         parse("select 1", "f")
     with pytest.raises(ValueError, match="twice"):

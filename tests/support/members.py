@@ -36,7 +36,9 @@ def join(group_id: str = "g", member_id: str = "", **changes: Any) -> JoinGroup:
     return JoinGroup(**{**values, **changes})
 
 
-def sync(reply: JoinReply, assignments: dict[str, bytes] | None = None, group_id: str = "g", **changes: Any) -> SyncGroup:
+def sync(
+    reply: JoinReply, assignments: dict[str, bytes] | None = None, group_id: str = "g", **changes: Any
+) -> SyncGroup:
     """A SyncGroup of the member and generation of a join's answer."""
     values: dict[str, Any] = {
         "group_id": group_id,

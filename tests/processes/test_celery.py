@@ -1,0 +1,73 @@
+"""The timers' guarantee, with a real beat and a real worker: groups that nobody talks to are expired."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import httpx
+import psycopg
+import pytest
+
+from tests.support.http_members import HttpMember
+from tests.support.processes import start_beat, start_server, start_worker
+
+pytestmark = pytest.mark.processes
+
+SETTINGS = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0}
+PATIENCE_SECONDS = 45
+
+
+@pytest.fixture
+async def client(token: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client with a token."""
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
+        yield client
+
+
+async def test_beat_and_worker_expire_a_group_that_nobody_talks_to(database: str, client: httpx.AsyncClient) -> None:
+    with start_server(database, env=SETTINGS) as server:
+        server.wait_ready()
+        member = HttpMember(client, [server.url], session_timeout_ms=6_000)
+        await member.become_stable()
+        late = await client.get(f"{server.url}/readyz")
+        assert late.status_code == 503
+        assert "timers" in late.text
+        server.kill()
+    with start_worker(database, env=SETTINGS) as worker, start_beat(database, env=SETTINGS) as beat:
+        await wait_for_row(database, "select 1 from groups_group where state = 'Empty' and generation_id = 2")
+        kinds = rows(database, "select kind from groups_event where member_id is not null order by id")
+        assert any("expired" in kind for (kind,) in kinds), kinds
+        with start_server(database, env=SETTINGS) as server:
+            server.wait_ready(timers=True)
+        beat.terminate()
+        worker.terminate()
+
+
+async def test_stopped_worker_leaves_no_backlog(database: str) -> None:
+    with start_beat(database, env=SETTINGS):
+        await wait_for_row(database, "select 1 from pgmq.q_kcoord having count(*) >= 5")
+    expiry = rows(database, "select max(enqueued_at) + interval '3 seconds' from pgmq.q_kcoord")[0][0]
+    await wait_for_row(database, f"select 1 where clock_timestamp() > '{expiry}'")
+    with start_worker(database, env=SETTINGS):
+        await wait_for_row(database, "select 1 from pgmq.q_kcoord having count(*) = 0")
+    assert rows(database, "select * from kcoord_timerheartbeat") == [], "what had expired was thrown away, not run late"
+
+
+def rows(conninfo: str, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        return connection.execute(statement.encode()).fetchall()
+
+
+async def wait_for_row(conninfo: str, statement: str) -> None:
+    """Wait until a statement has a row."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            if rows(conninfo, statement):
+                return
+        except psycopg.errors.UndefinedTable:
+            pass  # the queue is made by its first message
+        assert time.monotonic() < deadline, f"no row in {PATIENCE_SECONDS} s: {statement}"
+        await asyncio.sleep(0.1)
