@@ -128,8 +128,8 @@ class Process:
 
     def _say(self, line: bytes) -> None:
         text = line.decode("utf-8", "backslashreplace").rstrip()
-        if text:
-            self._on_line(text[:LONGEST_LINE])
+        for start in range(0, len(text), LONGEST_LINE):
+            self._on_line(text[start : start + LONGEST_LINE])
 
     def _close(self) -> None:
         if self._output >= 0:
