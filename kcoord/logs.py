@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 import structlog
@@ -17,8 +17,15 @@ from kcoord.http import context
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
-QUIET = {"uvicorn.access": logging.ERROR, "django.request": logging.ERROR, "httpx": logging.WARNING}
-"""Loggers that say what the access log says already."""
+QUIET = {
+    "uvicorn.access": logging.ERROR,
+    "django.request": logging.ERROR,
+    "httpx": logging.WARNING,
+    "celery.beat": logging.WARNING,
+    "celery.worker.strategy": logging.WARNING,
+    "celery.app.trace": logging.WARNING,
+}
+"""Loggers that say what the access log says already, or that the timers ran, each second."""
 
 
 def add_request_id(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -41,6 +48,17 @@ SHARED: tuple[Processor, ...] = (
 )
 
 
+class _StandardError(logging.StreamHandler[TextIO]):
+    """Writes to what `sys.stderr` is at that moment; the one of the start may be closed."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr
+
+
 def configure(level: str) -> None:
     """Configure structlog and the standard library's logging. May be called again, with another level.
 
@@ -56,10 +74,10 @@ def configure(level: str) -> None:
     structlog.configure(
         processors=[*SHARED, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=False,
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        cache_logger_on_first_use=False,  # a level set later is in force everywhere
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _StandardError()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*SHARED, structlog.stdlib.add_logger_name],

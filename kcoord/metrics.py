@@ -17,6 +17,7 @@ LATENCY = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
 COMMANDS = Counter("kcoord_commands", "Commands of members answered, by Kafka error name.", ["command", "error"])
+OFFSETS_COMMITTED = Counter("kcoord_offsets_committed", "Offsets in accepted commits.")
 TRANSACTIONS = Counter("kcoord_group_transactions", "Transactions of group mailboxes.", ["outcome"])
 BATCH_SIZE = Histogram(
     "kcoord_group_batch_commands",

@@ -14,7 +14,7 @@ from kcoord.errors import Error, ProtocolError
 from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import int64, rfc3339
-from kcoord.metrics import COMMANDS
+from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
 from offsets.api import endpoints, wire
 from offsets.api.topics import Named, Topics
 from offsets.core.types import (
@@ -41,6 +41,7 @@ async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     COMMANDS.labels("commit", reply.error.name).inc()
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
+    OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
     return _commit_response(call.body, topics, reply)
 
 
