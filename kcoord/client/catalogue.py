@@ -78,6 +78,6 @@ class TopicWatch:
         changed = [topic for topic in self._topics if counts.get(topic) != self._counts.get(topic)]
         if not changed:
             return None
-        words = (f"{topic} {self._counts.get(topic, 0)} -> {counts.get(topic, 0)}" for topic in changed)
+        words = ", ".join(f"{topic} {self._counts.get(topic, 0)} -> {counts.get(topic, 0)}" for topic in changed)
         self._counts = counts
-        return "the number of partitions changed: " + ", ".join(words)
+        return f"the number of partitions changed: {words}"

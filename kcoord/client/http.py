@@ -150,8 +150,8 @@ def _action(problem: wire.Problem) -> Action | None:
 def _retry_after_ms(response: httpx.Response) -> int | None:
     """Retry-After in ms, given as seconds or as a date; None if it is absent or not readable."""
     text = response.headers.get("Retry-After", "").strip()
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
         return max(0, int(float(text) * 1000))
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
         return max(0, int((email.utils.parsedate_to_datetime(text).timestamp() - time.time()) * 1000))
     return None

@@ -1,0 +1,87 @@
+"""Settings are checked before anything is sent, and the message names the setting and the remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcoord.client import Consumer, ConsumerConfig, InvalidConfigurationError
+from kcoord.client.strategies import Strategies
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"group_id": ""}, "group_id", "1 to 255"),
+    ({"group_id": "g" * 256}, "group_id", "1 to 255"),
+    ({"group_id": "a/b"}, "group_id", "'/'"),
+    ({"group_id": "a\n"}, "group_id", "control"),
+    ({"group_instance_id": "a b"}, "group_instance_id", "1 to 249"),
+    ({"group_instance_id": ".."}, "group_instance_id", "1 to 249"),
+    ({"heartbeat_interval_ms": 45_000}, "heartbeat_interval_ms", "smaller than session_timeout_ms"),
+    ({"session_timeout_ms": 0}, "session_timeout_ms", "from 1"),
+    ({"session_timeout_ms": "6000"}, "session_timeout_ms", "whole number"),
+    ({"max_poll_records": True}, "max_poll_records", "whole number"),
+    ({"max_poll_interval_ms": 2**31}, "max_poll_interval_ms", "2147483647"),
+    ({"retry_backoff_ms": 2_000}, "retry_backoff_ms", "retry_backoff_max_ms"),
+    ({"auto_offset_reset": "smallest"}, "auto_offset_reset", "earliest, latest, none"),
+    ({"group_protocol": "consumer"}, "group_protocol", "'classic' only"),
+    ({"partition_assignment_strategy": "range"}, "partition_assignment_strategy", "a sequence"),
+    ({"partition_assignment_strategy": []}, "partition_assignment_strategy", "at least one"),
+    ({"partition_assignment_strategy": ["range", "range"]}, "partition_assignment_strategy", "twice"),
+    ({"partition_assignment_strategy": [object()]}, "partition_assignment_strategy", "not an assignor"),
+    ({"url": "localhost:8000"}, "url", "http://"),
+    ({"url": " , "}, "url", "at least one"),
+    ({"session_timeout": 6_000}, "session_timeout", "did you mean session_timeout_ms?"),
+    ({"xyzzy": 1}, "xyzzy", "the settings are group_id"),
+]
+
+
+@pytest.mark.parametrize(("settings", "name", "says"), REFUSED, ids=[f"{r[1]}: {r[2]}" for r in REFUSED])
+def test_refused(settings: dict[str, Any], name: str, says: str) -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        Consumer(**{"group_id": "g", **settings})
+    assert caught.value.setting == name
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(f"INVALID_CONFIG: {name}: ")
+
+
+def test_group_id_is_required() -> None:
+    with pytest.raises(InvalidConfigurationError, match="group_id"):
+        Consumer()
+
+
+def test_environment_completes_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KCOORD_URL", "https://a.example/, https://b.example:8443")
+    monkeypatch.setenv("KCOORD_TOKEN", "s3cret")
+    config = ConsumerConfig.of({"group_id": "g"})
+    assert config.urls == ("https://a.example", "https://b.example:8443")
+    assert config.token == "s3cret"
+    assert "s3cret" not in repr(config)
+    assert ConsumerConfig.of({"group_id": "g", "url": "http://c", "token": "x"}).urls == ("http://c",)
+
+
+def test_defaults_are_those_of_the_java_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KCOORD_URL", raising=False)
+    config = ConsumerConfig.of({"group_id": "g"})
+    assert (config.session_timeout_ms, config.heartbeat_interval_ms, config.max_poll_interval_ms) == (
+        45_000,
+        3_000,
+        300_000,
+    )
+    assert (config.enable_auto_commit, config.auto_commit_interval_ms, config.max_poll_records) == (True, 5_000, 500)
+    assert (config.retry_backoff_ms, config.retry_backoff_max_ms, config.request_timeout_ms) == (100, 1_000, 30_000)
+    assert config.partition_assignment_strategy == ("range", "cooperative-sticky")
+    assert config.auto_offset_reset == "latest"
+    assert config.urls == ("http://127.0.0.1:8000",)
+
+
+@pytest.mark.parametrize(
+    ("names", "protocol"),
+    [
+        (["range", "cooperative-sticky"], "eager"),
+        (["cooperative-sticky"], "cooperative"),
+        (["cooperative-sticky", "sticky"], "eager"),
+        (["range", "roundrobin", "sticky"], "eager"),
+    ],
+)
+def test_rebalance_protocol_is_the_strongest_in_common(names: list[str], protocol: str) -> None:
+    assert Strategies(names).protocol.value == protocol
