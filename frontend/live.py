@@ -49,7 +49,7 @@ async def stream(hub: Hub, group_id: str | None, lifetime_seconds: float = LIFET
             changed = await _changes(subscription, min(left, KEEP_ALIVE_SECONDS))
             if changed is None:
                 yield ": still here\n\n"
-            elif group_id is None and changed or group_id in changed or None in changed:
+            elif changed and (group_id is None or group_id in changed or None in changed):
                 yield f"event: {event}\ndata:\n\n"
                 await asyncio.sleep(DEBOUNCE_SECONDS)
 

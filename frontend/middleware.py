@@ -1,4 +1,7 @@
-"""Content security: no page loads anything from another host, and only the admin may run what is written in a page."""
+"""Content security, and static files.
+
+No page loads anything from another host, and only the admin may run what is written in a page.
+"""
 
 from __future__ import annotations
 

@@ -123,12 +123,12 @@ async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
         if wanted.before:
             keys.reverse()
         found = await db.rows(connection, Q.group_summaries, {"ids": keys, "topics": TOPICS_PER_LINE})
-        by_pk = {row[0]: rows.GroupSummary(*row[:9], topics=tuple(row[9])) for row in found}
+        by_pk = {row[0]: rows.GroupSummary(*(*row[:9], tuple(row[9]))) for row in found}
         groups = tuple(by_pk[key] for key in keys)
         return GroupList(
             now=await db.now_ms(connection),
             groups=groups,
-            counts=dict((state, count) for state, count in counts),
+            counts={str(row[0]): int(row[1]) for row in counts},
             previous=_edge(groups, 0, more if wanted.before else wanted.after is not None),
             next=_edge(groups, -1, True if wanted.before else more),
         )
@@ -221,7 +221,7 @@ async def topic_list(db: Database, q: str, after: str | None, before: str | None
             Q.topics_after,
             {**like, "after": start, "limit": PAGE_SIZE + 1, "rows": TOPIC_GROUP_ROWS},
         )
-        topics = tuple(rows.Topic(*row[:4], groups=tuple(row[4])) for row in found[:PAGE_SIZE])
+        topics = tuple(rows.Topic(*(*row[:4], tuple(row[4]))) for row in found[:PAGE_SIZE])
         has_previous = bool(topics) and bool(
             await db.rows(connection, Q.topics_before, {**like, "before": topics[0].name, "limit": 1})
         )
@@ -239,9 +239,7 @@ async def topic_list(db: Database, q: str, after: str | None, before: str | None
 async def _events(
     db: Database, connection: Connection, group_id: str, before: int | None, limit: int
 ) -> list[rows.Event]:
-    found = await db.rows(
-        connection, Q.events_before, {"group_id": group_id, "before": before, "limit": limit}
-    )
+    found = await db.rows(connection, Q.events_before, {"group_id": group_id, "before": before, "limit": limit})
     return [rows.Event(*row) for row in found]
 
 

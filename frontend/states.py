@@ -84,32 +84,42 @@ def _preparing(page: GroupPage) -> str:
 
 
 def _at_most(deadline: Millis | None, now: Millis) -> str:
-    return "" if deadline is None else f" at most {duration(max(deadline - now, 0) // 1000 * 1000)} more"
+    if deadline is None or deadline <= now:
+        return ""
+    return f" at most {duration(max((deadline - now) // 1000, 1) * 1000)} more"
+
+
+LATE_MS = 5_000
+"""A timer overdue by more is late: nobody looks at the group, so the timers of the service do not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextTimer:
-    """The next thing that happens by itself."""
+    """The next thing that happens by itself; `late` when it should have happened long ago."""
 
     at: Millis
     what: str
+    late: bool
 
 
 def next_timer(page: GroupPage) -> NextTimer | None:
     """The earliest deadline of the group, in words; None when it has none. The deadlines are those of the core."""
     header = page.header
-    timers: list[NextTimer] = []
+    timers: list[tuple[Millis, str]] = []
     if header.join_deadline is not None:
         what = "the first rebalance begins" if header.join_delay_ms is not None else "who has not joined is removed"
-        timers.append(NextTimer(header.join_deadline, what))
+        timers.append((header.join_deadline, what))
     if header.sync_deadline is not None:
-        timers.append(NextTimer(header.sync_deadline, "who has not synced is removed"))
+        timers.append((header.sync_deadline, "who has not synced is removed"))
     if page.earliest_session is not None:
         session = page.earliest_session
-        timers.append(NextTimer(session.deadline, f"session of {short_id(session.member_id)} ends"))
+        timers.append((session.deadline, f"session of {short_id(session.member_id)} ends"))
     if page.counts.pending_deadline is not None:
-        timers.append(NextTimer(page.counts.pending_deadline, "an unused member id is forgotten"))
-    return min(timers, key=lambda timer: timer.at, default=None)
+        timers.append((page.counts.pending_deadline, "an unused member id is forgotten"))
+    if not timers:
+        return None
+    at, what = min(timers)
+    return NextTimer(at, what, late=at < page.now - LATE_MS)
 
 
 def member_state(member: Member, group_state: str, now: Millis) -> State:

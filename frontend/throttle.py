@@ -31,7 +31,7 @@ class Key:
     key: str
     free: int
 
-    def parameters(self) -> dict[str, object]:
+    def parameters(self) -> dict[str, str | int]:
         """As the statements take them."""
         return {"key": self.key, "free": self.free, "forget_ms": FORGET_MS, "longest_ms": LONGEST_WAIT_MS}
 

@@ -48,6 +48,10 @@ REMOVALS: Mapping[str, str] = {
 Sentence = Callable[[Event, str, Mapping[str, Any]], str]
 
 
+def _says(text: str) -> Sentence:
+    return lambda event, member, detail: text
+
+
 def _joined(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     host = f" from {detail['client_host']}" if detail.get("client_host") else ""
     static = f" as static member {detail['instance_id']}" if detail.get("instance_id") else ""
@@ -90,7 +94,7 @@ def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 
 SENTENCES: Mapping[str, tuple[str, Sentence]] = {
-    EventKind.GROUP_CREATED.value: ("idle", lambda event, member, detail: "Group created"),
+    EventKind.GROUP_CREATED.value: ("idle", _says("Group created")),
     EventKind.MEMBER_JOINED.value: ("busy", _joined),
     EventKind.MEMBER_LEFT.value: ("idle", _removed),
     EventKind.MEMBER_EXPIRED.value: ("bad", _expired),
@@ -99,9 +103,12 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.REBALANCE_STARTED.value: ("warn", _rebalance),
     EventKind.REBALANCE_COMPLETED.value: ("busy", _completed),
     EventKind.ASSIGNMENT_STORED.value: ("good", _assigned),
-    EventKind.GROUP_EMPTIED.value: ("idle", lambda event, member, detail: "The last member is gone; the group is empty"),
-    EventKind.GROUP_UNLOADED.value: ("bad", lambda event, member, detail: "Group unloaded: its timers are dropped"),
-    EventKind.GROUP_DELETED.value: ("bad", lambda event, member, detail: "Group deleted with its offsets"),
+    EventKind.GROUP_EMPTIED.value: (
+        "idle",
+        lambda event, member, detail: "The last member is gone: the group is empty",
+    ),
+    EventKind.GROUP_UNLOADED.value: ("bad", _says("Group unloaded: its timers are dropped")),
+    EventKind.GROUP_DELETED.value: ("bad", _says("Group deleted with its offsets")),
 }
 """Tone and sentence of every `EventKind`; a test says that none is missing."""
 

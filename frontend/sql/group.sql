@@ -70,7 +70,8 @@ order by a.topic, a.partition
 -- name: partition_totals
 -- A committed offset below the start of the log lags from the start: what was deleted cannot be read any more.
 select count(*), count(p.committed_offset), count(w.id) filter (where p.committed_offset is not null),
-       sum(greatest(w.log_end_offset - greatest(p.committed_offset, w.log_start_offset), 0))::bigint
+       sum(greatest(w.log_end_offset - greatest(p.committed_offset, w.log_start_offset), 0))
+           filter (where p.committed_offset is not null and w.id is not null)::bigint
 from (select topic, partition, o.committed_offset
       from (select topic, partition from groups_assignment where group_id = %(pk)s) a
       full join (select topic, partition, committed_offset

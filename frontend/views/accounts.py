@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse_lazy
 
 from frontend import throttle
@@ -20,7 +20,7 @@ class SignIn(LoginView):
     template_name = "frontend/sign_in.html"
     redirect_authenticated_user = True
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Check the password, unless this account or address has to wait first: then 429 with Retry-After."""
         wait_ms = throttle.count_attempt(request.POST.get("username", ""), _address(request))
         if wait_ms:
@@ -33,7 +33,7 @@ class SignIn(LoginView):
         return super().form_valid(form)
 
     def _wait(self, seconds: int) -> HttpResponse:
-        form = self.form_class(self.request)
+        form = AuthenticationForm(self.request)
         wait = f"Too many failed attempts. Try again in {plural(seconds, 'second')}."
         context = self.get_context_data(form=form, wait=wait, username=self.request.POST.get("username", ""))
         response = self.render_to_response(context, status=429)
@@ -56,11 +56,13 @@ class ChangePassword(PasswordChangeView):
         return super().get_context_data(viewer=self.request.user, section="", **kwargs)
 
 
-def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
     """The admin's sign-in is the pages': one form, one throttle."""
     if request.user.is_authenticated:
         raise PermissionDenied("this account may not use the admin")
-    return SignIn.as_view()(request)
+    response = SignIn.as_view()(request)
+    assert isinstance(response, HttpResponse)
+    return response
 
 
 def _address(request: HttpRequest) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -16,8 +16,8 @@ from frontend.queries import Cursor, GroupFilter, GroupList, Limits
 from frontend.rows import GroupSummary
 from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
-from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, page, show, text
-from frontend.wording import listed, plural
+from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, is_panel, page, show, text
+from frontend.wording import plural
 from groups.models import Group
 from kcoord import bridge
 
@@ -102,7 +102,7 @@ def _line(group: GroupSummary) -> ListLine:
     more = len(group.topics) >= queries.TOPICS_PER_LINE
     shown = ", ".join(group.topics[:TOPICS_SHOWN])
     if len(group.topics) > TOPICS_SHOWN:
-        shown += f" +{len(group.topics) - TOPICS_SHOWN}{' or more' if more else ''}"
+        shown += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
     return ListLine(group, state(group.state), group_url(group.group_id), shown, ", ".join(group.topics))
 
 
@@ -138,12 +138,7 @@ def _summary(found: GroupList, wanted: GroupFilter, total: int) -> str:
 def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     """One group, all of it."""
     shown = _shown(request)
-    limits = Limits(
-        members=EVERYTHING if "members" in shown else Limits.members,
-        topics=1_000 if "partitions" in shown else Limits.topics,
-        cells=EVERYTHING if "partitions" in shown else Limits.cells,
-        offsets=EVERYTHING if "offsets" in shown else Limits.offsets,
-    )
+    limits = _limits(shown)
     found = None
     if "\0" not in group_id:
         found = bridge.call(lambda runtime: queries.group_page(runtime.db, group_id, limits))
@@ -158,6 +153,17 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "live_every": 5,
     }
     return show(request, "group", context, section="groups")
+
+
+def _limits(shown: tuple[str, ...]) -> Limits:
+    limits = Limits()
+    if "members" in shown:
+        limits = replace(limits, members=EVERYTHING)
+    if "partitions" in shown:
+        limits = replace(limits, topics=EVERYTHING // 10, cells=EVERYTHING)
+    if "offsets" in shown:
+        limits = replace(limits, offsets=EVERYTHING)
+    return limits
 
 
 def _shown(request: HttpRequest) -> tuple[str, ...]:
@@ -203,7 +209,5 @@ def _missing(request: HttpRequest, group_id: str) -> HttpResponse:
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
         "live_every": 5,
     }
-    return show(request, "missing", context, section="groups", status=404)
-
-
-__all__ = ["group_events", "group_list", "group_page", "group_url", "listed"]
+    # The panel of a page that is there already has its answer: htmx would not show it with an error status.
+    return show(request, "missing", context, section="groups", status=200 if is_panel(request) else 404)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, ParamSpec
+from collections.abc import Mapping
+from typing import Any, ParamSpec, cast
 from urllib.parse import urlencode
 
 import structlog
@@ -20,6 +20,7 @@ from kcoord.paging import Key, decode_cursor, encode_cursor
 log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 LONGEST_TEXT = 255
 
@@ -33,7 +34,7 @@ def is_panel(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def page(view: Callable[Concatenate[HttpRequest, P], HttpResponse]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+def page(view: View[P]) -> View[P]:
     """A page for people who have signed in.
 
     Any active account may look at everything; rules per person come with the access rules of tokens. A panel that is
@@ -58,7 +59,7 @@ def page(view: Callable[Concatenate[HttpRequest, P], HttpResponse]) -> Callable[
         response.headers["Vary"] = "HX-Request, Cookie"
         return response
 
-    return wrapped
+    return cast(View[P], wrapped)
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:

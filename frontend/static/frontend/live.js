@@ -42,11 +42,11 @@
   let paused = false;
   let stale = true; // something may have changed that this page has not fetched
   let fetching = 0;
-  let connected = false;
+  let connected = null; // not tried yet
 
-  const words = { on: "Live", off: "Reconnecting", paused: "Paused" };
+  const words = { wait: "Connecting", on: "Live", off: "Offline", paused: "Paused" };
   const show = () => {
-    const state = paused ? "paused" : connected ? "on" : "off";
+    const state = paused ? "paused" : connected === null ? "wait" : connected ? "on" : "off";
     if (status.dataset.state !== state || status.lastElementChild.textContent !== words[state]) {
       status.dataset.state = state;
       status.lastElementChild.textContent = words[state];
