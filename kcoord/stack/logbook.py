@@ -51,13 +51,12 @@ class Logbook:
     def _print(self, line: str) -> None:
         if self._stdout is None:
             return
+        encoding = getattr(self._stdout, "encoding", None) or "utf-8"
         try:
-            self._stdout.write(line)
+            self._stdout.write(line.encode(encoding, "backslashreplace").decode(encoding))
             self._stdout.flush()
         except (OSError, ValueError):
-            self._stdout = None  # whoever read it has gone
-        except UnicodeEncodeError:
-            self._stdout.write(line.encode("ascii", "backslashreplace").decode())
+            self._stdout = None  # whoever read it has gone, or it is closed
 
     def _append(self, line: str) -> None:
         if self._file is None:

@@ -69,7 +69,7 @@ def make_data_dir(config: Config) -> Path:
     except OSError as error:
         reason = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror
         raise StartProblem(f"the data directory {path} cannot be used: {reason}; {remedy}") from error
-    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         raise StartProblem(f"the data directory {path} cannot be used: it cannot be written; {remedy}")
     return path
 

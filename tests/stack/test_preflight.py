@@ -6,6 +6,9 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -59,12 +62,36 @@ def test_a_data_directory_where_none_can_be_made(tmp_path: Path) -> None:
     assert "Not a directory" in problem_of(preflight.make_data_dir, data_dir(tmp_path / "file" / "below"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write every directory")
+@contextmanager
+def as_ordinary_user() -> Iterator[None]:
+    """Be nobody in particular for a while, if we are root, who may read and write everything."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
 @pytest.mark.parametrize("mode", [0o000, 0o300, 0o500])
-def test_a_data_directory_without_access(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "closed"
-    path.mkdir(mode=mode)
-    assert "read and write access" in problem_of(preflight.make_data_dir, data_dir(path))
+def test_a_data_directory_without_access(mode: int) -> None:
+    with tempfile.TemporaryDirectory() as parent:
+        Path(parent).chmod(0o755)
+        path = Path(parent) / "closed"
+        path.mkdir(mode=mode)
+        with as_ordinary_user():
+            assert "read and write access" in problem_of(preflight.make_data_dir, data_dir(path))
+
+
+def test_a_data_directory_with_files_of_somebody_else() -> None:
+    with tempfile.TemporaryDirectory() as parent:
+        Path(parent).chmod(0o777)
+        lock = Path(parent) / preflight.LOCK_FILE
+        lock.touch(mode=0o000)
+        with as_ordinary_user():
+            assert "read and write access" in problem_of(preflight.lock_data_dir, Path(parent), print)
 
 
 def test_a_new_data_directory_is_its_owners_alone(tmp_path: Path) -> None:
@@ -116,6 +143,9 @@ def test_passwords_do_not_get_into_messages() -> None:
 
 HOLDER = """
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from kcoord.stack import preflight
 preflight.lock_data_dir(Path(sys.argv[1]), print)

@@ -1,0 +1,128 @@
+"""What is made before the services start: first account, first token, migrations, the files that hold secrets."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.contrib.auth import authenticate, get_user_model
+from django.test import override_settings
+
+from kcoord import tokens
+from kcoord.config import Config
+from kcoord.models import AccessRule, ApiToken
+from kcoord.stack import bootstrap, credentials
+from kcoord.stack.problem import StartProblem
+from tests.support.processes import free_port
+
+
+@pytest.fixture
+def empty(database: str) -> Iterator[str]:
+    """A migrated database without accounts and tokens, and without what the test leaves behind."""
+    get_user_model().objects.all().delete()
+    yield database
+    get_user_model().objects.all().delete()
+
+
+def test_the_first_start_makes_an_account_and_a_token(empty: str, tmp_path: Path) -> None:
+    bootstrap.create_first_access(tmp_path)
+    made = credentials.read(tmp_path)
+    user = authenticate(username=made.admin_user, password=made.admin_password)
+    assert user is not None
+    assert user.is_superuser
+    token = ApiToken.objects.get(digest=tokens.digest(made.api_token))
+    rules = set(token.rules.values_list("operation", "resource", "pattern", "name"))
+    everything = {(op, res, "prefix", "") for op in AccessRule.Operation for res in AccessRule.Resource}
+    assert rules == everything
+    assert stat.S_IMODE((tmp_path / credentials.CREDENTIALS_FILE).stat().st_mode) == 0o600
+
+
+def test_later_starts_make_nothing(empty: str, tmp_path: Path) -> None:
+    bootstrap.create_first_access(tmp_path)
+    before = credentials.read(tmp_path)
+    bootstrap.create_first_access(tmp_path)
+    assert credentials.read(tmp_path) == before
+    assert get_user_model().objects.count() == 1
+    assert ApiToken.objects.count() == 1
+
+
+def test_a_database_in_use_gets_no_second_admin(empty: str, tmp_path: Path) -> None:
+    tokens.create_token("of an operator", tokens.ALL_RULES)
+    bootstrap.create_first_access(tmp_path)
+    assert not (tmp_path / credentials.CREDENTIALS_FILE).exists()
+    assert get_user_model().objects.count() == 0
+
+
+def test_nothing_is_made_whose_secret_cannot_be_stored(empty: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        bootstrap.create_first_access(tmp_path / "missing")
+    assert get_user_model().objects.count() == 0
+    assert ApiToken.objects.count() == 0
+
+
+def test_a_file_with_secrets_replaces_one_that_all_may_read(tmp_path: Path) -> None:
+    path = tmp_path / "secret_key"
+    path.write_text("old")
+    path.chmod(0o644)
+    credentials.write_private(path, "new")
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / credentials.CREDENTIALS_FILE).write_text("admin_user=admin\n")
+    with pytest.raises(ValueError, match="credentials is damaged"):
+        credentials.read(tmp_path)
+
+
+def test_nothing_is_migrated_where_nothing_is_missing(empty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    bootstrap.migrate()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_database_of_a_newer_release_is_refused(empty: str) -> None:
+    with psycopg.connect(empty, autocommit=True) as connection:
+        connection.execute(
+            "insert into django_migrations (app, name, applied) values ('groups', '9999_of_the_future', now())"
+        )
+        try:
+            with pytest.raises(StartProblem, match=r"newer release \(groups.9999_of_the_future"):
+                bootstrap.migrate()
+        finally:
+            connection.execute("delete from django_migrations where name = '9999_of_the_future'")
+
+
+def test_only_one_stack_prepares_a_database_at_a_time(empty: str) -> None:
+    held = "select count(*) from pg_locks where locktype = 'advisory' and granted"
+    with psycopg.connect(empty, autocommit=True) as other, bootstrap.alone(empty):
+        assert other.execute("select pg_try_advisory_lock(%s)", [bootstrap.LOCK_KEY]).fetchone() == (False,)
+        row = other.execute(held).fetchone()
+        assert row is not None
+        assert row[0] >= 1
+
+
+def test_a_database_that_does_not_come_up_is_not_waited_for_forever() -> None:
+    nowhere = f"host=127.0.0.1 port={free_port()} dbname=kcoord user=kcoord"
+    with pytest.raises(StartProblem, match=r"did not come up within 0\.05 s"):
+        bootstrap.wait_for(nowhere, 0.05)
+
+
+def test_settings_that_cannot_be_used_stop_the_start(empty: str) -> None:
+    config = Config.from_env({"KCOORD_PORT": "0", "KCOORD_ADVERTISED_URL": "here"})
+    with override_settings(KCOORD=config), pytest.raises(StartProblem) as caught:
+        bootstrap.check()
+    assert "KCOORD_PORT=0: the smallest value is 1 port (kcoord.E001)" in str(caught.value)
+    assert "KCOORD_ADVERTISED_URL" in str(caught.value)
+
+
+def test_doubtful_settings_are_said(empty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    config = Config.from_env({"KCOORD_HOST": "0.0.0.0"})
+    with override_settings(KCOORD=config):
+        bootstrap.check()
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2
+    assert "KCOORD_SECURE_COOKIES=true" in said[0]
+    assert "KCOORD_ALLOWED_HOSTS" in said[1]

@@ -1,0 +1,140 @@
+"""System checks and the commands that an operator uses."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.checks import run_checks
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from kcoord import tokens
+from kcoord.checks import TAG
+from kcoord.config import SETTINGS, Config
+from kcoord.models import ApiToken
+from kcoord.tokens import Rule
+
+
+def ids(environ: dict[str, str], **options: bool) -> list[str | None]:
+    """The ids of what the checks find in an environment."""
+    with override_settings(KCOORD=Config.from_env(environ)):
+        return [message.id for message in run_checks(tags=[TAG], **options)]
+
+
+def test_the_defaults_pass() -> None:
+    assert ids({}) == []
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"KCOORD_PORT": "0"}, "kcoord.E001"),
+        ({"KCOORD_COLOUR": "red"}, "kcoord.E001"),
+        ({"KCOORD_SECURE_COOKIES": "yes"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_MIN_SESSION_TIMEOUT_MS": "2000000"}, "kcoord.E001"),
+        ({"KCOORD_ADVERTISED_URL": "kcoord.example"}, "kcoord.E002"),
+        ({"KCOORD_ADVERTISED_URL": "http://host:99999"}, "kcoord.E002"),
+        ({"KCOORD_DATABASE_URL": "mysql://localhost/x"}, "kcoord.E002"),
+        ({"KCOORD_BROKER_URL": "localhost"}, "kcoord.E002"),
+        ({"KCOORD_ALLOWED_HOSTS": "a.example, b.example"}, "kcoord.E002"),
+        ({"KCOORD_SECRET_KEY": "short"}, "kcoord.E003"),
+    ],
+)
+def test_what_cannot_be_used_is_an_error(environ: dict[str, str], expected: str) -> None:
+    assert ids(environ) == [expected]
+
+
+def test_listening_to_other_machines_needs_names_and_tls() -> None:
+    assert ids({"KCOORD_HOST": "0.0.0.0"}) == ["kcoord.W001", "kcoord.W002"]
+    assert ids({"KCOORD_HOST": "::1"}) == []
+    safe = {"KCOORD_HOST": "0.0.0.0", "KCOORD_SECURE_COOKIES": "true", "KCOORD_ALLOWED_HOSTS": "kcoord.example"}
+    assert ids(safe) == []
+
+
+def test_a_key_that_is_not_kept_is_told_before_a_deployment(tmp_path: Path) -> None:
+    with override_settings(DATA_DIR=tmp_path):
+        assert ids({}, include_deployment_checks=True) == ["kcoord.W003"]
+        assert ids({"KCOORD_SECRET_KEY": "k" * 32}, include_deployment_checks=True) == []
+        (tmp_path / "secret_key").write_text("k" * 32)
+        assert ids({}, include_deployment_checks=True) == []
+
+
+def reference(*arguments: str) -> str:
+    """What `manage.py settings_reference` prints."""
+    out = StringIO()
+    call_command("settings_reference", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_the_reference_lists_every_setting_with_all_there_is_to_know() -> None:
+    listed = {entry["name"]: entry for entry in json.loads(reference("--format", "json"))}
+    assert list(listed) == [setting.name for setting in SETTINGS]
+    for setting in SETTINGS:
+        assert listed[setting.name]["default"] == setting.default
+        assert listed[setting.name]["unit"] == setting.unit
+        assert listed[setting.name]["help"] == setting.help
+
+
+def test_the_reference_is_readable_and_can_be_searched() -> None:
+    found = reference("statement.timeout")
+    assert found.startswith("KCOORD_DATABASE_STATEMENT_TIMEOUT_MS=15000\n")
+    assert "in ms; 100 to 600000" in found
+    assert "KCOORD_PORT" not in found
+    assert "| `KCOORD_LOG_LEVEL` | `info` | level | debug \\| info" in reference("--format", "markdown", "log.level")
+
+
+def test_the_reference_keeps_secrets() -> None:
+    with override_settings(KCOORD=Config({"database.url": "postgresql://u:topsecret@h/d", "port": 9000})):
+        printed = reference() + reference("--format", "json")
+        assert "topsecret" not in printed
+        assert "KCOORD_DATABASE_URL=(set)" in printed
+        assert "KCOORD_PORT=9000 (default 8000)" in printed
+
+
+def test_a_token_can_be_made_on_the_command_line(database: str) -> None:
+    out, err = StringIO(), StringIO()
+    options = ["--allow", "read:group:billing-*", "--allow", "describe:topic:orders", "--days", "30"]
+    call_command("create_token", "billing", *options, stdout=out, stderr=err)
+    secret = out.getvalue().strip()
+    token = ApiToken.objects.get(digest=tokens.digest(secret))
+    assert set(token.rules.values_list("operation", "resource", "pattern", "name")) == {
+        ("read", "group", "prefix", "billing-"),
+        ("describe", "topic", "literal", "orders"),
+    }
+    assert token.expires_at is not None
+    assert token.expires_at == pytest.approx(token.created_at + 30 * 86_400_000, abs=60_000)
+    assert secret not in err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["x"], "say what it may do"),
+        (["x", "--allow", "write:group:a"], "the operation is one of"),
+        (["x", "--allow", "read:queue:a"], "the resource is one of"),
+        (["x", "--allow", "read:group:"], "a name is missing"),
+        (["x", "--allow", "read"], "expected operation:resource:name"),
+        (["x", "--allow-all", "--days", "0"], "at least one day"),
+        (["  ", "--allow-all"], "needs a name"),
+        (["taken", "--allow-all"], "already"),
+    ],
+)
+def test_a_token_that_makes_no_sense_is_refused(database: str, arguments: list[str], problem: str) -> None:
+    tokens.create_token("taken", [Rule("read", "group", "literal", "a")])
+    with pytest.raises(CommandError, match=problem):
+        call_command("create_token", *arguments, stdout=StringIO(), stderr=StringIO())
+    assert ApiToken.objects.count() == 1
+
+
+def test_secrets_are_long_and_told_apart_by_their_start() -> None:
+    first, second = tokens.generate_secret(), tokens.generate_secret()
+    assert first != second
+    assert first.startswith("kc_")
+    assert len(first) == 3 + 43
+    assert tokens.prefix(first) == first[:8]
+    assert len(tokens.digest(first)) == 64
+    assert tokens.parse_rule("admin:group:*") == Rule("admin", "group", "prefix", "")
+    assert tokens.parse_rule("read:group:a:b*") == Rule("read", "group", "prefix", "a:b")
