@@ -74,7 +74,7 @@ class Group(ProtocolOwned):
         return self.group_id
 
 
-def group_key(related_name: str) -> models.ForeignKey:
+def group_key(related_name: str) -> models.ForeignKey[Group, Group]:
     """The reference of a child row to its group; the constraint with its cascade is made by the migration."""
     return models.ForeignKey(Group, on_delete=models.DO_NOTHING, related_name=related_name, db_constraint=False)
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 Value = int | str | bool
+Text = str
+Switch = bool
 
 PREFIX = "KCOORD_"
 
@@ -159,19 +161,19 @@ class Config:
             return ["group.min.session.timeout.ms is larger than group.max.session.timeout.ms"]
         return []
 
-    def int(self, name: str) -> int:
+    def int(self, name: Text) -> int:
         """The value of a number."""
         value = self._values[name]
         assert isinstance(value, int)
         return value
 
-    def str(self, name: str) -> str:
+    def str(self, name: Text) -> Text:
         """The value of a text."""
         value = self._values[name]
         assert isinstance(value, str)
         return value
 
-    def bool(self, name: str) -> bool:
+    def bool(self, name: Text) -> Switch:
         """The value of a switch."""
         value = self._values[name]
         assert isinstance(value, bool)

@@ -25,7 +25,8 @@ def libpq_conninfo(database_url: str, data_dir: Path) -> str:
     that is an address at which nobody answers, which is the truth.
     """
     if database_url:
-        return make_conninfo(**conninfo_to_dict(database_url))
+        parts = {key: str(value) for key, value in conninfo_to_dict(database_url).items()}
+        return make_conninfo("", **parts)
     written = data_dir / CONNINFO_FILE
     if written.is_file():
         return written.read_text().strip()
