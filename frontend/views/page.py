@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any, ParamSpec, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlencode
 
 import structlog
