@@ -86,6 +86,11 @@ class Case:
     until: str | None
     raw: Mapping[str, Any]
 
+    @property
+    def calls(self) -> frozenset[str]:
+        """The names of the calls that the case makes."""
+        return frozenset(step.subject for step in self.steps if step.kind == "call")
+
 
 def parse_step(number: int, raw: Mapping[str, Any]) -> Step:
     """Read one step. Raises ConventionError when it is none, or several, of the known kinds, or has unknown keys."""

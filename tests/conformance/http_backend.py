@@ -16,14 +16,15 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.conformance.cases import Case
+from kcoord.tokens import ALL_RULES
+from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, ON_DEMAND
 from tests.conformance.driver import NoDriver
-from tests.conformance.http_driver import HttpDriver
-from tests.conformance.http_terms import HOLD_MS
+from tests.conformance.http_driver import HttpDriver, make_token
+from tests.conformance.http_membership import HOLD_MS
 
 START_MS = 1_700_000_000_000
-TOKEN_NAME = "conformance"
+"""Where virtual time begins; the offsets convention has timestamps, counted from 0."""
 
 
 def database_url(conninfo: str) -> str:
@@ -56,7 +57,7 @@ class HttpBackend:
             from kcoord.asgi import application
 
             self._application = application
-            self._secret = await asyncio.to_thread(_make_token)
+            self._secret = await asyncio.to_thread(make_token, ALL_RULES)
             self._resources = starting.pop_all()
         return self
 
@@ -83,10 +84,14 @@ class HttpBackend:
 
         assert self._conninfo is not None
         await self._empty_tables(self._conninfo)
-        clock = VirtualClock(START_MS)
+        clock = VirtualClock(0 if case.suite is Suite.OFFSETS else START_MS)
         runtime = Runtime(_config(case.config), self._conninfo, clock)
-        driver = HttpDriver(self._application, runtime, clock, self._secret, mode)
-        await driver.start(case)
+        driver = HttpDriver(self._application, case, runtime, clock, self._secret, mode)
+        try:
+            await driver.start()
+        except BaseException:
+            await driver.close()
+            raise
         return driver
 
     @staticmethod
@@ -108,17 +113,4 @@ def _config(overrides: Mapping[str, Any]) -> Any:
     try:
         return settings.KCOORD.override({"http.max.wait.ms": HOLD_MS, "token.cache.ms": 0, **overrides})
     except KeyError as error:
-        raise NoDriver(f"the service does not have this setting: {error.args[0]}") from error
-
-
-def _make_token() -> str:
-    from django.db import connections
-
-    from kcoord.models import ApiToken
-    from kcoord.tokens import ALL_RULES, create_token
-
-    try:
-        ApiToken.objects.filter(name=TOKEN_NAME).delete()
-        return create_token(TOKEN_NAME, ALL_RULES).secret
-    finally:
-        connections.close_all()
+        raise NoDriver(f"the service has {error.args[0]}") from error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import httpx
+from prometheus_client.metrics import MetricWrapperBase
 
 from groups.core.types import GroupState
 from groups.service import GroupService
@@ -14,13 +16,17 @@ from groups.store import GroupStore
 from groups.timers import TimerService
 from kcoord import runtime as runtimes
 from kcoord.clock import VirtualClock
-from kcoord.metrics import PARKED
+from kcoord.metrics import OFFSETS_COMMITTED, PARKED
 from kcoord.runtime import Runtime
-from tests.conformance import core_terms, fixtures
+from kcoord.tokens import Rule, create_token
+from tests.conformance import core_terms, denials, fixtures, http_admin, http_membership, http_offsets
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, MOST_TICKS
 from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
-from tests.conformance.http_terms import EXCHANGES, PROBE_TOPIC, Exchange, HttpAnswer, HttpRequest
+from tests.conformance.http_offsets import PROBE_TOPIC
+from tests.conformance.http_terms import Exchange, HttpAnswer, HttpRequest
+
+EXCHANGES: Mapping[str, Exchange] = {**http_membership.EXCHANGES, **http_offsets.EXCHANGES, **http_admin.EXCHANGES}
 
 REST_SECONDS = 30.0
 """A service that is not at rest after this long is stuck: the case fails."""
@@ -34,26 +40,31 @@ COUNT_OFFSETS = "select count(*) from offsets_committedoffset"
 class HttpDriver:
     """Requests are tasks. The service is at rest when every open request is parked and no transaction runs."""
 
-    def __init__(self, application: Any, runtime: Runtime, clock: VirtualClock, secret: str, mode: str) -> None:
+    def __init__(
+        self, application: Any, case: Case, runtime: Runtime, clock: VirtualClock, secret: str, mode: str
+    ) -> None:
+        self._case = case
         self._runtime = runtime
         self._clock = clock
         self._mode = mode
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(application, raise_app_exceptions=False),
             base_url="http://testserver",
-            headers={"Authorization": f"Bearer {secret}"},
             timeout=None,
         )
+        self._authorize(secret)
         self._open: set[asyncio.Task[None]] = set()
         self._errors: list[BaseException] = []
+        self._denials: list[denials.Denial] = []
+        self._committed_before = _total(OFFSETS_COMMITTED)
 
-    async def start(self, case: Case) -> None:
+    async def start(self) -> None:
         """Start the runtime, and make the topics that the case counts on."""
         await self._runtime.start()
         runtimes.use(self._runtime)
         await self._runtime.hub.wait_listening()
-        topics = dict(case.topics)
-        if case.suite is Suite.CLASSIC and any(step.subject == "OffsetCommit" for step in case.steps):
+        topics = dict(self._case.topics)
+        if self._case.suite is Suite.CLASSIC and "OffsetCommit" in self._case.calls:
             topics[PROBE_TOPIC] = 1
         for name, partitions in topics.items():
             await self.control("create_topic", {"name": name, "partitions": partitions})
@@ -93,9 +104,10 @@ class HttpDriver:
         return core_terms.inspected(stored.group)
 
     async def metrics(self) -> Response:
-        """What can be counted in the tables."""
+        """What operators are told, since the case began; NumOffsets from the table."""
         async with self._runtime.db.connection() as connection:
-            return {"NumOffsets": await self._runtime.db.value(connection, COUNT_OFFSETS)}
+            stored = await self._runtime.db.value(connection, COUNT_OFFSETS)
+        return {"NumOffsets": stored, "offset-commit-count": _total(OFFSETS_COMMITTED) - self._committed_before}
 
     async def control(self, kind: str, args: Any) -> None:
         """Topics are made through the API. Raises NoDriver for every other step."""
@@ -123,14 +135,22 @@ class HttpDriver:
                 await service.put(fixtures.classic_group(args, self._clock.now_ms()))
             case "ForceState":
                 await service.force_state(args["group_id"], GroupState(args["state"]))
+            case "Deny":
+                self._denials.append(denials.denial(args))
+                rules = denials.rules_without(self._denials, self._case)
+                self._authorize(await asyncio.to_thread(make_token, rules))
             case "Coordinator" if args["op"] in ("stop", "start"):
                 service.active = args["op"] == "start"
             case _:
                 raise NoDriver(f"no driver for call {name} through http")
         return {}
 
+    def _authorize(self, secret: str) -> None:
+        self._client.headers["Authorization"] = f"Bearer {secret}"
+
     async def _exchange(self, exchange: Exchange, args: Mapping[str, Any], call: Call) -> None:
-        call.response = exchange.read(await self._send(exchange.request(args)), args)
+        answers = [await self._send(request) for request in exchange.requests(args)]
+        call.response = exchange.read(answers, args)
 
     async def _send(self, request: HttpRequest) -> HttpAnswer:
         response = await self._client.request(request.method, request.path, json=request.body)
@@ -179,5 +199,20 @@ class HttpDriver:
 
 
 def _parked() -> float:
-    """How many requests wait, as operators are told."""
-    return sum(sample.value for metric in PARKED.collect() for sample in metric.samples)
+    """How many requests wait."""
+    return _total(PARKED)
+
+
+def _total(metric: MetricWrapperBase) -> float:
+    """The value of a metric of this process, over all its labels, as operators are told it."""
+    return sum(sample.value for family in metric.collect() for sample in family.samples)
+
+
+def make_token(rules: Iterable[Rule]) -> str:
+    """A new token with these rules; its secret. Called on a thread without an event loop."""
+    from django.db import connections
+
+    try:
+        return create_token(f"conformance-{uuid.uuid4()}", rules).secret
+    finally:
+        connections.close_all()

@@ -52,7 +52,10 @@ async def run_case(case: Case, backend: Backend) -> Verdict:
 
 
 async def _run_in(mode: str, case: Case, backend: Backend, reasons: dict[str, None]) -> Verdict | None:
-    driver = await backend.open(case, mode)
+    try:
+        driver = await backend.open(case, mode)
+    except (NoDriver, BrokenPromise) as error:
+        return Verdict(case, Status.FAILED, (f"before step 1  [{backend.name}, {mode}]", str(error)))
     try:
         reasons.update(dict.fromkeys(await Scenario(case, driver).run()))
     except StepFailed as failed:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import pytest
 
 from tests.conformance.cases import Case, Suite, parse_case
@@ -35,12 +38,25 @@ async def test_every_mutation_of_a_classic_case_is_noticed(case: Case) -> None:
 
 @pytest.mark.parametrize("case", case_file(Suite.ASSIGNORS, lambda case: case.raw["assignor"].startswith("classic-")))
 async def test_every_mutation_of_an_assignment_is_noticed(case: Case) -> None:
-    for member, partitions in case.raw["expect"].items():
-        other = {**partitions, "~": [0]}
-        without = {topic: numbers[1:] for topic, numbers in partitions.items()}
-        for wrong in (other, without) if partitions else (other,):
-            raw = {**case.raw, "expect": {**case.raw["expect"], member: wrong}}
-            assert run_assignment(parse_case(Suite.ASSIGNORS, raw)).status is Status.FAILED
+    wrong = list(_wrong_assignments(case.raw["expect"]))
+    assert wrong
+    for expect in wrong:
+        changed = parse_case(Suite.ASSIGNORS, {**case.raw, "expect": expect})
+        assert run_assignment(changed).status is Status.FAILED, expect
+
+
+def _wrong_assignments(expect: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if "invariants" in expect:
+        invariants = expect["invariants"]
+        if "valid" in invariants:
+            yield {"invariants": {**invariants, "valid": False}}
+        if "sizes" in invariants:
+            yield {"invariants": {**invariants, "sizes": [*invariants["sizes"][:-1], 99]}}
+        return
+    for member, partitions in expect.items():
+        yield {**expect, member: {**partitions, "~": [0]}}
+        if partitions:
+            yield {**expect, member: {topic: numbers[1:] for topic, numbers in partitions.items()}}
 
 
 async def test_a_case_of_our_own_and_its_mutations() -> None:
