@@ -115,6 +115,8 @@ def test_full_group_turns_strangers_and_pending_ids_away() -> None:
     world = World(config=GroupConfig(max_size=2))
     pending = world.join().member_id
     first, second = world.enter(), world.enter()
+    assert first.parked is not None
+    assert world.join(first.parked.member_id).waits, "who waits already may send its join again"
     refused = world.join(pending)
     assert (refused.error, refused.member_id) == (Error.GROUP_MAX_SIZE_REACHED, "")
     assert "limit of 2" in refused.reply.detail

@@ -79,6 +79,25 @@ def test_abandoned_join_counts_but_the_session_does() -> None:
     assert again.error is Error.NONE
 
 
+def test_shorter_request_does_not_shorten_the_session_of_a_longer_one() -> None:
+    world, _, member_id = preparing()
+    deadline = world.member(member_id).session_deadline
+    world.join(member_id, max_wait_ms=1_000)
+    assert world.member(member_id).session_deadline == deadline
+
+
+def test_abandoning_does_not_prolong_a_new_members_limit() -> None:
+    world = World()
+    long = {"rebalance_timeout_ms": 900_000, "session_timeout_ms": 1_500_000}
+    (first,) = world.completed(world.enter(**long))
+    world.synced(first)
+    call = world.enter(rebalance_timeout_ms=900_000, max_wait_ms=900_000)
+    assert call.parked is not None
+    world.advance(295_000)
+    world.abandon(call)
+    assert world.member(call.parked.member_id).session_deadline == world.now + 5_000
+
+
 def test_abandoning_a_displaced_request_changes_nothing() -> None:
     world, older, member_id = preparing()
     world.advance(1_000)

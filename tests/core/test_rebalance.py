@@ -137,14 +137,11 @@ def test_protocol_is_voted_for(lists: list[str], selected: str) -> None:
 
 def test_tie_keeps_the_protocol_in_use() -> None:
     world = World()
-    first, second = world.completed(world.enter(names="a b"), world.enter(names="a b"))
-    world.synced(first, second)
-    world.join(second, names="b a")
-    reply = world.join(first, names="b a").reply
-    assert reply.protocol_name == "b"
-    reply = world.join(second, names="a b").reply or world.join(first, names="b a").reply
-    assert reply is not None
-    assert reply.protocol_name == "b"
+    leader, follower = world.completed(world.enter(names="b a"), world.enter(names="b a"))
+    world.synced(leader, follower)
+    world.join(leader, names="a b")
+    reply = world.join(follower, names="b a").reply
+    assert (reply.leader, reply.protocol_name) == (leader, "b"), "one vote each; the leader would prefer a"
 
 
 def test_leader_is_told_the_metadata_of_the_selected_protocol() -> None:
@@ -172,6 +169,15 @@ def test_checks_of_the_request_come_first(fields: dict[str, object], error: Erro
     assert (reply.error, reply.member_id) == (error, "somebody")
     assert field in reply.detail
     assert world.group is None
+
+
+@pytest.mark.parametrize("fields", [{"protocols": ()}, {"protocol_type": ""}])
+def test_join_without_protocols_or_type_is_inconsistent_in_every_state(fields: dict[str, object]) -> None:
+    world = World()
+    assert world.join(**fields).error is Error.INCONSISTENT_GROUP_PROTOCOL
+    assert world.state is GroupState.EMPTY
+    world.stable(1)
+    assert world.join(**fields).error is Error.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_group_of_zero_timeouts_does_not_spin() -> None:

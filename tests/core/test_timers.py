@@ -79,6 +79,16 @@ def test_own_join_may_expire_into_the_generation_it_asks_for() -> None:
     assert len(older.reply.members) == 1
 
 
+def test_answer_of_an_expired_barrier_is_not_the_newer_requests() -> None:
+    world = World()
+    first, second = world.completed(world.enter(), world.enter(session_timeout_ms=600_000))
+    world.synced(first, second)
+    older = world.join(second, names="range more", session_timeout_ms=600_000, max_wait_ms=60_000)
+    world.now += 30_000
+    newer = world.join(second, names="range other", session_timeout_ms=600_000)
+    assert (older.reply.generation_id, newer.reply.generation_id) == (2, 3)
+
+
 def test_overdue_timers_fire_in_the_order_of_their_deadlines() -> None:
     world = World()
     first, second = world.completed(world.enter(session_timeout_ms=20_000), world.enter())
