@@ -1,0 +1,126 @@
+"""A real service for tests of the client: topics, consumers, and polling several of them in turn."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from kcoord.client import Consumer, ConsumerRebalanceListener, Record, TopicPartition
+from tests.support.processes import ROOT, Running, environment, start_server
+
+DEADLINE_S = 40.0
+SESSION_MS = 6_000
+"""The shortest session that the service allows by default."""
+
+FAST = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0}
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running server and a token that may do everything."""
+
+    server: Running
+    conninfo: str
+    token: str
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx.request(method, f"{self.url}/v1/{path}", headers=headers, timeout=10, **options)
+
+    def topic(self, partitions: int) -> str:
+        """A new topic."""
+        name = f"topic-{secrets.token_hex(4)}"
+        response = self.request("POST", "topics", json={"name": name, "partitions": partitions})
+        assert response.status_code == 201, response.text
+        return name
+
+    def settings(self, group: str, **more: Any) -> dict[str, Any]:
+        """Settings of a consumer of this service."""
+        defaults: dict[str, Any] = {
+            "group_id": group,
+            "url": self.url,
+            "token": self.token,
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": 200,
+            "max_poll_interval_ms": 30_000,
+            "auto_offset_reset": "earliest",
+        }
+        return {**defaults, **more}
+
+    def describe(self, group: str) -> dict[str, Any]:
+        """The group as operators see it."""
+        response = self.request("GET", f"groups/{group}")
+        assert response.status_code == 200, response.text
+        found: dict[str, Any] = response.json()
+        return found
+
+
+@contextmanager
+def running_service(conninfo: str) -> Iterator[Service]:
+    """A server on this database."""
+    with start_server(conninfo, env=FAST) as server:
+        server.wait_ready()
+        made = subprocess.run(
+            [sys.executable, "manage.py", "create_token", f"t-{secrets.token_hex(4)}", "--allow-all"],
+            cwd=ROOT,
+            env=environment(conninfo, server.directory / "token"),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        yield Service(server, conninfo, made.stdout.split()[-1])
+
+
+class Journal(ConsumerRebalanceListener):
+    """Writes down the rebalances of one consumer: what happened, and to which partitions."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[int]]] = []
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        self.calls.append(("revoked", [tp.partition for tp in revoked]))
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self.calls.append(("assigned", [tp.partition for tp in assigned]))
+
+    def on_partitions_lost(self, lost: Any) -> None:
+        self.calls.append(("lost", [tp.partition for tp in lost]))
+
+
+def owned(consumer: Consumer) -> set[int]:
+    """The partitions of a consumer of one topic."""
+    return {partition for _, partition in consumer.assignment()}
+
+
+def shared_out(consumers: Sequence[Consumer], partitions: int) -> bool:
+    """Every partition belongs to exactly one of the consumers, and each has its share."""
+    held = [owned(consumer) for consumer in consumers]
+    sizes = {len(each) for each in held}
+    return sum(map(len, held)) == partitions == len(set().union(*held)) and max(sizes) - min(sizes) <= 1
+
+
+def poll_until(
+    condition: Callable[[], bool], *consumers: Consumer, seconds: float = DEADLINE_S
+) -> dict[TopicPartition, list[Record]]:
+    """Poll the consumers in turn until `condition`; returns the records that came."""
+    deadline = time.monotonic() + seconds
+    found: dict[TopicPartition, list[Record]] = {}
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {[sorted(owned(c)) for c in consumers]}"
+        for consumer in consumers:
+            for partition, records in consumer.poll(20).items():
+                found.setdefault(partition, []).extend(records)
+    return found
