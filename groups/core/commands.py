@@ -82,7 +82,8 @@ class LeaveGroup:
 class CommitOffsets:
     """The membership half of an OffsetCommit: may this caller commit now? (section 6, "OffsetCommit validation").
 
-    `transactional`: a TxnOffsetCommit, which needs no member, is not stopped by a rebalance and renews no session.
+    `transactional`: a TxnOffsetCommit, which needs no member, is not stopped by a rebalance and renews no session; its
+    errors for an empty group id and an unknown group are TxnOffsetCommit's.
     """
 
     group_id: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from groups.core.classic.state import ANSWERS, TRANSITIONS, Api
+from groups.core.commands import CommitOffsets, DeleteGroup, Heartbeat, LeaveGroup, SyncGroup
 from groups.core.fold import IllegalTransition, apply
 from groups.core.records import (
     AssignmentsStored,
@@ -270,8 +271,23 @@ def test_unknown_group() -> None:
     assert ask(lambda world: world.heartbeat("m")) == U
     assert ask(lambda world: world.leave("m")) == U
     assert ask(lambda world: world.commit("m", generation_id=1)) == "GROUP_ID_NOT_FOUND"
+    assert ask(lambda world: world.commit("m", generation_id=1, transactional=True)) == G
     assert ask(lambda world: world.delete()) == "GROUP_ID_NOT_FOUND"
     assert ask(lambda world: world.tick()) == N
+
+
+def test_empty_group_id() -> None:
+    world = World()
+    invalid = [
+        SyncGroup("", "m", None, 1, None, None, {}),
+        Heartbeat("", "m", None, 1),
+        LeaveGroup("", ()),
+        CommitOffsets("", "m", None, -1, transactional=True),
+    ]
+    for command in invalid:
+        assert answer(world.send(command)) == "INVALID_GROUP_ID"
+    assert answer(world.send(DeleteGroup(""))) == "GROUP_ID_NOT_FOUND"
+    assert answer(world.send(CommitOffsets("", "", None, -1))) == N
 
 
 def test_unknown_group_is_created_by_a_join_without_id_and_by_a_simple_commit() -> None:

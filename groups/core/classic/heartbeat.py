@@ -45,13 +45,10 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
     A negative generation is a "simple" consumer without membership: it may commit to an Empty group, and creates one
     that is missing.
     """
+    if command.transactional:
+        require_group_id(command.group_id)
     if turn.group is None:
-        if command.generation_id >= 0:
-            raise ProtocolError(
-                Error.GROUP_ID_NOT_FOUND,
-                f"there is no group {command.group_id!r}: join it, or commit without generation",
-            )
-        turn.emit(GroupCreated(command.group_id, turn.now))
+        _create_simple_group(turn, command)
     group = turn.current
     require_alive(group, command.member_id)
     accepted = CommitReply(Error.NONE, generation_id=command.generation_id)
@@ -66,6 +63,14 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
     if member is None or not verdict.renews:
         return accepted
     return CommitReply(Error.NONE, generation_id=command.generation_id, session_deadline=_renew(turn, member))
+
+
+def _create_simple_group(turn: Turn, command: CommitOffsets) -> None:
+    if command.generation_id >= 0:
+        error = Error.ILLEGAL_GENERATION if command.transactional else Error.GROUP_ID_NOT_FOUND
+        detail = f"there is no group {command.group_id!r}: join it, or commit without member and generation"
+        raise ProtocolError(error, detail)
+    turn.emit(GroupCreated(command.group_id, turn.now))
 
 
 def _committing_member(group: ClassicGroup, command: CommitOffsets) -> ClassicMember | None:
