@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from asgiref.sync import sync_to_async
+from django.db import connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
@@ -31,6 +33,8 @@ async def live(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse(status=401)
     if not runtimes.is_running():
         return HttpResponse(status=503)
+    # Or each open page would hold the connection that its session was read with.
+    await sync_to_async(connections.close_all)()
     events = stream(runtimes.current().hub, request.GET.get("group"))
     response = StreamingHttpResponse(events, content_type="text/event-stream")
     response.headers["Cache-Control"] = "no-store"

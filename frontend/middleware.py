@@ -5,13 +5,15 @@ No page loads anything from another host, and only the admin may run what is wri
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 _SHARED = (
     "default-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; object-src 'none'; "
@@ -53,3 +55,21 @@ def ContentSecurityPolicy(get_response: Handler) -> Handler:  # noqa: N802 - set
         return finish(request, get_response(request))
 
     return synchronous
+
+
+class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
+    """WhiteNoise, sending each file in one piece.
+
+    Its own responses iterate over the open file line by line, which an ASGI server may not do and Django warns of.
+    """
+
+    @staticmethod
+    def serve(static_file: Any, request: HttpRequest) -> HttpResponseBase:
+        """Answer with a file."""
+        answer = static_file.get_response(request.method, request.META)
+        with contextlib.closing(answer.file) if answer.file is not None else contextlib.nullcontext() as file:
+            response = HttpResponse(file.read() if file is not None else b"", status=int(answer.status))
+        del response.headers["Content-Type"]
+        for name, value in answer.headers:
+            response.headers[name] = value
+        return response

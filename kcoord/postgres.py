@@ -43,7 +43,7 @@ def django_database(conninfo: str) -> dict[str, object]:
         "PASSWORD": parts.pop("password", ""),
         "HOST": parts.pop("host", ""),
         "PORT": str(parts.pop("port", "")),
-        "CONN_MAX_AGE": 60,
-        "CONN_HEALTH_CHECKS": True,
+        # Under ASGI each request has a thread of its own: a connection that outlives its request is one nobody finds.
+        "CONN_MAX_AGE": 0,
         "OPTIONS": parts,
     }
