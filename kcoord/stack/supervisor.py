@@ -17,8 +17,14 @@ from kcoord.stack.backoff import Backoff
 from kcoord.stack.process import Command, Process, describe_exit
 
 GRACE_SECONDS = 3.0
-LAST_GRACE_SECONDS = 1.2
+"""How long commands may take to end."""
+
+ASKING_SECONDS = 4.2
+"""When the `last` commands must have ended, counted from the start of the stop: they get what the others left."""
+
 KILL_SECONDS = 0.3
+"""How long each harder signal has."""
+
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 OWN_NAME = "stack"
 
@@ -72,8 +78,8 @@ class Supervisor:
         running = {name: process for name, process in self._running.items() if not process.exited.done()}
         if running:
             self.say(f"stopping {', '.join(running)}")
-        await self._end([p for name, p in running.items() if name not in self._last], GRACE_SECONDS)
-        await self._end([p for name, p in running.items() if name in self._last], LAST_GRACE_SECONDS)
+        await self._end([p for name, p in running.items() if name not in self._last], started + GRACE_SECONDS)
+        await self._end([p for name, p in running.items() if name in self._last], started + ASKING_SECONDS)
         for keeper in self._keepers:
             keeper.cancel()
         finished = await asyncio.gather(*self._keepers, return_exceptions=True)
@@ -110,13 +116,14 @@ class Supervisor:
         await asyncio.wait({future, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
 
-    async def _end(self, processes: list[Process], grace_seconds: float) -> None:
-        """Ask processes to end, insist where they do not, and wait until they are gone."""
+    async def _end(self, processes: list[Process], deadline: float) -> None:
+        """Ask processes to end, insist where they have not by the deadline, and wait until they are gone."""
+        grace = deadline - time.monotonic()
         for process in processes:
             process.send(process.command.stop_signal)
-        for process in await self._left(processes, grace_seconds):
+        for process in await self._left(processes, grace):
             kill = process.command.kill_signal
-            self.say(f"{process.command.name} did not end within {grace_seconds:g} s; {kill.name}")
+            self.say(f"{process.command.name} did not end within {grace:.1f} s; {kill.name}")
             process.send(kill)
         for process in await self._left(processes, KILL_SECONDS):
             process.send_group(signal.SIGKILL)

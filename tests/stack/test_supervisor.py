@@ -16,7 +16,7 @@ import pytest
 from kcoord.stack import supervisor as supervisors
 from kcoord.stack.process import LAUNCHER, LONGEST_LINE, Command
 from kcoord.stack.supervisor import Supervisor
-from tests.support.processes import environment, is_alive
+from tests.support.processes import environment, is_alive, wait_until_gone
 
 pytestmark = pytest.mark.processes
 
@@ -93,8 +93,7 @@ async def test_a_command_that_dies_is_started_again_and_said_so(lines: Lines) ->
     _, second = await lines.wait_for_line("stack", "worker started", 2)
     await lines.wait_for_line("worker", "up", 2)
     await supervisor.stop()
-    assert not is_alive(pid_in(first))
-    assert not is_alive(pid_in(second))
+    wait_until_gone(pid_in(first), pid_in(second))
 
 
 async def test_a_command_that_ends_at_once_is_started_with_growing_pauses(lines: Lines) -> None:
@@ -131,7 +130,7 @@ async def test_a_stop_ends_stubborn_commands_and_their_children(lines: Lines, mo
     started = await lines.wait_for_line("stack", "started")
     await supervisor.stop()
     await lines.wait_for_line("stack", "stubborn did not end within 0.2 s; SIGKILL")
-    assert [pid for pid in (*map(pid_in, started), int(grandchild)) if is_alive(pid)] == []
+    wait_until_gone(*map(pid_in, started), int(grandchild))
 
 
 async def test_what_others_need_stops_last(lines: Lines) -> None:
@@ -178,5 +177,4 @@ def test_a_command_ends_when_its_parent_was_killed(tmp_path: Path) -> None:
         assert parent.stdout.readline() == "up\n"
         assert is_alive(child)
         parent.kill()
-        assert parent.stdout.read() == ""  # the pipe ends with the last process that holds it
-    assert not is_alive(child)
+        wait_until_gone(child)

@@ -72,6 +72,14 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
+def wait_until_gone(*pids: int, seconds: float = STOP_SECONDS) -> None:
+    """Wait until none of these processes exists. Raises AssertionError where one goes on."""
+    deadline = time.monotonic() + seconds
+    while left := [pid for pid in pids if is_alive(pid)]:
+        assert time.monotonic() < deadline, f"still there after {seconds:g} s: {left}"
+        time.sleep(0.01)
+
+
 @dataclass(slots=True)
 class Running:
     """A process of the service. `port` is None where it serves nothing."""
