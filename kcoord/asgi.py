@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from groups.api.routes import OPERATIONS as GROUPS
@@ -49,12 +49,8 @@ async def lifespan(application: Starlette) -> AsyncIterator[None]:
 
 def make_application() -> Starlette:
     """The ASGI application. Needs a current runtime (`lifespan` makes one) to answer anything but /livez."""
-    all_routes: list[BaseRoute] = [
-        *routes(OPERATIONS),
-        *health.ROUTES,
-        Mount("/", app=ProblemNet(django_application)),
-    ]
-    return Starlette(
+    all_routes: list[BaseRoute] = [*routes(OPERATIONS), *health.ROUTES]
+    starlette = Starlette(
         routes=all_routes,
         lifespan=lifespan,
         middleware=[
@@ -62,6 +58,10 @@ def make_application() -> Starlette:
             Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),
         ],
     )
+    # Not a Mount: its pattern takes no path with a line feed, and "%0A" in a group id must be told what is wrong.
+    starlette.router.redirect_slashes = False
+    starlette.router.default = ProblemNet(django_application)
+    return starlette
 
 
 logs.configure(settings.KCOORD.str("log.level"))
