@@ -74,8 +74,9 @@ class TestExpiry:
         client = await client_with("describe:group:*")
         _execute(
             database,
-            "with u as (insert into auth_user (password, is_superuser, username, first_name, last_name, email, is_staff,"
-            " is_active, date_joined) values ('', false, 'left', '', '', '', false, false, now()) returning id)"
+            "with u as (insert into auth_user (password, is_superuser, username, first_name, last_name, email,"
+            " is_staff, is_active, date_joined)"
+            " values ('', false, 'left', '', '', '', false, false, now()) returning id)"
             " update kcoord_apitoken set owner_id = u.id from u",
         )
         try:

@@ -24,7 +24,7 @@ async def test_a_leader_without_an_assignor(members: Members, api: httpx.AsyncCl
     assigned = await api.post("/v1/assign", json={"assignor": "range", "members": leader["members"]})
     assert assigned.status_code == 200, assigned.text
     by_member = {entry["member_id"]: entry["partitions"] for entry in assigned.json()["assignments"]}
-    assert sorted(sum((found[topic] for found in by_member.values()), [])) == [0, 1, 2]
+    assert sorted(number for found in by_member.values() for number in found[topic]) == [0, 1, 2]
     response = await api.post("/v1/groups/g/sync", json=sync_body(leader, *assigned.json()["assignments"]))
     assert response.json()["partitions"] == by_member[leader["member_id"]]
     response = await api.post("/v1/groups/g/sync", json=sync_body(follower))
