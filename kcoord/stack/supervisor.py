@@ -60,10 +60,17 @@ class Supervisor:
         await self._stopping.wait()
 
     async def run_once(self, command: Command) -> int | None:
-        """Run a command to its end and return its exit status; None where a stop was asked for first."""
+        """Run a command to its end and return its exit status; None where a stop was asked for first.
+
+        Status 127, as in a shell, where it could not be started; the log says why.
+        """
         if self.stopping:
             return None
-        process = self._spawn(command)
+        try:
+            process = self._spawn(command)
+        except OSError as error:
+            self.say(f"{command.name} could not be started: {error.strerror}")
+            return 127
         await self._first(process.exited)
         return process.exited.result() if process.exited.done() and not self.stopping else None
 
