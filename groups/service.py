@@ -171,7 +171,10 @@ class GroupService:
 
     async def _send_abandon(self, waiter: Waiter) -> None:
         try:
-            await self._mailbox.submit(AbandonWait(waiter.group_id, waiter.parked.member_id, waiter.parked.kind))
+            parked = waiter.parked
+            await self._mailbox.submit(
+                AbandonWait(waiter.group_id, parked.member_id, parked.kind, parked_until=parked.parked_until)
+            )
         except ProtocolError:
             return  # the database is away and says so in the log; the parking ends by itself at its deadline
 

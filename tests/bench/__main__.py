@@ -1,0 +1,164 @@
+"""Run every measurement against a throw-away Postgres and print one line each.
+
+The yardstick is the smallest transaction the design allows: lock one group row and update it, over the same pool with
+the same number of callers. A ratio of 0.5 means that a request of the service costs as much as two of those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+
+from groups.core.commands import Heartbeat
+from groups.core.replies import JoinReply
+from groups.service import GroupService
+from kcoord.config import Config
+from kcoord.db import Connection, Database
+from kcoord.errors import Error
+from kcoord.metrics import TRANSACTIONS
+from kcoord.runtime import Runtime
+from offsets.core.types import OffsetCommit, PartitionCommit
+from offsets.service import OffsetService
+from tests.support.database import ephemeral_database
+from tests.support.members import join, sync
+
+CALLERS = 64
+GROUPS = 400
+ROUNDS = 5
+STORM = 1_000
+
+Job = Callable[[int], Awaitable[Any]]
+
+
+async def per_second(job: Job, count: int) -> float:
+    """How many of `count` jobs are done in a second with CALLERS callers at once."""
+    numbers = iter(range(count))
+
+    async def caller() -> None:
+        for number in numbers:
+            await job(number)
+
+    started = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    return count / (time.perf_counter() - started)
+
+
+async def yardstick(db: Database) -> float:
+    """Smallest locked transactions per second."""
+
+    async def job(number: int) -> None:
+        async def work(connection: Connection) -> None:
+            parameters = {"name": f"g{number % GROUPS}"}
+            await connection.execute("select id from groups_group where group_id = %(name)s for update", parameters)
+            await connection.execute(
+                "update groups_group set version = version + 1 where group_id = %(name)s", parameters
+            )
+
+        await db.transaction(work)
+
+    return await per_second(job, GROUPS * ROUNDS)
+
+
+async def lone_members(service: GroupService) -> tuple[list[JoinReply], float]:
+    """GROUPS groups of one member each become Stable; returns the members and cycles (three requests) per second."""
+    members: list[JoinReply] = [JoinReply(Error.NONE, "")] * GROUPS
+
+    async def job(number: int) -> None:
+        group_id = f"g{number}"
+        asked = await service.join(join(group_id))
+        joined = await service.join(join(group_id, asked.member_id))
+        await service.sync(sync(joined, {joined.member_id: b""}, group_id))
+        members[number] = joined
+
+    return members, await per_second(job, GROUPS)
+
+
+async def heartbeats(service: GroupService, members: list[JoinReply]) -> float:
+    """Heartbeats per second, every member in a group of its own."""
+
+    async def job(number: int) -> None:
+        member = members[number % GROUPS]
+        reply = await service.heartbeat(Heartbeat(f"g{number % GROUPS}", member.member_id, None, member.generation_id))
+        assert reply.error is Error.NONE
+
+    return await per_second(job, GROUPS * ROUNDS)
+
+
+async def commits(runtime: Runtime, members: list[JoinReply]) -> float:
+    """Commits of five partitions per second."""
+    service = runtime.get(OffsetService)
+    async with runtime.db.connection() as connection:
+        await connection.execute(
+            "insert into groups_topic (name, topic_id, partitions, labels, created_at)"
+            " values ('t', gen_random_uuid(), 5, '{}', 0)"
+        )
+
+    async def job(number: int) -> None:
+        member = members[number % GROUPS]
+        entries = tuple(PartitionCommit("t", partition, number) for partition in range(5))
+        commit = OffsetCommit(f"g{number % GROUPS}", member.member_id, None, member.generation_id, entries)
+        assert (await service.commit(commit)).error is Error.NONE
+
+    return await per_second(job, GROUPS * ROUNDS)
+
+
+async def storm(service: GroupService) -> tuple[float, float]:
+    """STORM members join one group at once: joins per second until all are parked, and transactions that took."""
+    ids = [(await service.join(join("storm"))).member_id for _ in range(STORM)]
+    transactions = TRANSACTIONS.labels("committed")
+    before, started = transactions._value.get(), time.perf_counter()
+    tasks = [asyncio.create_task(service.join(join("storm", member_id))) for member_id in ids]
+    while True:
+        group = (await service.describe("storm")).group
+        if group is not None and len(group.members) == STORM:
+            break
+        await asyncio.sleep(0.001)
+    seconds = time.perf_counter() - started
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return STORM / seconds, transactions._value.get() - before
+
+
+async def measure(conninfo: str) -> None:
+    """All measurements, in one process on one database."""
+    quick = Runtime(Config({"group.initial.rebalance.delay.ms": 0}), conninfo)
+    await quick.start()
+    service = quick.get(GroupService)
+    members, cycles = await lone_members(service)
+    base = await yardstick(quick.db)
+    beats, committed = await heartbeats(service, members), await commits(quick, members)
+    await quick.stop()
+
+    slow = Runtime(Config({"group.initial.rebalance.delay.ms": 300_000}), conninfo)
+    await slow.start()
+    joins, transactions = await storm(slow.get(GroupService))
+    await slow.stop()
+
+    say("smallest locked transactions", base, base)
+    say("heartbeats, a group each", beats, base)
+    say("commits of 5 partitions, a group each", committed, base)
+    say("joins of new groups (of 3 requests each)", cycles, base)
+    say(f"joins of a storm of {STORM} in one group, {transactions:.0f} transactions", joins, base)
+
+
+def say(what: str, value: float, base: float) -> None:
+    """One line: figure and ratio to the yardstick."""
+    print(f"{what:64} {value:9,.0f}/s {value / base:7.2f} x")
+
+
+def main() -> int:
+    """Measure on an embedded Postgres of its own."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    with ephemeral_database() as conninfo:
+        asyncio.run(measure(conninfo))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
