@@ -1,0 +1,215 @@
+"""The Django admin of groups: to look at rows, never to change them. The protocol owns the data.
+
+Assignments have a composite primary key, which the admin cannot list; they stand on the page of their group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from groups.models import Assignment, Event, Group, Member, PendingMember, Topic, Watermark
+from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, instant, utc
+from kcoord.consumer_protocol import decode_subscription
+
+MOST_ROWS = 200
+
+
+def table(headings: tuple[str, ...], rows: Sequence[tuple[object, ...]], total: int) -> SafeString:
+    """A plain table of at most MOST_ROWS rows, and how many there are in all."""
+    if not rows:
+        return format_html("none")
+    head = format_html_join("", '<th class="pr-6 text-left font-semibold">{}</th>', ((h,) for h in headings))
+    body = format_html_join(
+        "",
+        "<tr>{}</tr>",
+        ((format_html_join("", '<td class="pr-6 align-top">{}</td>', ((cell,) for cell in row)),) for row in rows),
+    )
+    rest = f"{total - len(rows):,} more are not shown" if total > len(rows) else ""
+    return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, rest)
+
+
+class MemberInline(ReadOnlyInline):
+    """Members of a group, in the order of arrival."""
+
+    model = Member
+    fields = ("member_id", "instance_id", "client_id", "client_host", "session_ends", "heartbeat")
+    readonly_fields = fields
+    ordering = ("id",)
+    session_ends = instant("session_deadline", "session ends")
+    heartbeat = instant("last_heartbeat_at", "last heartbeat")
+
+
+class PendingMemberInline(ReadOnlyInline):
+    """Member ids that were handed out and not used yet."""
+
+    model = PendingMember
+    fields = ("member_id", "forgotten")
+    readonly_fields = fields
+    forgotten = instant("deadline", "forgotten at")
+
+
+@admin.register(Group)
+class GroupAdmin(ReadOnlyAdmin):
+    """Groups."""
+
+    list_display = ("group_id", "type", "state", "generation_id", "member_count", "updated")
+    list_filter = ("state", "type")
+    search_fields = ("group_id",)
+    ordering = ("group_id",)
+    inlines = (MemberInline, PendingMemberInline)
+    readonly_fields: tuple[str, ...] = (
+        "page",
+        "since",
+        "created",
+        "updated",
+        "wakes",
+        "join_timer",
+        "sync_timer",
+        "assignments",
+    )
+    fieldsets: Any = (
+        (None, {"fields": ("group_id", "page", "type", "state", "since", "previous_state", "generation_id")}),
+        ("Protocol", {"fields": ("protocol_type", "protocol_name", "leader_id", "new_member_added")}),
+        ("Timers", {"fields": ("wakes", "join_timer", "join_delay_ms", "join_remaining_ms", "sync_timer")}),
+        ("Row", {"fields": ("version", "created", "updated")}),
+        ("Ownership", {"fields": ("assignments",)}),
+    )
+
+    since = instant("state_since", "in this state since")
+    created = instant("created_at", "created")
+    updated = instant("updated_at", "last change")
+    wakes = instant("wake_at", "wakes at")
+    join_timer = instant("join_deadline", "join timer")
+    sync_timer = instant("sync_deadline", "sync timer")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
+        """With the number of members."""
+        counts = Member.objects.filter(group=OuterRef("pk")).values("group").annotate(count=Count("pk")).values("count")
+        queryset: QuerySet[Group] = super().get_queryset(request)
+        return queryset.annotate(members_now=Coalesce(Subquery(counts), 0))
+
+    @admin.display(description="members")
+    def member_count(self, group: Any) -> int:
+        """How many members there are."""
+        return int(group.members_now)
+
+    @admin.display(description="dashboard")
+    def page(self, group: Group) -> SafeString:
+        """The page that shows the group live."""
+        return format_html('<a href="{}">live page</a>', reverse("frontend:group", args=[group.group_id]))
+
+    @admin.display(description="partitions")
+    def assignments(self, group: Group) -> SafeString:
+        """Who owns what."""
+        owned = Assignment.objects.filter(group=group).order_by("topic", "partition")
+        rows = list(owned.values_list("topic", "partition", "member_id", "generation_id")[:MOST_ROWS])
+        return table(("topic", "partition", "member", "generation"), rows, owned.count())
+
+
+@admin.register(Member)
+class MemberAdmin(ReadOnlyAdmin):
+    """Members of all groups."""
+
+    list_display = ("member_id", "group", "client_id", "client_host", "session_ends", "heartbeat")
+    list_select_related = ("group",)
+    search_fields = ("member_id", "instance_id", "client_id", "client_host", "group__group_id")
+    ordering = ("id",)
+    exclude = (
+        "protocol_metadata",
+        "assignment",
+        "join_parked_until",
+        "sync_parked_until",
+        "session_deadline",
+        "last_heartbeat_at",
+    )
+    readonly_fields = ("session_ends", "heartbeat", "join_parked", "sync_parked", "subscriptions")
+
+    session_ends = instant("session_deadline", "session ends")
+    heartbeat = instant("last_heartbeat_at", "last heartbeat")
+    join_parked = instant("join_parked_until", "join waits until")
+    sync_parked = instant("sync_parked_until", "sync waits until")
+
+    @admin.display(description="subscriptions")
+    def subscriptions(self, member: Member) -> SafeString:
+        """What the member asks for with each of its protocols."""
+        rows = [
+            (name, _subscription(member.protocol_type, bytes(data)))
+            for name, data in zip(member.protocol_names, member.protocol_metadata, strict=True)
+        ]
+        return table(("protocol", "topics"), rows, len(rows))
+
+
+def _subscription(protocol_type: str, metadata: bytes) -> str:
+    subscription = decode_subscription(metadata) if protocol_type == "consumer" else None
+    if subscription is not None:
+        return ", ".join(subscription.topics)
+    return f"{len(metadata):,} bytes that only the members understand"
+
+
+@admin.register(PendingMember)
+class PendingMemberAdmin(ReadOnlyAdmin):
+    """Member ids that were handed out and not used yet."""
+
+    list_display = ("member_id", "group", "forgotten")
+    list_select_related = ("group",)
+    search_fields = ("member_id", "group__group_id")
+    fields = ("member_id", "group", "forgotten")
+    readonly_fields = ("forgotten",)
+    ordering = ("id",)
+    forgotten = instant("deadline", "forgotten at")
+
+
+@admin.register(Event)
+class EventAdmin(ReadOnlyAdmin):
+    """What happened, newest first."""
+
+    list_display = ("when", "group_name", "kind", "generation_id", "member_id")
+    list_filter = ("kind",)
+    search_fields = ("=group_name", "=member_id")
+    search_help_text = "A whole group id or member id"
+    fields = ("when", "group_name", "kind", "generation_id", "member_id", "detail")
+    readonly_fields = ("when",)
+    ordering = ("-id",)
+    when = instant("at", "when")
+
+
+@admin.register(Topic)
+class TopicAdmin(ReadOnlyAdmin):
+    """The catalogue of topics; it is changed with `/v1/topics`."""
+
+    list_display = ("name", "partitions", "topic_id", "created")
+    search_fields = ("name",)
+    fields = ("name", "topic_id", "partitions", "labels", "created", "watermarks")
+    readonly_fields = ("created", "watermarks")
+    ordering = ("name",)
+    created = instant("created_at", "created")
+
+    @admin.display(description="watermarks")
+    def watermarks(self, topic: Topic) -> SafeString:
+        """Where each partition's log begins and ends."""
+        known = Watermark.objects.filter(topic=topic).order_by("partition")
+        values = known.values_list("partition", "log_start_offset", "log_end_offset", "sampled_at")[:MOST_ROWS]
+        rows = [(*row[:3], utc(row[3])) for row in values]
+        return table(("partition", "log start", "log end", "sampled"), rows, known.count())
+
+
+@admin.register(Watermark)
+class WatermarkAdmin(ReadOnlyAdmin):
+    """Where logs begin and end, as a producer or probe last said."""
+
+    list_display = ("topic", "partition", "log_start_offset", "log_end_offset", "sampled")
+    list_select_related = ("topic",)
+    search_fields = ("topic__name",)
+    fields = ("topic", "partition", "log_start_offset", "log_end_offset", "sampled")
+    readonly_fields = ("sampled",)
+    ordering = ("topic_id", "partition")
+    sampled = instant("sampled_at", "sampled")

@@ -1,0 +1,213 @@
+"""The Django admin: API tokens, accounts, the timer; and what the admin of groups and offsets shares.
+
+The theme has no types, hence `type: ignore[misc]` where a class is made from one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group as AccountGroup
+from django.db import connection
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.paginator import InfinitePaginator
+from unfold.widgets import UnfoldAdminSplitDateTimeWidget
+
+from kcoord import tokens
+from kcoord.models import AccessRule, ApiToken, TimerHeartbeat
+from kcoord.sql import queries
+
+Shown = Callable[[Any, Any], str]
+
+
+def utc(milliseconds: int | None) -> str:
+    """An instant in readable UTC, a dash for None."""
+    if milliseconds is None:
+        return "–"
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d} UTC"
+
+
+def instant(field: str, label: str) -> Shown:
+    """A column of the admin that shows the milliseconds of `field` as an instant, sortable."""
+
+    @admin.display(description=label, ordering=field)
+    def shown(_admin: Any, row: Any) -> str:
+        return utc(getattr(row, field))
+
+    return shown
+
+
+class ReadOnly:
+    """Rows that the service alone writes: the admin shows them to who may view the model, and offers nothing else."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Nobody adds rows."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Nobody changes rows."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Nobody deletes rows."""
+        return False
+
+
+class ReadOnlyAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+    """A list that stays fast on millions of rows: it never counts them."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    list_per_page = 50
+    actions = None
+
+
+class ReadOnlyInline(ReadOnly, TabularInline):  # type: ignore[misc]
+    """Children that are shown and never changed."""
+
+    extra = 0
+    can_delete = False
+    per_page = 25
+
+
+class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A token; its end is given as a date."""
+
+    expires = forms.SplitDateTimeField(
+        required=False,
+        widget=UnfoldAdminSplitDateTimeWidget,
+        help_text="In UTC. Empty: it never expires.",
+    )
+
+    class Meta:
+        model = ApiToken
+        fields = ("name", "owner")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.expires_at is not None:
+            self.initial["expires"] = datetime.fromtimestamp(self.instance.expires_at / 1000, UTC)
+
+    def save(self, commit: bool = True) -> ApiToken:
+        """With the end in milliseconds."""
+        expires = self.cleaned_data["expires"]
+        self.instance.expires_at = None if expires is None else int(expires.timestamp() * 1000)
+        token: ApiToken = super().save(commit)
+        return token
+
+
+class AccessRuleInline(TabularInline):  # type: ignore[misc]
+    """The rules of a token. A token without rules may do nothing, so one is required."""
+
+    model = AccessRule
+    extra = 0
+    min_num = 1
+    validate_min = True
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
+    """Tokens. The secret is made here, shown once on the page that answers, and stored nowhere."""
+
+    form = ApiTokenForm
+    inlines = (AccessRuleInline,)
+    list_display = ("name", "secret_begins", "rules", "created", "expires", "owner")
+    list_select_related = ("owner",)
+    search_fields = ("name", "prefix")
+    autocomplete_fields = ("owner",)
+    ordering = ("name",)
+
+    created = instant("created_at", "created")
+    expires = instant("expires_at", "expires")
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        """With the rules, which the list shows."""
+        return super().get_queryset(request).prefetch_related("rules")
+
+    def get_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> tuple[str, ...]:
+        """What was generated is shown once there is something to show."""
+        fields = ("name", "owner", "expires")
+        return fields if obj is None else (*fields, "secret_begins", "created")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> tuple[str, ...]:
+        """What was generated cannot be changed."""
+        return () if obj is None else ("secret_begins", "created")
+
+    @admin.display(description="secret")
+    def secret_begins(self, token: ApiToken) -> str:
+        """The beginning of the secret, to tell tokens apart."""
+        return f"{token.prefix}…"
+
+    @admin.display(description="rules")
+    def rules(self, token: ApiToken) -> str:
+        """What the token may do, in short."""
+        rules = [str(rule) for rule in token.rules.all()]
+        return ", ".join(rules[:3]) + (f" and {len(rules) - 3} more" if len(rules) > 3 else "")
+
+    def save_model(self, request: HttpRequest, obj: ApiToken, form: Any, change: bool) -> None:
+        """Store the token; of a new one keep the secret for the page that answers."""
+        if not change:
+            secret = tokens.generate_secret()
+            obj.digest, obj.prefix, obj.created_at = tokens.digest(secret), tokens.prefix(secret), _now_ms()
+            request.kcoord_secret = secret  # type: ignore[attr-defined]
+        super().save_model(request, obj, form, change)
+
+    def response_add(self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None) -> HttpResponse:
+        """Show the secret. On the page itself: a message would travel through a cookie."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Token {obj.name}",
+            "secret": request.kcoord_secret,  # type: ignore[attr-defined]
+            "token": obj,
+            "opts": self.model._meta,
+        }
+        response = TemplateResponse(request, "admin/kcoord/apitoken/created.html", context)
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+
+@admin.register(TimerHeartbeat)
+class TimerHeartbeatAdmin(ReadOnlyAdmin):
+    """When the timers last ran."""
+
+    list_display = ("ticked",)
+    fields = ("ticked",)
+    readonly_fields = ("ticked",)
+    ticked = instant("ticked_at", "last tick")
+
+
+def _now_ms() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(queries("kcoord").read_clock, {"override": None})
+        return int(cursor.fetchone()[0])
+
+
+User = get_user_model()
+admin.site.unregister(User)
+admin.site.unregister(AccountGroup)
+
+
+@admin.register(User)
+class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
+    """People who sign in."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+
+
+@admin.register(AccountGroup)
+class AccountGroupAdmin(DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
+    """Sets of permissions for people; nothing to do with consumer groups."""
