@@ -75,8 +75,7 @@ class Batch:
         """The body of the transaction. It may run more than once, each time from the start."""
         self.undo()
         box = self._mailbox
-        before = await box.store.lock(connection, self.group_id, skip_locked=self.skip_locked)
-        self.now = await box.db.now_ms(connection)
+        before, self.now = await box.store.lock(connection, self.group_id, skip_locked=self.skip_locked)
         after, replies = self._decide(before.group)
         self.stored = await box.store.persist(connection, before, after, self.now)
         for outcome, reply in zip(self._outcomes, replies, strict=True):

@@ -101,8 +101,7 @@ class GroupService:
         """Test fixture: write a group as it is given, in place of the one that is there."""
 
         async def work(connection: Any) -> None:
-            before = await self.store.lock(connection, group.group_id)
-            now = await self._db.now_ms(connection)
+            before, now = await self.store.lock(connection, group.group_id)
             if before.pk is not None:
                 before = await self.store.persist(connection, before, None, now)
             await self.store.persist(connection, MISSING, group, now)

@@ -56,14 +56,17 @@ class GroupStore:
         self._capacity = runtime.config.int("cache.max.groups")
         self._cache: OrderedDict[str, Stored] = OrderedDict()
 
-    async def lock(self, connection: Connection, group_id: str, *, skip_locked: bool = False) -> Stored:
+    async def lock(
+        self, connection: Connection, group_id: str, *, skip_locked: bool = False
+    ) -> tuple[Stored, Millis]:
         """Lock the group's row until the transaction ends, and load what the cache does not hold.
 
-        `skip_locked`: answer MISSING instead of waiting when another transaction holds the lock.
+        Returns the group and the time, which is read once the lock is held. `skip_locked`: answer MISSING instead of
+        waiting when another transaction holds the lock.
         """
         statement = Q.lock_group_or_skip if skip_locked else Q.lock_group
-        row = await self._db.row(connection, statement, {"group_id": group_id})
-        return await self._from_row(connection, group_id, row)
+        row, now = await self._db.row_and_now(connection, statement, {"group_id": group_id})
+        return await self._from_row(connection, group_id, row), now
 
     async def read(self, group_id: str) -> Stored:
         """The group as last committed, without a lock: one snapshot of header and members."""

@@ -87,7 +87,8 @@ class Database:
         """
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                async with self.connection() as connection, connection.transaction():
+                # In a pipeline statements travel together until somebody asks for a row; the commit goes with the last.
+                async with self.connection() as connection, connection.pipeline(), connection.transaction():
                     return await work(connection)
             except RETRIED as error:
                 if attempt == MAX_ATTEMPTS:
@@ -98,6 +99,16 @@ class Database:
     async def now_ms(self, connection: Connection) -> int:
         """The time, by the injected clock or the database's."""
         return int(await self.value(connection, Q.read_clock, {"override": self.clock.override_ms()}))
+
+    async def row_and_now(
+        self, connection: Connection, statement: str, parameters: dict[str, Any]
+    ) -> tuple[TupleRow | None, int]:
+        """The first row of a statement, and the time read by the next: both travel together in a pipeline."""
+        cursor = await connection.execute(statement.encode(), parameters)
+        clock = await connection.execute(Q.read_clock.encode(), {"override": self.clock.override_ms()})
+        row, now = await cursor.fetchone(), await clock.fetchone()
+        assert now is not None
+        return row, int(now[0])
 
     async def value(self, connection: Connection, statement: str, parameters: dict[str, Any] | None = None) -> Any:
         """The first column of the first row; None where there is no row."""

@@ -57,8 +57,8 @@ async def persist(
     runtime: Runtime, store: GroupStore, group_id: str, before: Stored, group: ClassicGroup | None
 ) -> Stored:
     async def work(connection: Connection) -> Stored:
-        locked = await store.lock(connection, group_id)
+        locked, now = await store.lock(connection, group_id)
         assert (locked.pk, locked.version) == (before.pk, before.version)
-        return await store.persist(connection, locked, group, await runtime.db.now_ms(connection))
+        return await store.persist(connection, locked, group, now)
 
     return await runtime.db.transaction(work)
