@@ -105,7 +105,10 @@ class GroupAdmin(ReadOnlyAdmin):
     @admin.display(description="dashboard")
     def page(self, group: Group) -> SafeString:
         """The page that shows the group live."""
-        return format_html('<a href="{}">live page</a>', reverse("frontend:group", args=[group.group_id]))
+        return format_html(
+            '<a class="text-primary-600 underline" href="{}">live page</a>',
+            reverse("frontend:group", args=[group.group_id]),
+        )
 
     @admin.display(description="partitions")
     def assignments(self, group: Group) -> SafeString:

@@ -19,6 +19,7 @@ from django.db import connection
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.html import format_html
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
@@ -44,7 +45,7 @@ def instant(field: str, label: str) -> Shown:
 
     @admin.display(description=label, ordering=field)
     def shown(_admin: Any, row: Any) -> str:
-        return utc(getattr(row, field))
+        return format_html('<span class="whitespace-nowrap">{}</span>', utc(getattr(row, field)))
 
     return shown
 

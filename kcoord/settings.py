@@ -6,6 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
+from kcoord import admin_theme
 from kcoord.config import Config
 from kcoord.postgres import django_database, libpq_conninfo
 
@@ -131,11 +132,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }
 
-UNFOLD = {
-    "SITE_TITLE": "kcoord",
-    "SITE_HEADER": "kcoord",
-    "SITE_URL": "/",
-}
+UNFOLD = admin_theme.UNFOLD
 
 CELERY_BROKER_URL = KCOORD.str("broker.url") or "pgmq://localhost"
 CELERY_BROKER_TRANSPORT_OPTIONS = (

@@ -1,0 +1,102 @@
+"""How the Django admin looks: the colours and the mark of the pages, and a menu in the words of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse_lazy
+
+
+def _may_view(app: str, model: str) -> Callable[[HttpRequest], bool]:
+    def may(request: HttpRequest) -> bool:
+        return request.user.has_perm(f"{app}.view_{model}")
+
+    return may
+
+
+def _entry(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(f"admin:{app}_{model}_changelist"),
+        "permission": _may_view(app, model),
+    }
+
+
+def _mark(request: HttpRequest) -> str:
+    return static("frontend/mark.svg")
+
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "kcoord",
+    "SITE_HEADER": "kcoord",
+    "SITE_SUBHEADER": "Admin",
+    "SITE_URL": "/",
+    "SITE_ICON": _mark,
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": _mark}],
+    "COLORS": {
+        "primary": {
+            "50": "oklch(97% .014 264)",
+            "100": "oklch(93.5% .03 264)",
+            "200": "oklch(88% .058 264)",
+            "300": "oklch(80.5% .1 264)",
+            "400": "oklch(70.5% .15 264)",
+            "500": "oklch(61.5% .185 264)",
+            "600": "oklch(53% .2 264)",
+            "700": "oklch(47% .185 264)",
+            "800": "oklch(41% .155 264)",
+            "900": "oklch(37% .125 264)",
+            "950": "oklch(28% .085 264)",
+        }
+    },
+    "SIDEBAR": {
+        "navigation": [
+            {
+                "items": [
+                    {
+                        "title": "Live pages",
+                        "icon": "monitoring",
+                        "link": reverse_lazy("frontend:groups"),
+                        "active": lambda request: False,
+                    }
+                ],
+            },
+            {
+                "title": "Coordination",
+                "items": [
+                    _entry("Groups", "hub", "groups", "group"),
+                    _entry("Members", "dns", "groups", "member"),
+                    _entry("Ids handed out", "hourglass_top", "groups", "pendingmember"),
+                    _entry("Events", "history", "groups", "event"),
+                ],
+            },
+            {
+                "title": "Catalogue",
+                "items": [
+                    _entry("Topics", "topic", "groups", "topic"),
+                    _entry("Watermarks", "water", "groups", "watermark"),
+                ],
+            },
+            {
+                "title": "Access",
+                "items": [
+                    _entry("API tokens", "key", "kcoord", "apitoken"),
+                    _entry("People", "person", "auth", "user"),
+                    _entry("Sets of permissions", "groups", "auth", "group"),
+                ],
+            },
+            {
+                "title": "Timers",
+                "items": [
+                    _entry("Last tick", "timer", "kcoord", "timerheartbeat"),
+                    _entry("Periodic tasks", "schedule", "django_celery_beat", "periodictask"),
+                    _entry("Intervals", "more_time", "django_celery_beat", "intervalschedule"),
+                    _entry("Crontabs", "update", "django_celery_beat", "crontabschedule"),
+                ],
+            },
+        ],
+    },
+}
