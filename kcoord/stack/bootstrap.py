@@ -2,7 +2,8 @@
 
 A process of its own (`python -m kcoord.stack.bootstrap`), so that the supervisor stays small and Django's start
 overlaps with that of Postgres. It does what is missing and nothing else, under a lock in the database, so that several
-stacks on one database may start at once. A problem is one line and exit status 2.
+stacks on one database may start at once; where nothing is missing it ends without starting Django. A problem is one
+line and exit status 2.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -20,6 +22,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from kcoord.stack.preflight import one_line
+from kcoord.stack.prepared import is_prepared
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
 
 STARTING_SECONDS = 120.0
@@ -42,17 +45,23 @@ def main() -> int:
             admin = make_conninfo(settings.CONNINFO, dbname="postgres")
             wait_for(admin, STARTING_SECONDS)
             create_database(admin, str(conninfo_to_dict(settings.CONNINFO)["dbname"]))
-        import django
-
-        django.setup()
         check()
-        with alone(settings.CONNINFO):
-            migrate()
-            create_first_access(settings.DATA_DIR)
+        if not is_prepared(settings.CONNINFO, settings.INSTALLED_APPS):
+            prepare(settings.CONNINFO, settings.DATA_DIR)
     except StartProblem as problem:
         print(problem, file=sys.stderr)  # noqa: T201
         return EXIT_STATUS
     return 0
+
+
+def prepare(conninfo: str, data_dir: Path) -> None:
+    """Do what is missing, while no other stack does."""
+    import django
+
+    django.setup()
+    with alone(conninfo):
+        migrate()
+        create_first_access(data_dir)
 
 
 def say(text: str) -> None:
@@ -131,13 +140,11 @@ def migrate() -> None:
         call_command("migrate", verbosity=0, interactive=False)
 
 
-def create_first_access(data_dir: os.PathLike[str]) -> None:
+def create_first_access(data_dir: Path) -> None:
     """Make the admin account and the API token of the first start, unless there has been one of either.
 
     They are stored before they are committed: what is in the database is never without its secret on disk.
     """
-    from pathlib import Path
-
     from django.contrib.auth import get_user_model
     from django.db import transaction
 
@@ -152,7 +159,7 @@ def create_first_access(data_dir: os.PathLike[str]) -> None:
     with transaction.atomic():
         users.create_superuser(username=ADMIN, email="", password=password)
         token = tokens.create_token(TOKEN_NAME, tokens.ALL_RULES)
-        path = credentials.write(Path(data_dir), credentials.Credentials(ADMIN, password, token.secret))
+        path = credentials.write(data_dir, credentials.Credentials(ADMIN, password, token.secret))
     say(f"made the account {ADMIN} and an API token; both are in {path}")
 
 

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.contrib.auth import authenticate, get_user_model
+from django.db.migrations.loader import MigrationLoader
 from django.test import override_settings
 
 from kcoord import tokens
 from kcoord.config import Config
 from kcoord.models import AccessRule, ApiToken
 from kcoord.stack import bootstrap, credentials
+from kcoord.stack.prepared import is_prepared, migration_files
 from kcoord.stack.problem import StartProblem
 from tests.support.processes import free_port
 
@@ -126,3 +129,38 @@ def test_doubtful_settings_are_said(empty: str, capsys: pytest.CaptureFixture[st
     assert len(said) == 2
     assert "KCOORD_SECURE_COOKIES=true" in said[0]
     assert "KCOORD_ALLOWED_HOSTS" in said[1]
+
+
+def test_what_is_prepared_is_seen_without_django(empty: str, tmp_path: Path) -> None:
+    assert not is_prepared(empty, settings.INSTALLED_APPS)  # nobody has access yet
+    bootstrap.create_first_access(tmp_path)
+    assert is_prepared(empty, settings.INSTALLED_APPS)
+
+
+@pytest.mark.parametrize(
+    ("change", "undo"),
+    [
+        (
+            "update django_migrations set name = name || '_x' where app = 'groups' and name like '0001%'",
+            "update django_migrations set name = replace(name, '_x', '') where app = 'groups'",
+        ),
+        (
+            "insert into django_migrations (app, name, applied) values ('groups', '9999_of_the_future', now())",
+            "delete from django_migrations where name = '9999_of_the_future'",
+        ),
+        ("alter table kcoord_apitoken rename to elsewhere", "alter table elsewhere rename to kcoord_apitoken"),
+    ],
+)
+def test_what_is_missing_or_unknown_is_seen_without_django(empty: str, tmp_path: Path, change: str, undo: str) -> None:
+    bootstrap.create_first_access(tmp_path)
+    with psycopg.connect(empty, autocommit=True) as connection:
+        connection.execute(change)
+        try:
+            assert not is_prepared(empty, settings.INSTALLED_APPS)
+        finally:
+            connection.execute(undo)
+    assert is_prepared(empty, settings.INSTALLED_APPS)
+
+
+def test_the_migrations_on_disk_are_those_that_django_knows() -> None:
+    assert set(migration_files(settings.INSTALLED_APPS)) == set(MigrationLoader(None).disk_migrations)

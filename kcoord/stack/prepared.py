@@ -1,0 +1,39 @@
+"""Is there anything to prepare? A look that costs a tenth of Django's start, for the second start and all later ones.
+
+It compares the migration files of the installed applications with the migrations that the database has, and looks for
+an admin account or a token. Where it is not sure it says no, and the whole preparation runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+APPLIED = "select app, name from django_migrations"
+HAS_ACCESS = "select exists (select from auth_user where is_superuser) or exists (select from kcoord_apitoken)"
+
+
+def is_prepared(conninfo: str, installed_apps: Iterable[str]) -> bool:
+    """Every migration is applied, none is unknown, and somebody has access. False also where that cannot be told."""
+    try:
+        with psycopg.connect(conninfo, connect_timeout=3) as connection:
+            applied = {(str(app), str(name)) for app, name in connection.execute(APPLIED)}
+            if applied != set(migration_files(installed_apps)):
+                return False
+            row = connection.execute(HAS_ACCESS).fetchone()
+            return row is not None and bool(row[0])
+    except psycopg.Error:
+        return False  # no such table, or no database: the preparation finds out and tells
+
+
+def migration_files(installed_apps: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(label, name) of each migration on disk. A label is taken to be the last part of the package's name."""
+    for entry in installed_apps:
+        package = entry.partition(".apps.")[0]
+        spec = find_spec(package)
+        for place in (spec.submodule_search_locations or []) if spec else []:
+            for path in Path(place, "migrations").glob("[!_]*.py"):
+                yield package.rpartition(".")[2], path.stem
