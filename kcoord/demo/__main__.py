@@ -1,0 +1,69 @@
+"""`python -m kcoord.demo`: exit status 0 if the counts are equal, 1 if not or if something went wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+
+from kcoord.client import KcoordError
+from kcoord.demo.corpus import standard_library
+from kcoord.demo.run import Demo, Narrator, Options, prepare_topic
+from kcoord.demo.service import DemoProblem, reach
+
+
+def parse(arguments: list[str]) -> Options:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(prog="python -m kcoord.demo", description="A group counts words; one worker dies.")
+    parser.add_argument("--topic", default="stdlib", help="name of the topic (default: %(default)s)")
+    parser.add_argument("--partitions", type=_positive, default=24, help="of the topic (default: %(default)s)")
+    parser.add_argument(
+        "--lines", type=_positive, default=150_000, help="about how many to read (default: %(default)s)"
+    )
+    parser.add_argument("--workers", type=_positive, default=3, help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--pace", type=_positive, default=4_000, help="lines a second and worker (default: %(default)s)"
+    )
+    parser.add_argument("--timeout", type=_positive, default=180, help="seconds it may take (default: %(default)s)")
+    given = parser.parse_args(arguments)
+    return Options(given.topic, given.partitions, given.lines, given.workers, given.pace, 1.0, given.timeout)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+def main(arguments: list[str]) -> int:
+    """Run the demo; the exit status."""
+    options = parse(arguments)
+    narrator = Narrator()
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        with (
+            reach(os.environ, narrator.say) as service,
+            tempfile.TemporaryDirectory(prefix="kcoord-demo-") as directory,
+        ):
+            partitions = prepare_topic(service, options.topic, options.partitions)
+            corpus = standard_library(partitions, options.max_lines)
+            return 0 if Demo(service, options, corpus, Path(directory), narrator).run() else 1
+    except (DemoProblem, KcoordError, ValueError) as problem:
+        sys.stderr.write(f"kcoord demo: {problem}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End by way of the `with` blocks, which stop what was started."""
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,177 @@
+"""The service that the demo uses: the one that runs, or one of its own in a temporary directory."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from kcoord.config import Config
+from kcoord.stack import credentials, launch, preflight
+from kcoord.stack.readiness import ANY_ADDRESS
+
+START_SECONDS = 120.0
+STOP_SECONDS = 20.0
+ASK_SECONDS = 10.0
+CLIENT_VARIABLES = ("KCOORD_URL", "KCOORD_TOKEN")
+
+Say = Callable[[str], None]
+
+
+class DemoProblem(Exception):
+    """Why the demo cannot go on, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where the service is and how to speak to it. `hint` says how to sign in."""
+
+    url: str
+    token: str
+    hint: str
+
+    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
+        """One request to `/v1/PATH`. Raises DemoProblem without an answer."""
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        try:
+            return httpx.request(method, f"{self.url}/v1/{path}", json=body, headers=headers, timeout=ASK_SECONDS)
+        except httpx.TransportError as error:
+            raise DemoProblem(
+                f"{self.url} does not answer: {error or type(error).__name__}; is it still up?"
+            ) from error
+
+    def expect(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The same, decoded. Raises DemoProblem for an error."""
+        answer = self.request(method, path, body)
+        if answer.is_success:
+            return answer.json()
+        raise DemoProblem(f"{method} /v1/{path} answered {answer.status_code}: {answer.text[:500]}")
+
+
+@contextmanager
+def reach(environ: Mapping[str, str], say: Say) -> Iterator[Service]:
+    """The service that KCOORD_URL names, else the one of the data directory, else a new one that ends with this.
+
+    Raises DemoProblem.
+    """
+    url = environ.get("KCOORD_URL", "").split(",")[0].rstrip("/")
+    if url:
+        yield _checked(Service(url, environ.get("KCOORD_TOKEN", ""), "sign in with your account"))
+        return
+    found = _of_data_directory(environ)
+    if found is not None:
+        yield _checked(found)
+        return
+    say("no service runs here; starting one that ends with the demo (`make up` starts one that stays)")
+    with _own(environ) as own:
+        yield _checked(own)
+
+
+def _of_data_directory(environ: Mapping[str, str]) -> Service | None:
+    config = Config.from_env(environ)
+    host = config.str("host")
+    host = ANY_ADDRESS.get(host, host)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{config.int('port')}"
+    data_dir = preflight.data_dir_of(config)
+    try:
+        known = credentials.read(data_dir)
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        raise DemoProblem(f"the credentials cannot be read: {error}; set KCOORD_URL and KCOORD_TOKEN") from error
+    if not _ready(url):
+        return None
+    where = data_dir / credentials.CREDENTIALS_FILE
+    return Service(url, environ.get("KCOORD_TOKEN") or known.api_token, f"user and password are in {where}")
+
+
+def _ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=ASK_SECONDS).status_code == httpx.codes.OK
+    except httpx.TransportError:
+        return False
+
+
+def _checked(service: Service) -> Service:
+    """The service, if it takes the token."""
+    answer = service.request("GET", "topics")
+    if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        raise DemoProblem(
+            f"{service.url} refuses the token ({answer.status_code}): set KCOORD_TOKEN to one that it takes"
+        )
+    if not answer.is_success:
+        raise DemoProblem(f"{service.url} answers {answer.status_code}: is it a kcoord service?")
+    return service
+
+
+@contextmanager
+def _own(environ: Mapping[str, str]) -> Iterator[Service]:
+    directory = Path(tempfile.mkdtemp(prefix="kcoord-demo-service-"))
+    port = _free_port()
+    inherited = {key: value for key, value in environ.items() if not key.startswith("KCOORD_")}
+    own = {"KCOORD_DATA_DIR": str(directory / "data"), "KCOORD_PORT": str(port)}
+    log = directory / "output"
+    with log.open("wb") as output:
+        stack = subprocess.Popen(  # noqa: S603
+            _ending_with_this_process([sys.executable, "-m", "kcoord.stack"]),
+            cwd=preflight.BASE_DIR,
+            env=inherited | own,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait_until_ready(stack, url, log)
+        made = credentials.read(directory / "data")
+        yield Service(url, made.api_token, f"user {made.admin_user}, password {made.admin_password}")
+    finally:
+        _stop(stack)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _ending_with_this_process(command: list[str]) -> list[str]:
+    """The command, run so that it is stopped even if this process is killed."""
+    return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), str(int(signal.SIGTERM)), "-", *command]
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def _wait_until_ready(stack: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not _ready(url):
+        if stack.poll() is not None or time.monotonic() > deadline:
+            state = "is not ready" if stack.poll() is None else f"ended with status {stack.returncode}"
+            tail = log.read_text(errors="replace")[-2000:]
+            raise DemoProblem(f"the service {state}; it wrote:\n{tail}")
+        time.sleep(0.1)
+
+
+def _stop(stack: subprocess.Popen[bytes]) -> None:
+    stack.terminate()
+    try:
+        stack.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        stack.kill()
+        stack.wait()
+
+
+def new_group() -> str:
+    """A group id that no earlier demo used."""
+    return f"wordcount-{secrets.token_hex(3)}"
