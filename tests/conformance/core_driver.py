@@ -1,6 +1,6 @@
 """`--through core`: the pure core alone, with groups in a dictionary and parked requests in a list.
 
-What sits above the core is played here: a stopped service, and describing a group.
+What sits above the core is played here: a stopped service, describing a group, fixtures.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from groups.core import machine
-from groups.core.commands import Command, ParkKind, Tick
+from groups.core.commands import Command, CommitOffsets, ParkKind, Tick
 from groups.core.deadlines import wake_at
-from groups.core.replies import Parked
+from groups.core.replies import CommitReply, Parked, Reply
 from groups.core.types import ClassicGroup, Env, GroupConfig, Millis
-from tests.conformance import core_terms
+from kcoord.errors import Error
+from tests.conformance import core_terms, fixtures
 from tests.conformance.cases import Case
+from tests.conformance.core_offsets import CoreOffsets
 from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
 
 START_MS: Millis = 1_700_000_000_000
@@ -41,7 +43,7 @@ class CoreBackend:
 
     async def open(self, case: Case, mode: str) -> CoreDriver:
         """A coordinator without groups and with the settings of `case`."""
-        return CoreDriver(group_config(case.config), mode)
+        return CoreDriver(case, mode)
 
 
 def group_config(config: Mapping[str, Any]) -> GroupConfig:
@@ -58,8 +60,9 @@ def group_config(config: Mapping[str, Any]) -> GroupConfig:
 class CoreDriver:
     """Groups by id, the time, and who waits for what."""
 
-    def __init__(self, config: GroupConfig, mode: str) -> None:
-        self._config = config
+    def __init__(self, case: Case, mode: str) -> None:
+        self._config = group_config(case.config)
+        self._offsets = CoreOffsets(case)
         self._mode = mode
         self._now = START_MS
         self._groups: dict[str, ClassicGroup] = {}
@@ -73,12 +76,35 @@ class CoreDriver:
             return self._coordinator(args)
         if not self._running:
             return Call(core_terms.refused(name, args, "COORDINATOR_NOT_AVAILABLE"))
-        if name == "DescribeGroup":
-            self._tick_overdue()
-            return Call(core_terms.described(self._groups.get(args["group_id"])))
-        call = Call()
-        self._decide(args["group_id"], core_terms.command(name, args), call)
+        answered = self._above_the_core(name, args)
+        if answered is not None:
+            return Call(answered)
+        call, command = Call(), core_terms.command(name, args)
+        self._decide(command.group_id, command, call)
         return call
+
+    def _above_the_core(self, name: str, args: Mapping[str, Any]) -> Response | None:
+        match name:
+            case "DescribeGroup":
+                self._tick_overdue()
+                return core_terms.described(self._groups.get(args["group_id"]))
+            case "GivenClassicGroup":
+                self._groups[args["group_id"]] = fixtures.classic_group(args, self._now)
+                return {}
+            case "Deny":
+                self._offsets.deny(args)
+                return {}
+            case "OffsetCommit" if "offsets" in args:
+                return self._offsets.commit(args, self._may_commit, self._now)
+            case "OffsetFetch" if "groups" in args:
+                return self._offsets.fetch(args)
+            case _:
+                return None
+
+    def _may_commit(self, command: CommitOffsets) -> Error:
+        reply = self._decide(command.group_id, command, Call())
+        assert isinstance(reply, CommitReply)
+        return reply.error
 
     async def advance(self, ms: int) -> None:
         """Move the clock, and fire timers as the mode says."""
@@ -100,8 +126,8 @@ class CoreDriver:
         self._tick_overdue()
 
     async def metrics(self) -> Response:
-        """The core counts nothing."""
-        raise NoDriver("no driver for step metrics through core")
+        """What commits have stored."""
+        return self._offsets.metrics()
 
     async def control(self, kind: str, args: Any) -> None:
         """The core has no topics and no settings of a group."""
@@ -134,11 +160,12 @@ class CoreDriver:
             if at is not None and at <= self._now:
                 self._decide(group_id, Tick(group_id), Call())
 
-    def _decide(self, group_id: str, command: Command, caller: Call) -> None:
+    def _decide(self, group_id: str, command: Command, caller: Call) -> Reply | Parked:
         env = Env(self._now, lambda prefix: f"{prefix}-{next(self._counter):08}", self._config)
         decision = machine.decide(self._groups.get(group_id), command, env)
         if decision.group is None:
             self._groups.pop(group_id, None)
+            self._offsets.forget(group_id)
         else:
             self._groups[group_id] = decision.group
             at = wake_at(decision.group)
@@ -155,3 +182,4 @@ class CoreDriver:
             self._waiting.setdefault(key, []).append(caller)
         else:
             caller.response = core_terms.response(decision.reply)
+        return decision.reply

@@ -15,11 +15,14 @@ FOREVER_MS: Millis = 10**12
 
 
 def command(name: str, args: Mapping[str, Any]) -> c.Command:
-    """The command of a call. Raises NoDriver when the core has none."""
+    """The command of a call. Raises NoDriver when the core has none, or none with these arguments."""
     build = _COMMANDS.get(name)
     if build is None:
         raise NoDriver(f"no driver for call {name} through core")
-    return build(args)
+    try:
+        return build(args)
+    except KeyError as error:
+        raise NoDriver(f"no driver for call {name} without {error} through core") from error
 
 
 def _join(args: Mapping[str, Any]) -> c.JoinGroup:

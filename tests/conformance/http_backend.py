@@ -98,13 +98,11 @@ class HttpBackend:
     async def _empty_tables(conninfo: str) -> None:
         from django.apps import apps
 
-        tables = [
-            sql.Identifier(model._meta.db_table)
-            for label in ("groups", "offsets")
-            for model in apps.get_app_config(label).get_models()
-        ]
-        async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as connection:
-            await connection.execute(sql.SQL("truncate {} cascade").format(sql.SQL(", ").join(tables)))
+        # Not truncate, which costs as much as ten steps of a case. Django's foreign keys are checked at the commit.
+        async with await psycopg.AsyncConnection.connect(conninfo) as connection:
+            for label in ("groups", "offsets"):
+                for model in apps.get_app_config(label).get_models():
+                    await connection.execute(sql.SQL("delete from {}").format(sql.Identifier(model._meta.db_table)))
 
 
 def _config(overrides: Mapping[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -76,7 +76,11 @@ class HttpDriver:
         if exchange is None:
             call.response = await self._arrange(name, args)
             return call
-        task = asyncio.create_task(self._exchange(exchange, args, call))
+        try:
+            requests = exchange.requests(args)
+        except KeyError as error:
+            raise NoDriver(f"no driver for call {name} without {error} through http") from error
+        task = asyncio.create_task(self._exchange(exchange, requests, args, call))
         self._open.add(task)
         task.add_done_callback(self._ended)
         await self._rest()
@@ -119,13 +123,18 @@ class HttpDriver:
             raise BrokenPromise(f"topic {args['name']} could not be made: {answer.body!r}")
 
     async def close(self) -> None:
-        """Drop open requests, as a client that goes away, and stop the runtime."""
+        """Drop open requests, as a client that goes away, and stop the runtime.
+
+        Raises BrokenPromise when requests are counted as parked that nobody has sent.
+        """
         for task in tuple(self._open):
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
         await self._client.aclose()
         runtimes.use(None)
         await self._runtime.stop()
+        if _parked():
+            raise BrokenPromise(f"{_parked():g} requests count as parked after all of them ended")
 
     async def _arrange(self, name: str, args: Mapping[str, Any]) -> Response:
         """Fixtures and controls, which have no request."""
@@ -148,8 +157,10 @@ class HttpDriver:
     def _authorize(self, secret: str) -> None:
         self._client.headers["Authorization"] = f"Bearer {secret}"
 
-    async def _exchange(self, exchange: Exchange, args: Mapping[str, Any], call: Call) -> None:
-        answers = [await self._send(request) for request in exchange.requests(args)]
+    async def _exchange(
+        self, exchange: Exchange, requests: Sequence[HttpRequest], args: Mapping[str, Any], call: Call
+    ) -> None:
+        answers = [await self._send(request) for request in requests]
         call.response = exchange.read(answers, args)
 
     async def _send(self, request: HttpRequest) -> HttpAnswer:

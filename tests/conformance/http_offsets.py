@@ -19,7 +19,7 @@ def _commit(args: Args) -> HttpRequest:
         "generation_id_or_member_epoch": args.get("generation_id_or_member_epoch", args.get("generation_id", -1)),
         "retention_time_ms": args.get("retention_time_ms", -1),
     }
-    offsets = args.get("offsets", {PROBE_TOPIC: {"0": 0}})
+    offsets = {PROBE_TOPIC: {"0": 0}} if "generation_id" in args else args["offsets"]
     body["topics"] = [
         {"name": topic, "partitions": [_commit_partition(number, value) for number, value in partitions.items()]}
         for topic, partitions in offsets.items()

@@ -52,19 +52,20 @@ async def run_case(case: Case, backend: Backend) -> Verdict:
 
 
 async def _run_in(mode: str, case: Case, backend: Backend, reasons: dict[str, None]) -> Verdict | None:
+    where = f"[{backend.name}, {mode}]"
     try:
         driver = await backend.open(case, mode)
-    except (NoDriver, BrokenPromise) as error:
-        return Verdict(case, Status.FAILED, (f"before step 1  [{backend.name}, {mode}]", str(error)))
-    try:
-        reasons.update(dict.fromkeys(await Scenario(case, driver).run()))
+        try:
+            reasons.update(dict.fromkeys(await Scenario(case, driver).run()))
+        finally:
+            await driver.close()
     except StepFailed as failed:
-        return Verdict(case, Status.FAILED, (f"{failed.step}  [{backend.name}, {mode}]", *failed.problems))
+        return Verdict(case, Status.FAILED, (f"{failed.step}  {where}", *failed.problems))
+    except (NoDriver, BrokenPromise) as error:
+        return Verdict(case, Status.FAILED, (f"before or after the steps  {where}", str(error)))
     except Exception as error:  # noqa: BLE001 - a coordinator that crashes fails the case and must not end the run
         crash = "".join(traceback.format_exception(error)).rstrip().splitlines()
-        return Verdict(case, Status.FAILED, (f"crashed  [{backend.name}, {mode}]", *crash))
-    finally:
-        await driver.close()
+        return Verdict(case, Status.FAILED, (f"crashed  {where}", *crash))
     return None
 
 

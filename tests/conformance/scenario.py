@@ -36,7 +36,7 @@ class Scenario:
         """Take every step. Raises StepFailed at the first that does not go as the case says."""
         left_out: list[str] = []
         for step in self._case.steps:
-            if (reason := skips.at_step(step)) is not None:
+            if (reason := skips.at_step(self._case, step)) is not None:
                 return (*left_out, reason)
             step, reason = skips.without_parts(step)
             if reason is not None and reason not in left_out:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.__main__ import main
+from tests.conformance.cases import DIRECTORY_VARIABLE, Suite, conformance_directory
+from tests.conformance.support import case_file
 from tests.conformance.test_mutations import LONE_MEMBER
 
 GOOD = {"name": "good", "area": "join", "config": {}, "steps": LONE_MEMBER}
@@ -67,3 +69,13 @@ def test_a_file_that_cannot_be_run(
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--through", "core", str(tmp_path / "classic.jsonl")]) == 2
     assert "classic.jsonl" in capsys.readouterr().err
+
+
+def test_the_directory_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path))
+    assert conformance_directory() == tmp_path
+    (absent,) = case_file(Suite.CLASSIC)
+    assert absent.values == (None,)
+    assert DIRECTORY_VARIABLE in absent.marks[0].kwargs["reason"]
+    write(tmp_path / "classic.jsonl", GOOD)
+    assert [parameter.id for parameter in case_file(Suite.CLASSIC)] == ["good"]

@@ -160,6 +160,8 @@ async def test_skips_are_the_table_and_hide_nothing() -> None:
     assert hidden.status is Status.FAILED, "what stands before the skipped step is checked"
     newest = await run(call("JoinGroup", "x", args={"api_version": 9}))
     assert newest.status is Status.FAILED, "a call without a driver is no skip"
+    static = await run(call("JoinGroup", "x", args={"api_version": 3, "instance_id": "i"}), suite=Suite.CONSUMER)
+    assert static.status is Status.FAILED, "the version makes no difference to a static member"
 
 
 async def test_records_are_left_out_and_the_rest_is_compared() -> None:

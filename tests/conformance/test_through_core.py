@@ -1,4 +1,4 @@
-"""The cases of the classic protocol and of the assignors, through the core alone."""
+"""The cases of the classic protocol, of its commits and fetches, and of its assignors, through the core alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import CoreBackend
 from tests.conformance.runner import Status, run_case
-from tests.conformance.support import case_file
+from tests.conformance.support import case_file, is_classic_commit_or_fetch
 
 
-@pytest.mark.parametrize("case", case_file(Suite.CLASSIC))
-async def test_classic(case: Case) -> None:
+@pytest.mark.parametrize("case", case_file(Suite.CLASSIC) + case_file(Suite.OFFSETS, is_classic_commit_or_fetch))
+async def test_scenario(case: Case) -> None:
     verdict = await run_case(case, CoreBackend())
     if verdict.status is Status.SKIPPED:
         pytest.skip("; ".join(verdict.lines))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.cases import Case, Suite
+from tests.conformance.core_driver import AT_DEADLINE
 from tests.conformance.http_backend import HttpBackend
+from tests.conformance.mutations import mutations
 from tests.conformance.runner import Status, run_case
-from tests.conformance.support import case_file
-
-ELSEWHERE = frozenset({"GivenConsumerGroup", "TxnOffsetCommit"})
-"""Calls of protocols that come later; the runner itself reports their cases as failed until then."""
+from tests.conformance.support import case_file, is_classic_commit_or_fetch
 
 
-def is_classic_commit_or_fetch(case: Case) -> bool:
-    """A case of the offsets convention about groups of the classic protocol, or without members."""
-    return case.area in ("commit", "fetch") and not case.calls & ELSEWHERE
+class OneMode(HttpBackend):
+    """Timers at their deadlines only."""
+
+    modes = (AT_DEADLINE,)
 
 
 async def run(case: Case, database: str) -> None:
@@ -35,3 +35,14 @@ async def test_classic(case: Case, database: str) -> None:
 @pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_classic_commit_or_fetch))
 async def test_commit_and_fetch(case: Case, database: str) -> None:
     await run(case, database)
+
+
+@pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_classic_commit_or_fetch))
+async def test_every_mutation_of_a_commit_or_fetch_is_noticed(case: Case, database: str) -> None:
+    async with OneMode(database) as backend:
+        if (await run_case(case, backend)).status is Status.SKIPPED:
+            pytest.skip("steps that are left out, and their mutations with them")
+        unnoticed = [
+            words for words, changed in mutations(case) if (await run_case(changed, backend)).status != Status.FAILED
+        ]
+    assert unnoticed == []
