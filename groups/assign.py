@@ -47,6 +47,8 @@ def assign(
     Pure computation; with thousands of partitions it takes tens of milliseconds, so an event loop runs it in a thread.
 
     Raises `ProtocolError`: UNSUPPORTED_ASSIGNOR naming the known ones; INVALID_REQUEST when a member is listed twice.
+    A custom assignor that does not load or returns nonsense is not the caller's fault: `AssignorLoadError`,
+    `FaultyAssignmentError`.
     """
     try:
         assignor = get_assignor(assignor_name)

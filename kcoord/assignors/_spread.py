@@ -46,7 +46,7 @@ def _chain(loads: Loads, held: Mapping[int, Mapping[str, object]], start: int) -
         for topic in sorted(held.get(giver, {}).keys() - asked):
             asked.add(topic)
             for taker in loads.subscribers[topic]:
-                if taker == start or taker in came_by:
+                if taker in came_by:
                     continue
                 came_by[taker] = (giver, topic)
                 if loads.total(taker) <= enough:

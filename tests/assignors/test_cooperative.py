@@ -84,6 +84,15 @@ def test_differs_from_kafka_a_partition_goes_back_to_an_older_owner_in_two_round
     assert group.after(first, 3).assign(NAME) == {"c0": {"t": [0]}, "c1": {"t": [2]}, "c2": {"t": [1]}}
 
 
+def test_differs_from_kafka_the_first_round_aims_where_the_second_would_find_that_more_must_move() -> None:
+    owner = member("c1", ["t", "u"], t=[1, 2, 3], u=[0, 1])
+    group = Group({"t": 4, "u": 2}, (member("c0", ["u"]), owner, member("c2", ["t"], t=[0])))
+    # Kafka revokes t-1, t-2 and u-0, finds in the second round that u-1 must move as well, and needs a third.
+    first = group.assign(NAME)
+    assert first == {"c0": {}, "c1": {"t": [2, 3]}, "c2": {"t": [0]}}
+    assert group.after(first, 2).assign(NAME) == {"c0": {"u": [0, 1]}, "c1": {"t": [2, 3]}, "c2": {"t": [0, 1]}}
+
+
 def test_differs_from_kafka_racks_revoke_nothing_while_partitions_are_free() -> None:
     owner = MemberSubscription("c1", None, ["t"], {"t": [0]}, 1, rack_id="a")
     other = MemberSubscription("c2", None, ["t"], {"t": [1]}, 1, rack_id="b")
