@@ -244,8 +244,5 @@ async def _events(
 
 
 async def _snapshot(db: Database, read: Callable[[Connection], Awaitable[T]]) -> T:
-    async def work(connection: Connection) -> T:
-        await connection.execute(Q.begin_snapshot.encode())
+    async with db.snapshot() as connection:
         return await read(connection)
-
-    return await db.transaction(work)

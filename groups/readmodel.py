@@ -12,7 +12,6 @@ from typing import Any
 
 from groups.core.types import GroupState, Millis
 from groups.service import GroupService
-from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, Key, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.runtime import Runtime
@@ -134,15 +133,12 @@ class GroupReads:
             "limit": limit + 1,
         }
 
-        async def work(connection: Connection) -> Page[GroupSummary]:
-            await connection.execute("set transaction isolation level repeatable read, read only")
+        async with self._db.snapshot() as connection:
             found, more = cut(await self._db.rows(connection, order.statement, parameters), limit)
             ids = [row[0] for row in found]
             rows = await self._db.rows(connection, Q.group_summaries, {"ids": ids, "topics": MAX_TOPICS})
             by_id = {row[0]: _summary(row[1:]) for row in rows}
             return Page([by_id[pk] for pk in ids], _cursor_after(order, sort, found[-1]) if more else None)
-
-        return await self._db.transaction(work)
 
     async def events(
         self,

@@ -13,13 +13,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kcoord.consumer_protocol import decode_assignment
 from psycopg.types.json import Jsonb
 
 from groups import rows
 from groups.core.deadlines import wake_at
 from groups.core.events import GroupEvent
 from groups.core.types import ClassicGroup, ClassicMember, Millis
+from kcoord.consumer_protocol import decode_assignment
 from kcoord.db import Connection, Database
 from kcoord.hub import CHANGED, WAKE
 from kcoord.runtime import Runtime
@@ -70,8 +70,7 @@ class GroupStore:
 
     async def read(self, group_id: str) -> Stored:
         """The group as last committed, without a lock: one snapshot of header and members."""
-        async with self._db.connection() as connection, connection.transaction():
-            await connection.execute("set transaction isolation level repeatable read, read only")
+        async with self._db.snapshot() as connection:
             row = await self._db.row(connection, Q.read_group, {"group_id": group_id})
             return await self._from_row(connection, group_id, row)
 

@@ -79,6 +79,16 @@ class Database:
         except UNAVAILABLE as error:
             raise self.unavailable(error) from error
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Connection]:
+        """A read-only transaction in which all statements see the same state.
+
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when there is no connection to be had.
+        """
+        async with self.connection() as connection, connection.transaction():
+            await connection.execute("set transaction isolation level repeatable read, read only")
+            yield connection
+
     async def transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run `work` in one transaction and commit; what it returns was committed.
 

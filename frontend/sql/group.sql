@@ -1,7 +1,3 @@
--- name: begin_snapshot
--- All panels of a page show the same instant.
-set transaction isolation level repeatable read read only
-
 -- name: group_header
 select id, group_id, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        join_deadline, join_delay_ms, sync_deadline, wake_at, created_at, updated_at
