@@ -18,6 +18,7 @@ from kcoord.demo.worker import WorkerSettings
 
 SESSION_TIMEOUT_MS = 6_000
 HEARTBEAT_INTERVAL_MS = 1_000
+API_TIMEOUT_MS = 10_000
 PROGRESS_SECONDS = 1.0
 WATERMARK_SECONDS = 5.0
 
@@ -104,6 +105,7 @@ class Demo:
             "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
             "partition_assignment_strategy": ["cooperative-sticky"],
             "auto_offset_reset": "earliest",
+            "default_api_timeout_ms": API_TIMEOUT_MS,
         }
         return WorkerSettings(
             self._options.topic,
