@@ -76,6 +76,6 @@ def test_the_directory_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert conformance_directory() == tmp_path
     (absent,) = case_file(Suite.CLASSIC)
     assert absent.values == (None,)
-    assert DIRECTORY_VARIABLE in absent.marks[0].kwargs["reason"]
+    assert DIRECTORY_VARIABLE in next(iter(absent.marks)).kwargs["reason"]
     write(tmp_path / "classic.jsonl", GOOD)
     assert [parameter.id for parameter in case_file(Suite.CLASSIC)] == ["good"]
