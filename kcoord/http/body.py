@@ -160,7 +160,7 @@ def _refuse_shape(error: msgspec.ValidationError) -> NoReturn:
 
 def _refuse_duplicates(body: bytes) -> None:
     """The decoder keeps the last of two equal keys in silence; which one was meant is not ours to guess."""
-    json.loads(body, object_pairs_hook=_pairs)
+    _DUPLICATES.decode(body.decode())
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -170,6 +170,9 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise invalid(f"{twice}: the field is given twice in one object", twice)
     return found
+
+
+_DUPLICATES = json.JSONDecoder(object_pairs_hook=_pairs)
 
 
 def _refuse_unstorable(body: bytes) -> None:
