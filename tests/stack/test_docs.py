@@ -1,0 +1,39 @@
+"""What the operations page and the container files name must exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from kcoord.config import NOT_SETTINGS, SETTINGS
+from tests.support.processes import ROOT
+
+PAGES = ("docs/operations.md", "Dockerfile", "compose.yaml", "Makefile", ".ci/run")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_variable_it_names_is_a_setting(page: str) -> None:
+    named = set(re.findall(r"KCOORD_[A-Z_]+[A-Z]", (ROOT / page).read_text()))
+    assert named - {setting.env for setting in SETTINGS} - NOT_SETTINGS == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_make_target_it_names_exists(page: str) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(
+        re.findall(r"`make ([a-z]+)|^make ([a-z]+)|exec make ([a-z]+)", (ROOT / page).read_text(), re.MULTILINE)
+    )
+    assert {name for match in named for name in match if name} - targets == set()
+
+
+def test_every_command_it_names_exists() -> None:
+    text = (ROOT / "docs/operations.md").read_text()
+    assert set(re.findall(r"manage\.py ([a-z_]+)", text)) - set(get_commands()) == set()
+    modules = set(re.findall(r"python -m (kcoord\.[a-z.]+)", text))
+    assert modules
+    for module in modules:
+        path = ROOT / Path(*module.split("."))
+        assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), module
