@@ -54,7 +54,10 @@ class JoinProtocol(Request, frozen=True):
 
 
 class JoinRequest(Request, frozen=True):
-    """JoinGroup. `member_id` "" asks for a new id."""
+    """JoinGroup. `member_id` "" asks for a new id; without `rebalance_timeout_ms` the session timeout counts.
+
+    Differs from Kafka: a negative `rebalance_timeout_ms` is refused; Kafka takes it for a deadline that has passed.
+    """
 
     member_id: MemberId
     session_timeout_ms: Int32

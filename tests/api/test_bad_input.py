@@ -290,6 +290,14 @@ async def test_all_other_group_ids_are_accepted(api: httpx.AsyncClient, call: st
         assert error not in ("INVALID_GROUP_ID", "INVALID_REQUEST", "UNKNOWN_SERVER_ERROR"), group_id
 
 
+@pytest.mark.parametrize("call", ["offsets/commit", "offsets/fetch"])
+async def test_differs_from_kafka_the_empty_group_id_commits_and_fetches_nothing(
+    api: httpx.AsyncClient, call: str
+) -> None:
+    response = await api.post(url_of("", call), json=BODIES[f"/v1/groups/g/{call}"])
+    assert_problem(response, Error.INVALID_GROUP_ID)
+
+
 class TestLimit:
     @pytest.fixture
     def config(self) -> Config:

@@ -198,3 +198,8 @@ async def test_static_members_join_at_once(members: Members, instance_id: str, s
     await eventually(arrived, "the static member is in the group")
     (joined,) = await members.complete_joins(task)
     assert joined["members"][0]["group_instance_id"] == instance_id
+
+
+async def test_differs_from_kafka_a_negative_rebalance_timeout_is_refused(api: httpx.AsyncClient) -> None:
+    response = await api.post(JOIN, json=join_body(rebalance_timeout_ms=-1))
+    assert_problem(response, Error.INVALID_REQUEST, field="rebalance_timeout_ms")
