@@ -185,9 +185,9 @@ class TopicService:
             if row is None:
                 raise unknown_topic(name)
             pk, partitions = row
-            for watermark in ordered:
+            for index, watermark in enumerate(watermarks):
                 if not 0 <= watermark.partition < partitions:
-                    raise unknown_partition(name, watermark.partition, partitions)
+                    raise unknown_partition(name, watermark.partition, partitions, f"partitions[{index}].partition")
             now = await self._db.now_ms(connection)
             parameters = {
                 "id": pk,
@@ -223,12 +223,12 @@ def unknown_topic(name: str) -> ProtocolError:
     return ProtocolError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
 
 
-def unknown_partition(name: str, partition: int, partitions: int) -> ProtocolError:
-    """The answer for a partition that the topic does not have."""
+def unknown_partition(name: str, partition: int, partitions: int, where: str) -> ProtocolError:
+    """The answer for a partition that the topic does not have; `where` is the field that names it."""
     return ProtocolError(
         Error.UNKNOWN_TOPIC_OR_PARTITION,
-        f"topic {name!r} has no partition {partition}; its partitions are 0 to {partitions - 1}",
-        fields={"field": "partitions"},
+        f"{where}: topic {name!r} has no partition {partition}; its partitions are 0 to {partitions - 1}",
+        fields={"field": where},
     )
 
 

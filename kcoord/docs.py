@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.http import HttpResponse
 from django.views.generic import TemplateView
 from drf_spectacular.generators import SchemaGenerator
+from rest_framework.request import Request
+
+from kcoord.rest_views import ControlView
 
 
 @cache
@@ -21,10 +23,17 @@ def document() -> bytes:
     return json.dumps(schema, ensure_ascii=False, indent=1).encode()
 
 
-@require_safe
-def openapi_json(request: HttpRequest) -> HttpResponse:
+class OpenAPIView(ControlView):
     """`/v1/openapi.json`."""
-    return HttpResponse(document(), content_type="application/json", headers={"Cache-Control": "no-cache"})
+
+    authentication_classes = ()
+    permission_classes = ()
+    schema = None
+
+    def get(self, request: Request) -> HttpResponse:
+        """The document."""
+        self.query()
+        return HttpResponse(document(), content_type="application/json", headers={"Cache-Control": "no-cache"})
 
 
 class DocsView(TemplateView):

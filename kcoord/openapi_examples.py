@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _EXPIRES = "2026-01-31T12:00:45.000Z"
+_TOPIC = "6e1c1f0e-6a3e-4b0e-9a55-2f7a1d5c8b42"
 _MEMBER = "billing-3f0e6a52-6f3b-4c8e-9a53-0d9c1f4b7a11"
 
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
@@ -66,6 +67,47 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "heartbeat": {
         "request": {"member_id": _MEMBER, "generation_id": 5},
         "response": {"error_code": 0, "session_expires_at": _EXPIRES},
+    },
+    "commitOffsets": {
+        "request": {
+            "member_id": _MEMBER,
+            "generation_id_or_member_epoch": 5,
+            "topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 4711}]}],
+        },
+        "response": {
+            "error_code": 0,
+            "session_expires_at": _EXPIRES,
+            "topics": [
+                {
+                    "name": "orders",
+                    "topic_id": _TOPIC,
+                    "partitions": [{"partition": 0, "error_code": 0, "error": "NONE"}],
+                }
+            ],
+        },
+    },
+    "fetchOffsets": {
+        "request": {"topics": [{"name": "orders", "partitions": [0]}]},
+        "response": {
+            "error_code": 0,
+            "topics": [
+                {
+                    "name": "orders",
+                    "topic_id": _TOPIC,
+                    "partitions": [
+                        {
+                            "partition": 0,
+                            "committed_offset": 4711,
+                            "committed_leader_epoch": -1,
+                            "metadata": "",
+                            "commit_timestamp": 1769860800000,
+                            "error_code": 0,
+                            "error": "NONE",
+                        }
+                    ],
+                }
+            ],
+        },
     },
     "leaveGroup": {"request": {"members": [{"member_id": _MEMBER, "reason": "shutting down"}]}},
 }

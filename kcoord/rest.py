@@ -120,19 +120,19 @@ def _as_protocol_error(error: Exception) -> ProtocolError:
 
 
 def _invalid_field(detail: Any) -> ProtocolError:
-    path, message = _first(detail, "")
+    path, message = first_complaint(detail)
     field = path or None
     return problem.invalid(f"{path}: {message}" if path else f"the body: {message}", field)
 
 
-def _first(detail: Any, path: str) -> tuple[str, str]:
+def first_complaint(detail: Any, path: str = "") -> tuple[str, str]:
     """The first complaint in what a serializer collected, with the path of its field."""
     if isinstance(detail, Mapping):
         name, inner = next((name, inner) for name, inner in detail.items() if inner)
         if name == "non_field_errors":
-            return _first(inner, path)
-        return _first(inner, f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}".lstrip("."))
+            return first_complaint(inner, path)
+        return first_complaint(inner, f"{path}[{name}]" if isinstance(name, int) else f"{path}.{name}".lstrip("."))
     if isinstance(detail, Sequence) and not isinstance(detail, str):
         index, inner = next((index, inner) for index, inner in enumerate(detail) if inner)
-        return _first(inner, path if isinstance(inner, str) else f"{path}[{index}]")
+        return first_complaint(inner, path if isinstance(inner, str) else f"{path}[{index}]")
     return path, str(detail)

@@ -191,5 +191,5 @@ def _shown(token: ApiToken) -> dict[str, Any]:
         "prefix": token.prefix,
         "created_at": token.created_at,
         "expires_at": token.expires_at,
-        "rules": sorted(token.rules.all(), key=lambda rule: rule.pk),  # type: ignore[attr-defined]
+        "rules": sorted(token.rules.all(), key=lambda rule: rule.pk),
     }

@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import Any, TypeVar
 
 from django.http import HttpRequest, QueryDict
+from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
@@ -22,7 +23,7 @@ from kcoord import bridge
 from kcoord.access import Operation, Principal, Resource
 from kcoord.http import paths, problem
 from kcoord.paging import Visible
-from kcoord.rest import NOTHING_HERE
+from kcoord.rest import NOTHING_HERE, first_complaint
 from kcoord.runtime import Runtime
 
 T = TypeVar("T")
@@ -89,7 +90,12 @@ class ControlView(APIView):
 
     def query(self, serializer: type[Serializer[Any]] | None = None) -> Mapping[str, Any]:
         """The valid parameters of the query string; without a serializer there may be none."""
-        return validated((serializer or NoParameters)(data=_parameters(self.request.GET, serializer)))
+        try:
+            return validated((serializer or NoParameters)(data=_parameters(self.request.GET, serializer)))
+        except ValidationError as error:
+            path, message = first_complaint(error.detail)
+            name = path.partition("[")[0]  # which of its values it was, the message says
+            raise problem.invalid(f"{name}: {message}", name) from None
 
 
 class NoParameters(Serializer[Any]):

@@ -7,11 +7,11 @@ from django.contrib import admin
 from django.urls import include, path
 
 from kcoord import converters  # noqa: F401 - registers `anything`
-from kcoord.docs import DocsView, openapi_json
+from kcoord.docs import DocsView, OpenAPIView
 from kcoord.rest_tokens import TokenDetailView, TokensView
 
 urlpatterns = [
-    path("v1/openapi.json", openapi_json, name="openapi"),
+    path("v1/openapi.json", OpenAPIView.as_view(), name="openapi"),
     path("v1/tokens", TokensView.as_view()),
     path("v1/tokens/<anything:id>", TokenDetailView.as_view()),
     path("v1/", include("offsets.rest.urls")),

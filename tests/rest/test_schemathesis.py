@@ -81,7 +81,9 @@ def forget_long_limits(tree: Any) -> None:
 
 @schemathesis.hook
 def map_path_parameters(context: schemathesis.HookContext, path_parameters: dict[str, Any] | None) -> Any:
-    """Every other generated name becomes that of a group or topic that is there."""
+    """Every other generated name becomes that of a group or topic that is there, except to be deleted."""
+    if context.operation.method == "delete":
+        return path_parameters
     for name, seeded in SEEDED.items():
         given = (path_parameters or {}).get(name)
         if isinstance(given, str) and len(given) % 2:
