@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 from tests.conformance.cases import Case, ConventionError, read_cases
 from tests.conformance.driver import Backend
@@ -31,9 +34,20 @@ def main(argv: list[str] | None = None) -> int:
 def run(cases: list[Case], through: str, *, verbose: bool) -> int:
     """Run cases and print what happened; the exit status."""
     tally = Tally(verbose=verbose)
-    asyncio.run(run_all(cases, backend(through), tally))
+    try:
+        asyncio.run(_until_terminated(run_all(cases, backend(through), tally)))
+    except asyncio.CancelledError:
+        print("conformance: terminated", file=sys.stderr)
+        return 128 + signal.SIGTERM
     tally.print_totals()
     return 1 if tally.failed else 0
+
+
+async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
+    """Run `work`; SIGTERM cancels it, so that it stops the Postgres it has started."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await task
 
 
 def backend(through: str) -> Backend:
