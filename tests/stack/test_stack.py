@@ -117,6 +117,7 @@ def test_a_second_start_repeats_nothing_and_restarts_what_dies(first_run: FirstR
         for name in ("worker", "server", "postgres"):
             before = pids(running)[name]
             os.kill(before, signal.SIGKILL)
+            assert httpx.get(f"{running.url}/livez", timeout=60).status_code == 200  # waits; it is not refused
             running.wait_for_output(f"{name} ended (signal 9 (SIGKILL)); starting it again in 0.5 s")
             running.wait_ready(timers=True)
             running.wait_for_output(f"{name} started", 30)
