@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from frontend.wording import plural, ranges, short_id
 
 COLOURS = 12
 """Colours of owners in the style sheet; beyond as many owners they repeat."""
+_COLOUR = re.compile(r"^([0-9]{1,18}):([0-9]{1,2})$")
 ROOMY = 64
 """Up to so many partitions the cells of a topic are large enough for their number."""
 
@@ -54,35 +56,57 @@ class Owner:
     member_id: str
 
 
-def colours(owners: Mapping[str, int]) -> dict[str, int]:
+def colours(owners: Mapping[str, int], kept: Mapping[int, int]) -> dict[str, int]:
     """A colour for each owner, given the keys of their rows.
 
-    Keys are given out in order of arrival and never again, so a colour stays with its member while others come and
-    go. Two owners that would get the same colour are kept apart as long as there are colours left.
+    `kept` says by key which colours an open page has given already: they stay with their members while others come
+    and go. Whoever is new gets the next free colour in the order of arrival, one that nobody has just had if there
+    is one; when none is left, colours repeat.
     """
-    chosen: dict[str, int] = {}
-    free = set(range(COLOURS))
-    for member_id, pk in sorted(owners.items(), key=lambda owner: owner[1]):
-        colour = pk % COLOURS
-        while free and colour not in free:
-            colour = (colour + 1) % COLOURS
-        free.discard(colour)
-        chosen[member_id] = colour
+    arrived = sorted(owners.items(), key=lambda owner: owner[1])
+    chosen = {member_id: kept[pk] for member_id, pk in arrived if pk in kept}
+    free = [colour for colour in range(COLOURS) if colour not in chosen.values()]
+    free.sort(key=lambda colour: colour in kept.values())
+    for member_id, pk in arrived:
+        if member_id not in chosen:
+            chosen[member_id] = free.pop(0) if free else pk % COLOURS
     return chosen
 
 
-def page_colours(page: GroupPage) -> dict[str, int]:
-    """Colours of the members that own something on this page."""
+def page_colours(page: GroupPage, kept: Mapping[int, int]) -> dict[str, int]:
+    """Colours of the members that own something on this page, or have just done so."""
     keys = {owner.member_id: owner.member_pk for owner in page.owners if owner.member_pk is not None}
-    keys |= {member.member_id: member.pk for member in page.members if member.owned}
-    return colours(keys)
+    keys |= {member.member_id: member.pk for member in page.members if member.owned or member.pk in kept}
+    return colours(keys, kept)
+
+
+def read_colours(text: str) -> dict[int, int]:
+    """The colours that `written_colours` told the page; what is not of its making is left out."""
+    kept: dict[int, int] = {}
+    for part in text.split(",")[:COLOURS]:
+        match = _COLOUR.match(part)
+        if match and int(match[2]) < COLOURS and int(match[2]) not in kept.values():
+            kept[int(match[1])] = int(match[2])
+    return kept
+
+
+def written_colours(page: GroupPage, chosen: Mapping[str, int]) -> str:
+    """Colours by the key of their member, for the page to keep: `12:0,15:1`. Empty when there are more than colours."""
+    if len(chosen) > COLOURS:
+        return ""
+    keys = {owner.member_id: owner.member_pk for owner in page.owners}
+    keys |= {member.member_id: member.pk for member in page.members}
+    return ",".join(f"{keys[member_id]}:{colour}" for member_id, colour in chosen.items())
 
 
 def legend(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Owner, ...]:
     """Whose colour is which; empty when there are more owners than colours."""
     if len(chosen) > COLOURS:
         return ()
-    return tuple(Owner(colour, short_id(member_id), member_id) for member_id, colour in chosen.items())
+    owning = {owner.member_id for owner in page.owners}
+    return tuple(
+        Owner(colour, short_id(member_id), member_id) for member_id, colour in chosen.items() if member_id in owning
+    )
 
 
 def strips(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Strip, ...]:

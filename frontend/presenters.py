@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from frontend.partitions import COLOURS, colours, legend, page_colours, strips
+from frontend.partitions import COLOURS, legend, page_colours, strips, written_colours
 from frontend.queries import GroupPage
 from frontend.rows import Member, OwnedPartitions, PartitionOffset
 from frontend.states import State, explain, member_state, next_timer, state
 from frontend.timeline import lines
-from frontend.wording import plural, ranges, short_id
+from frontend.wording import plural, ranges
 from groups.core.coordinator import partition_of
 
 RANGES_SHOWN = 8
-
-__all__ = ["COLOURS", "MemberLine", "OffsetLine", "colours", "group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,12 @@ class OffsetLine:
     first_of_topic: bool
 
 
-def group(page: GroupPage, coordinator_partitions: int) -> dict[str, Any]:
-    """The context of the page. `coordinator_partitions` is the setting `offsets.topic.num.partitions`."""
-    chosen = page_colours(page)
+def group(page: GroupPage, coordinator_partitions: int, kept: Mapping[int, int]) -> dict[str, Any]:
+    """The context of the page.
+
+    `coordinator_partitions` is the setting `offsets.topic.num.partitions`, `kept` the colours an open page has given.
+    """
+    chosen = page_colours(page, kept)
     header, counts, totals = page.header, page.counts, page.totals
     drawn = strips(page, chosen)
     return {
@@ -68,6 +69,7 @@ def group(page: GroupPage, coordinator_partitions: int) -> dict[str, Any]:
         "hidden_cells": sum(strip.hidden for strip in drawn) > 0,
         "unowned": any(strip.unowned_count for strip in drawn),
         "legend": legend(page, chosen),
+        "colours": written_colours(page, chosen),
         "many_owners": len(chosen) > COLOURS,
         "members": _members(page, chosen),
         "hidden_members": counts.members - len(page.members),
@@ -116,8 +118,3 @@ def _offsets(offsets: Sequence[PartitionOffset], chosen: Mapping[str, int]) -> l
         shown.append(OffsetLine(row, chosen.get(row.owner or ""), row.topic != topic))
         topic = row.topic
     return shown
-
-
-def owner_name(row: PartitionOffset) -> str:
-    """The owner of a partition, shortened; "" where there is none."""
-    return short_id(row.owner) if row.owner else ""

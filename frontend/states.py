@@ -49,45 +49,54 @@ def state(name: str) -> State:
 def explain(page: GroupPage) -> str:
     """One sentence: what the group is doing and what it waits for."""
     header, counts = page.header, page.counts
-    if header.state == "PreparingRebalance":
-        return _preparing(page)
-    if header.state == "CompletingRebalance":
-        leader = short_id(header.leader_id) if header.leader_id else "the leader"
-        return (
-            f"All {plural(counts.members, 'member')} joined generation {header.generation_id}; the coordinator waits "
-            f"for the assignment from {leader}{_at_most(header.sync_deadline, page.now)}."
-        )
-    if header.state == "Stable":
-        who = "One member works" if counts.members == 1 else f"{counts.members:,} members work"
-        return (
-            f"{who} on generation {header.generation_id}. Whoever sends no heartbeat until its session ends loses its "
-            "partitions to the others."
-        )
-    if header.state == "Empty" and counts.pending_ids:
-        return f"No members yet; {plural(counts.pending_ids, 'member id')} handed out and about to join."
-    if header.state == "Empty" and page.totals.committed:
-        return f"No members. {plural(page.totals.committed, 'committed offset')} kept for the next one."
-    return state(header.state).meaning
+    match header.state:
+        case "PreparingRebalance":
+            return _preparing(page)
+        case "CompletingRebalance":
+            leader = short_id(header.leader_id) if header.leader_id else "the leader"
+            return (
+                f"{plural(counts.members, 'member')} joined generation {header.generation_id}; the coordinator waits"
+                f"{_up_to(header.sync_deadline, page.now)} for {leader} to assign the partitions."
+            )
+        case "Stable":
+            who = "One member works" if counts.members == 1 else f"{counts.members:,} members work"
+            return (
+                f"{who} on generation {header.generation_id}. Whoever sends no heartbeat until its session ends loses "
+                "its partitions to the others."
+            )
+        case "Empty" if counts.pending_ids:
+            return f"No members yet; {plural(counts.pending_ids, 'member id')} handed out and about to join."
+        case "Empty" if page.totals.committed:
+            return f"No members. {plural(page.totals.committed, 'committed offset')} kept for the next one."
+        case other:
+            return state(other).meaning
 
 
 def _preparing(page: GroupPage) -> str:
     header, counts = page.header, page.counts
+    wait = _up_to(header.join_deadline, page.now)
     if header.join_delay_ms is not None:
         return (
-            f"The group was empty: {plural(counts.members, 'member')} joined, and the coordinator waits for more"
-            f"{_at_most(header.join_deadline, page.now)} before it hands out partitions."
+            f"The group was empty. {plural(counts.members, 'member')} joined; the coordinator waits{wait} for more "
+            "before it hands out partitions."
         )
+    missing = [short_id(member.member_id) for member in page.members if not member.awaiting_join][:MISSING_NAMED]
+    others = counts.members - counts.joined - len(missing)
+    names = ", ".join(missing) + (f" and {others:,} more" if others > 0 and missing else "")
     return (
-        f"A rebalance has begun: {counts.joined:,} of {plural(counts.members, 'member')} joined again; the coordinator "
-        f"waits for the others{_at_most(header.join_deadline, page.now)}."
+        f"A rebalance has begun. {counts.joined:,} of {plural(counts.members, 'member')} joined again; the coordinator "
+        f"waits{wait} for {names or 'the others'} to join."
     )
 
 
-def _at_most(deadline: Millis | None, now: Millis) -> str:
+def _up_to(deadline: Millis | None, now: Millis) -> str:
     if deadline is None or deadline <= now:
         return ""
-    return f" at most {duration(max((deadline - now) // 1000, 1) * 1000)} more"
+    return f" up to {duration(max((deadline - now) // 1000, 1) * 1000)}"
 
+
+MISSING_NAMED = 3
+"""So many of the members that a rebalance waits for are named."""
 
 LATE_MS = 5_000
 """A timer overdue by more is late: nobody looks at the group, so the timers of the service do not run."""

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend import presenters, queries
+from frontend.partitions import read_colours
 from frontend.queries import Cursor, GroupFilter, GroupList, Limits
 from frontend.rows import GroupSummary
 from frontend.states import BY_NAME, STATES, State, state
@@ -22,6 +23,8 @@ from groups.models import Group
 from kcoord import bridge
 
 SORTS = ("changed",)
+SETTLED = ("Stable", "Empty", "Dead")
+"""States in which nothing but heartbeats and commits happens by itself."""
 TOPICS_SHOWN = 3
 PANELS = ("members", "partitions", "offsets")
 """Panels of a group that can be shown in full (`?show=members`)."""
@@ -144,13 +147,17 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         found = bridge.call(lambda runtime: queries.group_page(runtime.db, group_id, limits))
     if found is None:
         return _missing(request, group_id)
-    context: dict[str, Any] = presenters.group(found, settings.KCOORD.int("offsets.topic.num.partitions"))
+    context: dict[str, Any] = presenters.group(
+        found,
+        settings.KCOORD.int("offsets.topic.num.partitions"),
+        read_colours(request.headers.get("Kcoord-Colours", "")),
+    )
     context |= {
+        "live_every": 5 if found.header.state in SETTLED else 2,
         "shown": shown,
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "history_url": f"{group_url(group_id)}/events",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
-        "live_every": 5,
     }
     return show(request, "group", context, section="groups")
 

@@ -16,6 +16,12 @@
     setTimeout(() => delete button.dataset.copied, 1_500);
   });
 
+  // Colours stay with their members while the page is open: the server is told which ones it gave.
+  document.addEventListener("htmx:config:request", (event) => {
+    const colours = panel.querySelector("[data-colours]")?.dataset.colours;
+    if (colours) event.detail.ctx.request.headers["Kcoord-Colours"] = colours;
+  });
+
   // A search that is not filled in does not belong into the address.
   document.addEventListener("htmx:config:request", (event) => {
     const { body, method } = event.detail.ctx.request;
@@ -28,17 +34,14 @@
   htmx.registerExtension("kcoord-moved", {
     htmx_before_morph_attr: (element, { attrName }) => {
       if (attrName === "data-owner" && !still.matches) {
-        element.animate(
-          [{ transform: "scale(1.35)", filter: "brightness(1.25)" }, { transform: "none", filter: "none" }],
-          { duration: 900, easing: "cubic-bezier(.2,.8,.2,1)" },
-        );
+        const ring = { transform: "scale(1.25)", boxShadow: "0 0 0 3px currentColor", zIndex: 1 };
+        element.animate([ring, { transform: "none", boxShadow: "0 0 0 0 transparent" }], { duration: 1_200, easing: "ease-out" });
       }
     },
   });
 
   if (!stream || !status || !pause) return;
 
-  const every = Number(panel.dataset.live);
   let paused = false;
   let stale = true; // something may have changed that this page has not fetched
   let fetching = 0;
@@ -80,10 +83,16 @@
 
   pause.addEventListener("click", () => { paused = !paused; show(); if (!paused) refresh(); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && stale) refresh(); });
-  setInterval(() => {
-    if (document.hidden) { stale = true; return; }
-    if (!connected) htmx.trigger(stream, "reconnect"); // does nothing while a connection stands or is being made
-    refresh();
-  }, every * 1_000);
+  // Heartbeats and commits tell nobody, so the panel also looks by itself, and says how often.
+  const pause_ms = () => Number(panel.querySelector("[data-every]")?.dataset.every ?? 15) * 1_000;
+  const look = () => {
+    if (document.hidden) stale = true;
+    else {
+      if (!connected) htmx.trigger(stream, "reconnect"); // does nothing while a connection stands or is being made
+      refresh();
+    }
+    setTimeout(look, pause_ms());
+  };
+  setTimeout(look, pause_ms());
   show();
 })();
