@@ -62,7 +62,7 @@ class TimerService:
             await self._groups.tick(group_id, skip_locked=True)
         except ProtocolError:
             raise
-        except Exception:  # noqa: BLE001 - one poisoned group must not stop the others; it is reported above
+        except Exception:
             log.exception("tick_failed", group_id=group_id, postponed_ms=self._poison_delay_ms)
             await self._store.postpone(group_id, self._poison_delay_ms)
             return False
