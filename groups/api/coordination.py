@@ -32,7 +32,7 @@ async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
 
 def _coordinator(call: Call[None], key: str) -> wire.Coordinator:
     try:
-        call.principal.require_group(Operation.DESCRIBE, check_group_id(key))
+        call.principal.require_group(Operation.DESCRIBE, check_group_id(key, may_be_empty=True))
     except ProtocolError as error:
         return wire.Coordinator(key, -1, "", "", -1, "", error.error.code, error.error.name)
     found = coordinator_of(key, call.runtime.config)

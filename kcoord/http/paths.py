@@ -1,8 +1,8 @@
 """Group ids in paths, bodies and query strings.
 
 Source: HTTP contract, section 1: 1 to 255 characters, any character but `/` and control characters, percent-encoded
-UTF-8 in paths. Differs from Kafka: the empty id is refused everywhere, also by OffsetCommit and OffsetFetch, which
-accept it there; a path cannot carry it.
+UTF-8 in paths. Differs from Kafka: OffsetCommit and OffsetFetch of one group refuse the empty id, which a path cannot
+carry. Where a body or query carries it, the calls that accept it in Kafka accept it (offsets specification, 2.1).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _PLAIN = re.compile(r"[!-.0-~]{1,255}")
 """Printable ASCII without the slash: what nearly every id is."""
 
 
-def check_group_id(group_id: str) -> str:
+def check_group_id(group_id: str, *, may_be_empty: bool = False) -> str:
     """`group_id`, when it is valid. Raises INVALID_GROUP_ID saying which rule it breaks."""
-    if _PLAIN.fullmatch(group_id):
+    if _PLAIN.fullmatch(group_id) or (may_be_empty and not group_id):
         return group_id
     if not group_id:
         raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is empty; it has 1 to 255 characters")

@@ -111,9 +111,8 @@ async def many_fetch(call: Call[wire.ManyFetchRequest]) -> wire.ManyFetchRespons
     async def one(index: int, asked: wire.FetchGroup) -> wire.FetchedGroup:
         try:
             async with slots:
-                reply, topics = await _fetch(
-                    call, check_group_id(asked.group_id), asked, call.body.require_stable, f"groups[{index}].topics"
-                )
+                group_id = check_group_id(asked.group_id, may_be_empty=True)
+                reply, topics = await _fetch(call, group_id, asked, call.body.require_stable, f"groups[{index}].topics")
         except ProtocolError as error:
             if error.error in (Error.INVALID_REQUEST, Error.COORDINATOR_NOT_AVAILABLE):
                 raise  # nothing about this group in particular

@@ -69,9 +69,14 @@ class TestAdvertised:
         assert found["partition"] == 2
 
 
+async def test_the_empty_group_id_has_a_partition_too(api: httpx.AsyncClient) -> None:
+    (found,) = (await api.get("/v1/coordinator?group_id=")).json()["coordinators"]
+    assert (found["key"], found["partition"], found["error"]) == ("", 0, "NONE")
+
+
 async def test_what_cannot_be_told_is_an_error_of_that_key(client_with: ClientWith) -> None:
     client = await client_with("describe:group:mine")
-    response = await client.get("/v1/coordinator", params={"group_id": ["mine", "theirs", "", "a/b"]})
+    response = await client.get("/v1/coordinator", params={"group_id": ["mine", "theirs", "a\n", "a/b"]})
     assert [found["error_code"] for found in response.json()["coordinators"]] == [
         0,
         Error.GROUP_AUTHORIZATION_FAILED.code,

@@ -104,6 +104,13 @@ async def test_topics_that_may_not_be_seen(client_with: ClientWith, committed: s
     assert (await client.post(FETCH, json={"topics": None})).json()["topics"] == []
 
 
+async def test_of_many_groups_one_may_have_the_empty_id(api: httpx.AsyncClient) -> None:
+    """The offsets specification, section 2.1: it is an ordinary id to OffsetFetch."""
+    response = await api.post(MANY, json={"groups": [{"group_id": "", "topics": None}]})
+    (group,) = response.json()["groups"]
+    assert (group["group_id"], group["error"], group["topics"]) == ("", "NONE", [])
+
+
 async def test_a_stopped_coordinator_says_so(api: httpx.AsyncClient, service: GroupService) -> None:
     service.active = False
     assert_problem(await api.post(FETCH, json={}), Error.COORDINATOR_NOT_AVAILABLE)
