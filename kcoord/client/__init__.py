@@ -27,6 +27,7 @@ from kcoord.client.errors import (
     WakeupError,
 )
 from kcoord.client.listener import ConsumerRebalanceListener
+from kcoord.client.membership import Generation
 from kcoord.client.types import MemberState, OffsetAndMetadata, Record, RecordSource, TopicPartition
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "CoordinatorNotAvailableError",
     "FatalError",
     "FencedInstanceIdError",
+    "Generation",
     "GroupAuthorizationError",
     "GroupMaxSizeReachedError",
     "IllegalStateError",

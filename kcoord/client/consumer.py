@@ -83,7 +83,7 @@ class Consumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # After an error the positions may be ahead of what was processed: they must not be committed.
+        # Differs from Kafka: after an error the positions may be ahead of what was processed; they are not committed.
         self.close(autocommit=error is None)
 
     # Membership

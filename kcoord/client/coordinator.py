@@ -61,6 +61,9 @@ class GroupCoordinator:
         with self._shared.monitor:
             self._shared.timer.polled(time.monotonic())
             fatal = self._shared.membership.fatal
+            broken = self._heartbeat.failure
+        if broken is not None:
+            raise RuntimeError("the heartbeat thread failed: close this consumer") from broken
         if fatal is not None:
             raise error_of(fatal)
         if self._subscription.automatic:
@@ -89,7 +92,8 @@ class GroupCoordinator:
             membership = self._shared.membership
             if membership.fatal is not None:
                 raise error_of(membership.fatal)
-            # A generation counts once its assignment is in place: before that, what was read belongs to the last one.
+            # Differs from Kafka: a generation counts once its assignment is in place. Before that, what was read
+            # belongs to the generation before, and a new owner may have committed already.
             if membership.phase is Phase.STABLE and self._rebalance is None:
                 return membership.generation
             if self._rebalance is not None and membership.phase is not Phase.UNJOINED:

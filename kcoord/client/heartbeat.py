@@ -48,12 +48,16 @@ class Departure:
 
 
 class HeartbeatThread:
-    """Sends heartbeats while the member has a session; leaves when max_poll_interval_ms passed without a poll."""
+    """Sends heartbeats while the member has a session; leaves when max_poll_interval_ms passed without a poll.
+
+    `failure` is what ended the thread, if it was not `stop`: without heartbeats the membership cannot go on.
+    """
 
     def __init__(self, shared: Shared, departure: Departure) -> None:
         self._shared = shared
         self._departure = departure
         self._stopped = False
+        self.failure: Exception | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"kcoord-heartbeat-{shared.config.group_id}", daemon=True
         )
@@ -73,6 +77,14 @@ class HeartbeatThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        try:
+            self._beat_until_stopped()
+        except Exception as error:  # noqa: BLE001 - poll() raises it; a thread of its own has nobody to tell
+            with self._shared.monitor:
+                self.failure = error
+                self._shared.monitor.changed()
+
+    def _beat_until_stopped(self) -> None:
         shared = self._shared
         while True:
             sent: Generation | None = None

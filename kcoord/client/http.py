@@ -81,7 +81,7 @@ class Http:
             response = self._client.send(request)
         except httpx.TimeoutException as error:
             raise Disconnected(f"{request.method} {request.url}: no answer in time") from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise Disconnected(f"{request.method} {request.url}: {error or type(error).__name__}") from error
         except RuntimeError as error:
             # httpx has no class of its own for a client that was closed meanwhile.

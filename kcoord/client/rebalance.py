@@ -1,7 +1,7 @@
 """One rebalance of one member: join, assign as the leader, sync; on a thread of its own.
 
-The user's thread prepares a rebalance (commits, revokes) and finishes it (assigns), inside `poll`; in between the user
-may poll as shortly as it likes, or not at all for a while, without the member missing its turn.
+The user's thread prepares a rebalance (commits, revokes) and finishes it (assigns), inside `poll`. Differs from Kafka:
+in between the user may poll as shortly as it likes, or not at all for a while, without the member missing its turn.
 Source: classic specification, 2, 3 and 11.2; HTTP contract, "Waiting".
 """
 

@@ -31,11 +31,12 @@ class Report:
 
 @dataclass(slots=True)
 class Member:
-    """A worker process as the demo knows it; `owned` is what it said last."""
+    """A worker process as the demo knows it; `owned` partitions and `delivered` lines are what it said last."""
 
     name: str
     process: subprocess.Popen[str]
     owned: set[int] = field(default_factory=set)
+    delivered: int = 0
     killed: bool = False
 
 

@@ -154,12 +154,17 @@ class Demo:
     def _progress(self, committed: int) -> None:
         shares = ", ".join(f"{m.name} {len(m.owned)}" for m in self._crew.members.values() if not m.killed)
         percent = 100 * committed // max(1, self._lines)
-        self._say(f"{committed} of {self._lines} lines committed ({percent} %); partitions: {shares}")
+        delivered = sum(member.delivered for member in self._crew.members.values())
+        self._say(
+            f"{committed} of {self._lines} lines committed ({percent} %), {delivered} delivered; partitions: {shares}"
+        )
 
     def _take(self, report: Report) -> None:
         member = self._crew.members[report.worker]
         if report.event == "says":
             self._say(f"{member.name}: {report.fields['text']}")
+        elif report.event == "progress":
+            member.delivered = report.fields["lines"]
         elif report.event == "assigned":
             self._assigned(member, report.fields)
         elif report.event in ("revoked", "lost"):

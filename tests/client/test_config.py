@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from kcoord.client import Consumer, ConsumerConfig, InvalidConfigurationError
 from kcoord.client.strategies import Strategies
+from tests.support.processes import ROOT
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"group_id": ""}, "group_id", "1 to 255"),
@@ -42,6 +45,16 @@ def test_refused(settings: dict[str, Any], name: str, says: str) -> None:
     assert caught.value.setting == name
     assert says in str(caught.value)
     assert str(caught.value).startswith(f"INVALID_CONFIG: {name}: ")
+
+
+def test_client_needs_nothing_of_the_server() -> None:
+    program = (
+        "import sys, kcoord.client\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "sys.exit(', '.join(loaded & {'django', 'psycopg', 'celery', 'starlette', 'groups', 'offsets', 'frontend'}) or None)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_group_id_is_required() -> None:

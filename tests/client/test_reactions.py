@@ -23,6 +23,7 @@ from kcoord.client import (
     UnexpectedError,
 )
 from kcoord.client.backoff import Backoff
+from kcoord.client.timers import HeartbeatTimer
 from kcoord.errors import Action, Error
 from tests.client.scripted import WAIT_S, Refusal, ScriptedCoordinator, consumer_of, name_of, stable, wait_until
 
@@ -312,6 +313,20 @@ def test_failed_commit_loses_the_partitions(server: ScriptedCoordinator, error: 
         stable(consumer, generation=2)
         assert joins(server)[2] == member_id
     assert listener.calls[2] == ("lost", [0, 1, 2, 3])
+
+
+def test_heartbeat_thread_that_breaks_is_not_silent(
+    server: ScriptedCoordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: HeartbeatTimer, now: float) -> None:
+        raise ZeroDivisionError
+
+    with consumer_of(server, "t") as consumer:
+        stable(consumer)
+        monkeypatch.setattr(HeartbeatTimer, "sent", broken)
+        with pytest.raises(RuntimeError, match="heartbeat thread") as caught:
+            consumer.poll(int(WAIT_S * 1000))
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_a_repeating_failure_that_asks_for_no_pause_gets_one(

@@ -190,7 +190,7 @@ def test_sticky_is_told_what_was_owned_though_everything_is_revoked(server: Scri
 
 
 def test_short_polls_join_with_one_request(server: ScriptedCoordinator) -> None:
-    """A join that waits goes on between polls; the member does not ask again with each of them."""
+    """Differs from Kafka: a join that waits goes on between polls, and is not sent again with each of them."""
     release = threading.Event()
 
     def hold(body: dict[str, Any]) -> Any:

@@ -204,7 +204,7 @@ def test_commit_outside_of_the_group_is_refused_unsent(server: ScriptedCoordinat
 
 
 def test_commit_waits_for_the_assignment_of_its_generation(server: ScriptedCoordinator) -> None:
-    """After a join in the background the member is stable, but what was read belongs to the generation before."""
+    """Differs from Kafka: the member is stable again, but what was read belongs to the generation before."""
     release = threading.Event()
 
     def hold(body: dict[str, Any]) -> Any:
@@ -238,6 +238,7 @@ def test_automatic_commits_happen_at_later_polls(server: ScriptedCoordinator) ->
 
 
 def test_close_commits_the_positions_but_not_after_an_error(server: ScriptedCoordinator) -> None:
+    """Differs from Kafka: there a consumer that is closed because of an error commits too."""
     with consumer_of(server, "t", source=lettered(4, 2)) as consumer:
         with pytest.raises(KeyError), consumer:
             {}[len(read(consumer, 8))]
