@@ -18,7 +18,7 @@ async def test_scenario(case: Case) -> None:
     assert verdict.status is Status.PASSED, str(verdict)
 
 
-@pytest.mark.parametrize("case", case_file(Suite.ASSIGNORS, lambda case: case.raw["assignor"].startswith("classic-")))
-async def test_classic_assignors(case: Case) -> None:
+@pytest.mark.parametrize("case", case_file(Suite.ASSIGNORS))
+async def test_assignors(case: Case) -> None:
     verdict = await run_case(case, CoreBackend())
     assert verdict.status is Status.PASSED, str(verdict)

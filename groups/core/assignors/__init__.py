@@ -1,0 +1,26 @@
+"""The assignors that run in the coordinator for groups of the consumer protocol.
+
+Pure functions of their arguments, as everything in the core. Source: consumer specification, section 5; KIP-848.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from groups.core.assignors.base import Assignor, AssignorFailed, GroupSpec, MemberSpec, Partitions
+from groups.core.assignors.range import RangeAssignor
+from groups.core.assignors.uniform import UniformAssignor
+
+__all__ = [
+    "BUILT_IN",
+    "Assignor",
+    "AssignorFailed",
+    "GroupSpec",
+    "MemberSpec",
+    "Partitions",
+    "RangeAssignor",
+    "UniformAssignor",
+]
+
+BUILT_IN: Mapping[str, Assignor] = {"uniform": UniformAssignor(), "range": RangeAssignor()}
+"""By name, in the order of Kafka's default `group.consumer.assignors`: the first is the default."""

@@ -1,0 +1,80 @@
+"""`uniform` where all members subscribe to the same topics.
+
+Totals differ by at most one. A partition moves only if its holder has more than its share, and a member with less
+than its share loses nothing. Source: consumer specification, section 5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from groups.core.assignors.base import GroupSpec, MemberSpec, Partitions
+
+
+def assign(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partitions]:
+    """The target of each member. `spec` has members; `topics` as `Assignor.assign` has them."""
+    quotas = _quotas(spec, topics)
+    unassigned = _unassigned(spec, topics)
+    kept: dict[str, dict[str, frozenset[int]]] = {}
+    unfilled: list[tuple[str, int]] = []
+    for member_id, member in spec.members.items():
+        kept[member_id], missing = _keep(member, topics, quotas[member_id], unassigned)
+        if missing:
+            unfilled.append((member_id, missing))
+    start = 0
+    for member_id, missing in unfilled:
+        _fill(kept[member_id], unassigned[start : start + missing])
+        start += missing
+    return kept
+
+
+def _quotas(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, int]:
+    """How many partitions each member may have; the largest holders have the first claim to one more.
+
+    Kafka lets the hash order of the member ids decide, and may move a partition for it although nothing was out of
+    balance (section 5.5).
+    """
+    least, extra = divmod(sum(topics.values()), len(spec.members))
+    held = {
+        member_id: sum(len(partitions) for topic_id, partitions in member.target.items() if topic_id in topics)
+        for member_id, member in spec.members.items()
+    }
+    largest = sorted(held, key=lambda member_id: -held[member_id])
+    return {member_id: least + (rank < extra) for rank, member_id in enumerate(largest)}
+
+
+def _unassigned(spec: GroupSpec, topics: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The partitions that are in nobody's target, topic by topic, ascending."""
+    held: dict[str, set[int]] = {topic_id: set() for topic_id in topics}
+    for member in spec.members.values():
+        for topic_id, partitions in member.target.items():
+            if topic_id in held:
+                held[topic_id].update(partitions)
+    return [(topic_id, p) for topic_id, count in topics.items() for p in range(count) if p not in held[topic_id]]
+
+
+def _keep(
+    member: MemberSpec, topics: Mapping[str, int], quota: int, unassigned: list[tuple[str, int]]
+) -> tuple[dict[str, frozenset[int]], int]:
+    """What the member keeps of its target, and how many it is short of its quota. The surplus joins `unassigned`."""
+    kept: dict[str, frozenset[int]] = {}
+    for topic_id in sorted(member.target):
+        if topic_id not in topics:
+            continue
+        partitions = member.target[topic_id]
+        if len(partitions) > quota:
+            ordered = sorted(partitions)
+            partitions = frozenset(ordered[:quota])
+            unassigned += [(topic_id, p) for p in ordered[quota:]]
+        if partitions:
+            kept[topic_id] = partitions
+            quota -= len(partitions)
+    return kept, quota
+
+
+def _fill(kept: dict[str, frozenset[int]], partitions: list[tuple[str, int]]) -> None:
+    added: dict[str, list[int]] = {}
+    for topic_id, p in partitions:
+        added.setdefault(topic_id, []).append(p)
+    for topic_id, numbers in added.items():
+        kept[topic_id] = kept.get(topic_id, frozenset()).union(numbers)

@@ -1,0 +1,143 @@
+"""The built-in assignors: what holds for every group, and where Kafka leaves a choice, ours.
+
+Source: consumer specification, sections 5.4 to 5.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groups.core.assignors import BUILT_IN, Assignor, GroupSpec, MemberSpec, Partitions, RangeAssignor, UniformAssignor
+
+TOPICS = {"a": 5, "b": 3, "c": 1, "d": 8}
+Targets = Mapping[str, Partitions]
+
+subscriptions = st.frozensets(st.sampled_from(sorted(TOPICS)))
+groups = st.dictionaries(st.sampled_from([f"m{number}" for number in range(6)]), subscriptions, min_size=1)
+assignors = pytest.mark.parametrize("assignor", BUILT_IN.values(), ids=BUILT_IN)
+
+
+def spec(members: Mapping[str, MemberSpec]) -> GroupSpec:
+    ordered = {member_id: members[member_id] for member_id in sorted(members)}
+    return GroupSpec(ordered, homogeneous=len({member.topics for member in members.values()}) <= 1)
+
+
+def fresh(subscribed: Mapping[str, frozenset[str]]) -> dict[str, MemberSpec]:
+    return {member_id: MemberSpec(topics) for member_id, topics in subscribed.items()}
+
+
+def topics_of(members: Mapping[str, MemberSpec]) -> dict[str, int]:
+    subscribed = {topic for member in members.values() for topic in member.topics}
+    return {topic: count for topic, count in TOPICS.items() if topic in subscribed}
+
+
+def run(assignor: Assignor, members: Mapping[str, MemberSpec]) -> Targets:
+    return assignor.assign(spec(members), topics_of(members))
+
+
+def totals(targets: Targets) -> dict[str, int]:
+    return {member_id: sum(map(len, partitions.values())) for member_id, partitions in targets.items()}
+
+
+def assert_valid(members: Mapping[str, MemberSpec], targets: Targets) -> None:
+    given_out = [
+        (topic, p) for partitions in targets.values() for topic, numbers in partitions.items() for p in numbers
+    ]
+    assert sorted(given_out) == [(topic, p) for topic, count in topics_of(members).items() for p in range(count)]
+    for member_id, partitions in targets.items():
+        assert set(partitions) <= members[member_id].topics
+        assert all(partitions.values()), "a topic without partitions is left out"
+
+
+@assignors
+@given(subscribed=groups, later=groups)
+def test_every_partition_has_exactly_one_subscriber(
+    assignor: Assignor, subscribed: dict[str, frozenset[str]], later: dict[str, frozenset[str]]
+) -> None:
+    members = fresh(subscribed)
+    first = run(assignor, members)
+    assert_valid(members, first)
+    changed = {
+        member_id: MemberSpec(topics, target=first.get(member_id, {}) if member_id in subscribed else {})
+        for member_id, topics in later.items()
+    }
+    assert_valid(changed, run(assignor, changed))
+
+
+@assignors
+@given(subscribed=groups)
+def test_an_assignment_that_fits_is_left_alone(assignor: Assignor, subscribed: dict[str, frozenset[str]]) -> None:
+    members = fresh(subscribed)
+    first = run(assignor, members)
+    kept = {member_id: replace(member, target=first[member_id]) for member_id, member in members.items()}
+    assert run(assignor, kept) == first
+
+
+@given(st.integers(1, 6), subscriptions, st.integers(0, 5))
+def test_uniform_balances_totals_and_takes_only_from_the_rich(size: int, topics: frozenset[str], gone: int) -> None:
+    members = fresh({f"m{number}": topics for number in range(size)})
+    first = run(UniformAssignor(), members)
+    assert max(totals(first).values()) - min(totals(first).values()) <= 1
+    rest = {
+        member_id: replace(member, target=first[member_id])
+        for member_id, member in members.items()
+        if member_id != f"m{gone}"
+    }
+    if not rest:
+        return
+    second = run(UniformAssignor(), rest)
+    assert max(totals(second).values()) - min(totals(second).values()) <= 1
+    for member_id in rest:
+        for topic, numbers in first[member_id].items():
+            assert numbers <= second[member_id].get(topic, frozenset()), "nobody had more than its new share"
+
+
+@given(groups)
+def test_uniform_leaves_no_move_that_helps(subscribed: dict[str, frozenset[str]]) -> None:
+    members = fresh(subscribed)
+    targets = run(UniformAssignor(), members)
+    load = totals(targets)
+    for topic in topics_of(members):
+        owners = [load[member_id] for member_id in members if topic in targets[member_id]]
+        subscribers = [load[member_id] for member_id, member in members.items() if topic in member.topics]
+        assert max(owners) - min(subscribers) < 2
+
+
+def test_the_largest_holder_has_the_first_claim_to_one_more() -> None:
+    members = {
+        "m1": MemberSpec(frozenset({"a"}), target={"a": frozenset({0, 1})}),
+        "m2": MemberSpec(frozenset({"a"}), target={"a": frozenset({2, 3, 4})}),
+    }
+    targets = run(UniformAssignor(), members)
+    assert targets == {member_id: member.target for member_id, member in members.items()}
+
+
+def test_range_gives_equal_subscribers_the_same_numbers_of_equal_topics() -> None:
+    members = fresh(dict.fromkeys(("m1", "m2", "m3"), frozenset({"x", "y"})))
+    targets = RangeAssignor().assign(spec(members), {"x": 7, "y": 7})
+    assert all(partitions["x"] == partitions["y"] for partitions in targets.values())
+    assert [sorted(partitions["x"]) for partitions in targets.values()] == [[0, 1, 2], [3, 4], [5, 6]]
+
+
+def test_range_puts_static_members_first() -> None:
+    members = {
+        "a": MemberSpec(frozenset({"a"})),
+        "b": MemberSpec(frozenset({"a"}), instance_id="z"),
+        "c": MemberSpec(frozenset({"a"})),
+    }
+    targets = run(RangeAssignor(), members)
+    assert {member_id: sorted(partitions["a"]) for member_id, partitions in targets.items()} == {
+        "b": [0, 1],
+        "a": [2, 3],
+        "c": [4],
+    }
+
+
+@assignors
+def test_a_group_without_members_gets_nothing(assignor: Assignor) -> None:
+    assert assignor.assign(GroupSpec({}, homogeneous=True), {}) == {}
