@@ -51,7 +51,8 @@ def test_client_needs_nothing_of_the_server() -> None:
     program = (
         "import sys, kcoord.client\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
-        "sys.exit(', '.join(loaded & {'django', 'psycopg', 'celery', 'starlette', 'groups', 'offsets', 'frontend'}) or None)"
+        "server = {'django', 'psycopg', 'celery', 'starlette', 'groups', 'offsets', 'frontend'}\n"
+        "sys.exit(', '.join(loaded & server) or None)"
     )
     ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")
