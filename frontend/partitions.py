@@ -114,7 +114,7 @@ def strips(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Strip, ...]:
     by_topic: dict[str, dict[int, PartitionOwner]] = {topic.topic: {} for topic in page.topics}
     for owner in page.owners:
         by_topic[owner.topic][owner.partition] = owner
-    return tuple(_strip(topic, by_topic[topic.topic], chosen, page.map_width) for topic in page.topics)
+    return tuple(_strip(topic, by_topic[topic.topic], chosen, page.widths[topic.topic]) for topic in page.topics)
 
 
 def _strip(topic: GroupTopic, owners: Mapping[int, PartitionOwner], chosen: Mapping[str, int], width: int) -> Strip:

@@ -66,7 +66,7 @@ def group(page: GroupPage, coordinator_partitions: int, kept: Mapping[int, int])
         "next_timer": next_timer(page),
         "strips": drawn,
         "more_topics": page.more_topics,
-        "hidden_cells": sum(strip.hidden for strip in drawn) > 0,
+        "hidden_cells": any(strip.hidden for strip in drawn),
         "unowned": any(strip.unowned_count for strip in drawn),
         "legend": legend(page, chosen),
         "colours": written_colours(page, chosen),

@@ -81,8 +81,8 @@ class GroupPage:
     owned: tuple[rows.OwnedPartitions, ...]
     topics: tuple[rows.GroupTopic, ...]
     more_topics: bool
-    map_width: int
-    """The most partitions of a topic that `owners` covers."""
+    widths: Mapping[str, int]
+    """Topic -> how many of its partitions `owners` covers."""
     owners: tuple[rows.PartitionOwner, ...]
     totals: rows.PartitionTotals
     offsets: tuple[rows.PartitionOffset, ...]
@@ -166,10 +166,11 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
         session = await db.row(connection, Q.earliest_session, pk)
         members = await db.rows(connection, Q.group_members, {**pk, "limit": limits.members})
         owned = await db.rows(connection, Q.owned_partitions, {**pk, "member_ids": [row[1] for row in members]})
-        topics = await db.rows(connection, Q.group_topics, {**pk, "limit": limits.topics + 1})
-        names = [row[0] for row in topics[: limits.topics]]
-        width = limits.cells // max(len(names), 1)
-        owners = await db.rows(connection, Q.partition_owners, {**pk, "topics": names, "width": width})
+        found = await db.rows(connection, Q.group_topics, {**pk, "limit": limits.topics + 1})
+        topics = tuple(rows.GroupTopic(*row) for row in found[: limits.topics])
+        widths = shares({topic.topic: topic.size for topic in topics}, limits.cells)
+        drawn = {**pk, "topics": list(widths), "widths": list(widths.values())}
+        owners = await db.rows(connection, Q.partition_owners, drawn)
         totals = await db.row(connection, Q.partition_totals, pk)
         offsets = await db.rows(connection, Q.partition_offsets, {**pk, "limit": limits.offsets})
         events = await _events(db, connection, group_id, None, limits.events + 1)
@@ -182,9 +183,9 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
             earliest_session=rows.Session(*session) if session else None,
             members=tuple(rows.Member(*row) for row in members),
             owned=tuple(rows.OwnedPartitions(row[0], row[1], tuple(row[2])) for row in owned),
-            topics=tuple(rows.GroupTopic(*row) for row in topics[: limits.topics]),
-            more_topics=len(topics) > limits.topics,
-            map_width=width,
+            topics=topics,
+            more_topics=len(found) > limits.topics,
+            widths=widths,
             owners=tuple(rows.PartitionOwner(*row) for row in owners),
             totals=rows.PartitionTotals(*totals),
             offsets=tuple(rows.PartitionOffset(*row) for row in offsets),
@@ -193,6 +194,16 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
         )
 
     return await _snapshot(db, read)
+
+
+def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
+    """How much of each is shown when only `most` fit in all: the small ones whole, the large ones the same of each."""
+    given: dict[str, int] = {}
+    left = most
+    for name, size in sorted(sizes.items(), key=lambda item: item[1]):
+        given[name] = min(size, left // (len(sizes) - len(given)))
+        left -= given[name]
+    return given
 
 
 async def event_page(db: Database, group_id: str, before: int | None, limit: int = 100) -> EventPage:

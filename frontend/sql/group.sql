@@ -58,9 +58,9 @@ limit %(limit)s
 
 -- name: partition_owners
 select a.topic, a.partition, a.member_id, m.id, m.client_id
-from groups_assignment a
+from unnest(%(topics)s::text[], %(widths)s::int[]) as drawn (topic, width)
+join groups_assignment a on a.group_id = %(pk)s and a.topic = drawn.topic and a.partition < drawn.width
 left join groups_member m on m.group_id = a.group_id and m.member_id = a.member_id
-where a.group_id = %(pk)s and a.topic = any(%(topics)s) and a.partition < %(width)s
 order by a.topic, a.partition
 
 -- name: partition_totals

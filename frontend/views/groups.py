@@ -52,6 +52,14 @@ class ListLine:
     all_topics: str
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a live page looks by itself, and how soon after a look it may look again."""
+
+    every_ms: int
+    gap_ms: int
+
+
 @require_safe
 @page
 def group_list(request: HttpRequest) -> HttpResponse:
@@ -76,7 +84,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "next_url": _edge(request, "after", found.next, wanted),
             "base_url": settings.KCOORD.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
             "stream": reverse("frontend:live"),
-            "live_every": 15,
+            "pace": Pace(every_ms=15_000, gap_ms=1_000),
         },
         section="groups",
     )
@@ -153,7 +161,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         read_colours(request.headers.get("Kcoord-Colours", "")),
     )
     context |= {
-        "live_every": 5 if found.header.state in SETTLED else 2,
+        "pace": _pace(found.header.state, shown),
         "shown": shown,
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "history_url": f"{group_url(group_id)}/events",
@@ -171,6 +179,12 @@ def _limits(shown: tuple[str, ...]) -> Limits:
     if "offsets" in shown:
         limits = replace(limits, offsets=EVERYTHING)
     return limits
+
+
+def _pace(state_name: str, shown: tuple[str, ...]) -> Pace:
+    if shown:
+        return Pace(every_ms=30_000, gap_ms=5_000)
+    return Pace(every_ms=5_000 if state_name in SETTLED else 2_000, gap_ms=250)
 
 
 def _shown(request: HttpRequest) -> tuple[str, ...]:
@@ -214,7 +228,7 @@ def _missing(request: HttpRequest, group_id: str) -> HttpResponse:
         "now": found.now if found else 0,
         "events": lines(found.events) if found else (),
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
-        "live_every": 5,
+        "pace": Pace(every_ms=15_000, gap_ms=1_000),
     }
     # The panel of a page that is there already has its answer: htmx would not show it with an error status.
     return show(request, "missing", context, section="groups", status=200 if is_panel(request) else 404)

@@ -45,6 +45,8 @@
   let paused = false;
   let stale = true; // something may have changed that this page has not fetched
   let fetching = 0;
+  let last = 0;
+  let later = null;
   let connected = null; // not tried yet
 
   const words = { wait: "Connecting", on: "Live", off: "Offline", paused: "Paused" };
@@ -59,9 +61,18 @@
     pause.setAttribute("aria-pressed", String(paused));
   };
 
+  const said = (name, otherwise) => Number(panel.querySelector(`[data-${name}]`)?.dataset[name] ?? otherwise);
+
+  // Not more often than the panel says: a large one costs more than it is worth to see every change of.
   const refresh = () => {
     stale = true;
     if (paused || document.hidden || fetching > 0) return;
+    const wait = last + said("gap", 250) - Date.now();
+    if (wait > 0) {
+      later ??= setTimeout(() => { later = null; refresh(); }, wait);
+      return;
+    }
+    last = Date.now();
     stale = false;
     htmx.trigger(panel, "refresh");
   };
@@ -84,15 +95,14 @@
   pause.addEventListener("click", () => { paused = !paused; show(); if (!paused) refresh(); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && stale) refresh(); });
   // Heartbeats and commits tell nobody, so the panel also looks by itself, and says how often.
-  const pause_ms = () => Number(panel.querySelector("[data-every]")?.dataset.every ?? 15) * 1_000;
   const look = () => {
     if (document.hidden) stale = true;
     else {
       if (!connected) htmx.trigger(stream, "reconnect"); // does nothing while a connection stands or is being made
       refresh();
     }
-    setTimeout(look, pause_ms());
+    setTimeout(look, said("every", 15_000));
   };
-  setTimeout(look, pause_ms());
+  setTimeout(look, said("every", 15_000));
   show();
 })();
