@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from kcoord.config import Config
-from kcoord.stack import preflight
+from kcoord.stack import preflight, services
+from kcoord.stack.embedded import Embedded
 from kcoord.stack.problem import StartProblem
 from tests.support.processes import ROOT, environment, free_port
 
@@ -168,3 +170,44 @@ def test_a_data_directory_belongs_to_one_stack_at_a_time(tmp_path: Path) -> None
         assert f"process {holder.pid}" in text
         holder.communicate()
     os.close(preflight.lock_data_dir(tmp_path, print))
+
+
+LEAVING = """
+import subprocess, sys
+from pathlib import Path
+from kcoord.stack import preflight
+lock = preflight.lock_data_dir(Path(sys.argv[1]), print)
+child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], pass_fds=(lock,))
+print(child.pid, flush=True)
+"""
+
+
+def test_what_a_killed_stack_left_behind_is_waited_for(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", LEAVING, str(tmp_path)],
+        cwd=ROOT,
+        env=environment(None, tmp_path),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as gone:
+        assert gone.stdout is not None
+        assert gone.stdin is not None
+        child = int(gone.stdout.readline())
+        gone.wait(10)
+        said: list[str] = []
+
+        def say(text: str) -> None:
+            said.append(text)
+            os.kill(child, signal.SIGKILL)
+
+        os.close(preflight.lock_data_dir(tmp_path, say))
+        assert said == [f"the last run (process {gone.pid}) was killed; waiting for what it left behind to end"]
+
+
+def test_every_process_of_a_stack_holds_its_lock() -> None:
+    with socket.socket() as listener:
+        plan = preflight.Plan(Config({}), Path("/nowhere"), listener, lock=77)
+        server = Embedded(Path("/bin"), Path("/nowhere/postgres"), Path("/nowhere/postgres"), None)
+        commands = [services.setup(plan, {}), services.postgres(plan, server, {}), *services.services(plan, {})]
+    assert [command.name for command in commands if 77 not in command.pass_fds] == []
+    assert [command.name for command in commands if command.last] == ["postgres"]
