@@ -1,0 +1,60 @@
+"""Fixtures of the pages: an empty database with rows to write, and browsers without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import psycopg
+import pytest
+from django.test import Client
+
+from kcoord.config import Config
+from kcoord.db import Database
+from tests.frontend.seed import Seed
+
+PASSWORD = "correct horse battery staple"
+OWN_TABLES = "truncate frontend_signinattempt, django_session, django_admin_log, auth_user cascade"
+
+
+@pytest.fixture
+def seed(database: str) -> Iterator[Seed]:
+    """Writes rows into an empty database."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(OWN_TABLES)
+        yield Seed(connection)
+
+
+@pytest.fixture
+async def db(database: str) -> AsyncIterator[Database]:
+    """The pool that the read models use."""
+    opened = Database(database, Config({}))
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def client(seed: Seed) -> Iterator[Client]:
+    """Somebody who has not signed in."""
+    from kcoord import bridge
+
+    yield Client(raise_request_exception=True)
+    bridge.close()
+
+
+@pytest.fixture
+def person(client: Client) -> Client:
+    """Somebody who has signed in and is nobody special."""
+    from django.contrib.auth import get_user_model
+
+    client.force_login(get_user_model().objects.create_user("mara", password=PASSWORD))
+    return client
+
+
+@pytest.fixture
+def operator(client: Client) -> Client:
+    """Somebody with an admin account."""
+    from django.contrib.auth import get_user_model
+
+    client.force_login(get_user_model().objects.create_superuser("root", password=PASSWORD))
+    return client

@@ -1,0 +1,69 @@
+"""Events in words: every kind, cause and reason that the core can write has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from frontend import timeline
+from frontend.rows import Event
+from groups.core.events import EventKind
+from groups.core.records import RebalanceCause, RemovalReason
+
+MEMBER = "billing-3f2a81c0-1111-4222-8333-444455556666"
+
+
+def event(kind: str, generation: int = 8, member: str | None = MEMBER, **detail: object) -> Event:
+    return Event(1, 1_700_000_000_000, kind, generation, member, detail)
+
+
+@pytest.mark.parametrize("kind", list(EventKind))
+def test_every_kind_has_words_even_without_any_detail(kind: EventKind) -> None:
+    line = timeline.line(event(kind.value))
+    assert kind.value in timeline.SENTENCES
+    assert line.text
+    assert "_" not in line.text
+
+
+@pytest.mark.parametrize("cause", list(RebalanceCause))
+def test_every_cause_of_a_rebalance_has_words(cause: RebalanceCause) -> None:
+    assert cause.value in timeline.CAUSES
+    assert "_" not in timeline.line(event("rebalance_started", cause=cause.value)).text
+
+
+@pytest.mark.parametrize("reason", list(RemovalReason))
+def test_every_reason_of_a_removal_has_words(reason: RemovalReason) -> None:
+    assert reason.value in timeline.REMOVALS
+    assert "_" not in timeline.line(event("member_removed", cause=reason.value)).text
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (event("member_joined", client_host="10.0.0.7"), "billing-3f2a81c0… joined from 10.0.0.7"),
+        (event("member_joined", instance_id="b-1"), "billing-3f2a81c0… joined as static member b-1"),
+        (
+            event("member_expired", cause="session_expired", session_timeout_ms=6_000),
+            "billing-3f2a81c0… expired after 6 s without heartbeat",
+        ),
+        (
+            event("rebalance_started", cause="session_expired"),
+            "Rebalance started: billing-3f2a81c0… sent no heartbeat in time",
+        ),
+        (
+            event("rebalance_completed", member=None, members=3, duration_ms=1_204, leader=MEMBER),
+            "Generation 8: 3 members joined, took 1.2 s; billing-3f2a81c0… leads",
+        ),
+        (
+            event("assignment_stored", member=None, members=3, duration_ms=41),
+            "Generation 8 is stable: partitions handed to 3 members, took 41 ms",
+        ),
+        (event("something_new"), "Something new: billing-3f2a81c0…"),
+    ],
+)
+def test_sentences(given: Event, text: str) -> None:
+    assert timeline.line(given).text == text
+
+
+def test_the_words_of_a_client_stand_beside_ours() -> None:
+    line = timeline.line(event("member_left", cause="left", reason="the consumer is being closed"))
+    assert (line.text, line.note) == ("billing-3f2a81c0… left", "the consumer is being closed")
