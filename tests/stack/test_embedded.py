@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,13 @@ from psycopg.conninfo import conninfo_to_dict
 from kcoord.postgres import pgdata
 from kcoord.stack import embedded
 from kcoord.stack.problem import StartProblem
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A directory whose name is short enough for a socket, unlike pytest's."""
+    with tempfile.TemporaryDirectory(prefix="kcoord-") as name:
+        yield Path(name)
 
 
 @pytest.fixture
