@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
 
 from groups.core.commands import Command
 from groups.core.decision import Decision
@@ -26,6 +25,7 @@ from groups.store import GroupAppeared, GroupStore, Stored
 from groups.waiting_room import Claim, Waiter, WaitingRoom
 from kcoord.db import MAX_ATTEMPTS, Connection, Database
 from kcoord.errors import Error, ProtocolError
+from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
 
 log = structlog.get_logger(__name__)
 

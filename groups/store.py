@@ -56,9 +56,7 @@ class GroupStore:
         self._capacity = runtime.config.int("cache.max.groups")
         self._cache: OrderedDict[str, Stored] = OrderedDict()
 
-    async def lock(
-        self, connection: Connection, group_id: str, *, skip_locked: bool = False
-    ) -> tuple[Stored, Millis]:
+    async def lock(self, connection: Connection, group_id: str, *, skip_locked: bool = False) -> tuple[Stored, Millis]:
         """Lock the group's row until the transaction ends, and load what the cache does not hold.
 
         Returns the group and the time, which is read once the lock is held. `skip_locked`: answer MISSING instead of

@@ -18,7 +18,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
-from kcoord.metrics import PARKED
 
 from groups.core.commands import ParkKind
 from groups.core.replies import Answer, JoinReply, Parked, SyncReply
@@ -26,6 +25,7 @@ from groups.core.types import ClassicGroup, Millis
 from groups.core.waiting import answer_for
 from kcoord.clock import DatabaseClock
 from kcoord.errors import ProtocolError
+from kcoord.metrics import PARKED
 from kcoord.runtime import Runtime
 
 log = structlog.get_logger(__name__)

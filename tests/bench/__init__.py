@@ -1,1 +1,1 @@
-"""Measurements: `python -m tests.bench`. Figures are ratios taken in one run, because machines differ and are shared."""
+"""Measurements: `python -m tests.bench`. Figures are ratios taken in one run: machines differ and are shared."""
