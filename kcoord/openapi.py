@@ -1,4 +1,4 @@
-"""One OpenAPI 3.1 document for both planes: what drf-spectacular found, and the data plane beside it.
+"""One OpenAPI 3.1 document for all of it: what drf-spectacular found, the data plane and the service endpoints.
 
 The data plane describes itself by `Endpoint`s, whose msgspec structs are JSON Schema already.
 """
@@ -13,6 +13,7 @@ import msgspec
 from kcoord.http.endpoint import COMMON_ERRORS, Endpoint, Query
 from kcoord.http.problem import MEDIA_TYPE
 from kcoord.openapi_examples import EXAMPLES
+from kcoord.openapi_service import SERVICE_PATHS, SERVICE_SCHEMAS, SERVICE_TAG
 from kcoord.rest_schema import GROUP_ID, TOKEN_SCHEME, error_texts
 
 Json = dict[str, Any]
@@ -25,11 +26,12 @@ TAGS = (
     ("groups", "Groups, for operators."),
     ("topics", "The catalogue of topics and watermarks that assignment and lag need."),
     ("tokens", "Access."),
+    (SERVICE_TAG, "Health and metrics."),
 )
 
 
 def add_data_plane(result: Json, generator: Any, request: Any, public: bool) -> Json:
-    """Post-processing hook of drf-spectacular: the control plane's document becomes that of both planes."""
+    """Post-processing hook of drf-spectacular: the control plane's document becomes that of everything."""
     from kcoord.asgi import DATA_PLANE_ROUTES  # the composition root imports the URLs, and they this module
 
     _close_requests(result)
@@ -37,7 +39,7 @@ def add_data_plane(result: Json, generator: Any, request: Any, public: bool) -> 
     _add_components(result, DATA_PLANE_ROUTES)
     for endpoint in DATA_PLANE_ROUTES:
         result["paths"].setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
-    result["paths"] = dict(sorted(result["paths"].items()))
+    result["paths"] = dict(sorted({**result["paths"], **SERVICE_PATHS}.items()))
     result["tags"] = [{"name": name, "description": description} for name, description in TAGS]
     return result
 
@@ -92,7 +94,7 @@ def _content(struct: type, example: Any) -> Json:
 def _add_components(result: Json, endpoints: Iterable[Endpoint]) -> None:
     structs = [struct for e in endpoints for struct in (e.request, e.response) if struct is not None]
     _, found = msgspec.json.schema_components(structs, ref_template=REFERENCE)
-    schemas = result["components"]["schemas"]
+    schemas = {**result["components"]["schemas"], **SERVICE_SCHEMAS}
     both = sorted(set(schemas) & set(found))
     if both:
         raise ValueError(f"both planes have a schema named {', '.join(both)}; one of each pair needs another name")

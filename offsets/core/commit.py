@@ -11,6 +11,9 @@ from offsets.core.types import Millis, OffsetCommit, OffsetRecord, PartitionComm
 
 Results = tuple[tuple[str, int, Error], ...]
 
+LARGEST_INSTANT_MS: Millis = 2**63 - 1
+"""The last instant that 64 bits can hold."""
+
 
 def refuse(commit: OffsetCommit, counts: PartitionCounts) -> tuple[Results, tuple[PartitionCommit, ...]]:
     """The partition filter: what is refused, and what goes on to the coordinator.
@@ -35,7 +38,8 @@ def record(
     """The results of accepted entries and the rows they become. A partition named twice keeps its last entry."""
     results: list[tuple[str, int, Error]] = []
     records: dict[tuple[str, int], OffsetRecord] = {}
-    expires = None if retention_time_ms < 0 else now + retention_time_ms
+    # Differs from Kafka: a sum of more than 64 bits stays at the largest instant instead of wrapping into the past.
+    expires = None if retention_time_ms < 0 else min(now + retention_time_ms, LARGEST_INSTANT_MS)
     for entry in entries:
         metadata = entry.metadata or ""
         if utf16_length(metadata) > metadata_limit:

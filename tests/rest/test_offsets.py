@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from groups.core.types import ClassicGroup
@@ -111,6 +112,15 @@ async def test_pages_follow_each_other_by_topic_and_partition(api: httpx.AsyncCl
     assert seen == [("alpha", 0), ("alpha", 1), ("orders", 0), ("orders", 1), ("orders", 2)]
     only = (await api.get(f"{OFFSETS}?topic=alpha")).json()["offsets"]
     assert [entry["topic"] for entry in only] == ["alpha", "alpha"]
+
+
+async def test_a_retention_that_differs_from_kafka_in_never_wrapping_into_the_past(
+    api: httpx.AsyncClient, database: str
+) -> None:
+    await commit(api, (0, 5), retention_time_ms=2**63 - 1)
+    with psycopg.connect(database) as connection:
+        row = connection.execute("select expire_timestamp from offsets_committedoffset").fetchone()
+    assert row == (2**63 - 1,)
 
 
 async def test_offsets_outlive_their_topic_but_its_watermarks_do_not(

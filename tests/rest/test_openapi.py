@@ -37,8 +37,10 @@ def endpoints() -> tuple[Endpoint, ...]:
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Path, method and operation."""
+    """Path, method and operation of both planes."""
     for path, methods in document["paths"].items():
+        if not path.startswith("/v1/"):
+            continue
         for method, operation in methods.items():
             assert method in METHODS
             yield path, method, operation
@@ -111,6 +113,14 @@ def test_every_operation_says_what_it_is_and_how_it_fails(document: dict[str, An
             assert parameter["description"], f"{where} {parameter['name']}"
         named = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "path"}
         assert named == {part[1:-1] for part in path.split("/") if part.startswith("{")}, where
+
+
+def test_the_service_endpoints_are_in_it_and_need_no_token(document: dict[str, Any]) -> None:
+    from kcoord.health import ROUTES
+
+    described = {path for path in document["paths"] if not path.startswith("/v1/")}
+    assert described == {route.path for route in ROUTES}
+    assert all(document["paths"][path]["get"]["security"] == [] for path in described)
 
 
 def test_every_error_of_the_data_plane_is_under_its_status(document: dict[str, Any]) -> None:

@@ -51,15 +51,19 @@ def secret(worker_database: str, django_db_setup: None, django_db_blocker) -> It
 def document(secret: str) -> Iterator[schemathesis.BaseSchema]:
     """The document as the running application serves it. Requests are held for 20 ms at most."""
     from groups.service import GroupService
+    from groups.store import GroupStore
     from groups.topics import TopicService
     from kcoord.asgi import make_application
 
     before = settings.KCOORD
-    settings.KCOORD = before.override({"http.max.wait.ms": 20, "group.initial.rebalance.delay.ms": 0})
+    settings.KCOORD = before.override(
+        {"http.max.wait.ms": 20, "group.initial.rebalance.delay.ms": 0, "timer.lag.ready.ms": 3_600_000}
+    )
     try:
         schema = schemathesis.openapi.from_asgi("/v1/openapi.json", make_application())
         bridge.call(lambda runtime: runtime.get(GroupService).put(stable_group("seeded", expires=None)))
         bridge.call(lambda runtime: runtime.get(TopicService).create("orders", 3))
+        bridge.call(lambda runtime: runtime.get(GroupStore).record_tick())
         yield schema
     finally:
         asgi.shutdown_lifespans()
