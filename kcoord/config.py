@@ -4,7 +4,8 @@ A setting is named as Kafka names it (`group.max.size`) or in the same style; th
 `KCOORD_` + the name in capitals with `_` for `.`. `manage.py settings_reference` lists this table, system checks
 (`kcoord.E001`) refuse values that break it, and nothing else reads the environment.
 
-Source: classic specification 10.1, offsets specification 10.1, HTTP contract sections 1 and 6.
+Source: classic specification 10.1, consumer specification 10, offsets specification 10.1, HTTP contract sections 1
+and 6.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ PREFIX = "KCOORD_"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. Numbers are checked against `minimum` and `maximum` (both allowed)."""
+    """One setting.
+
+    Numbers are checked against `minimum` and `maximum` (both allowed), texts against `choices`, whose case matters
+    unless `any_case`. A `listed` text is a list of names separated by commas, each of them one of the choices.
+    """
 
     name: str
     default: Value
@@ -31,6 +36,8 @@ class Setting:
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     secret: bool = False
+    any_case: bool = False
+    listed: bool = False
 
     @property
     def env(self) -> str:
@@ -51,9 +58,21 @@ class Setting:
                 raise ValueError(f"{self.env}={text!r}: expected a whole number ({self.unit})") from None
             self._check_bounds(value)
             return value
+        if self.listed:
+            return self._parse_list(text)
+        if self.any_case:
+            text = text.lower()
         if self.choices and text not in self.choices:
             raise ValueError(f"{self.env}={text!r}: expected one of {', '.join(self.choices)}")
         return text
+
+    def _parse_list(self, text: str) -> str:
+        names = [name.strip() for name in text.split(",")]
+        if not all(names) or len(set(names)) != len(names):
+            raise ValueError(f"{self.env}={text!r}: expected {self.unit} separated by commas, each of them once")
+        if self.choices and not set(names) <= set(self.choices):
+            raise ValueError(f"{self.env}={text!r}: expected some of {', '.join(self.choices)}")
+        return ",".join(names)
 
     def _check_bounds(self, value: int) -> None:
         if self.minimum is not None and value < self.minimum:
@@ -97,6 +116,52 @@ SETTINGS: tuple[Setting, ...] = (
         "group.initial.rebalance.delay.ms", 3_000, "ms", "How long an empty group waits for more members.", 0, INT_MAX
     ),
     Setting("group.max.size", INT_MAX, "members", "Most members of a classic group.", 1, INT_MAX),
+    Setting(
+        "group.coordinator.rebalance.protocols",
+        "classic,consumer",
+        "names",
+        "Protocols that groups may use; classic is always among them.",
+        choices=("classic", "consumer"),
+        listed=True,
+    ),
+    # Groups of the consumer protocol (KIP-848; names, defaults and bounds are Kafka's)
+    Setting("group.consumer.session.timeout.ms", 45_000, "ms", "Session timeout of a group's members.", 1, INT_MAX),
+    Setting(
+        "group.consumer.min.session.timeout.ms", 45_000, "ms", "Smallest session timeout of any group.", 1, INT_MAX
+    ),
+    Setting("group.consumer.max.session.timeout.ms", 60_000, "ms", "Largest session timeout of any group.", 1, INT_MAX),
+    Setting("group.consumer.heartbeat.interval.ms", 5_000, "ms", "How often members send heartbeats.", 1, INT_MAX),
+    Setting(
+        "group.consumer.min.heartbeat.interval.ms", 5_000, "ms", "Smallest heartbeat interval of any group.", 1, INT_MAX
+    ),
+    Setting(
+        "group.consumer.max.heartbeat.interval.ms", 15_000, "ms", "Largest heartbeat interval of any group.", 1, INT_MAX
+    ),
+    Setting("group.consumer.max.size", INT_MAX, "members", "Most members of a consumer group.", 1, INT_MAX),
+    Setting(
+        "group.consumer.assignors",
+        "uniform,range",
+        "names",
+        "Assignors of the server, the default first: uniform, range, or the dotted path of a class of your own.",
+        listed=True,
+    ),
+    Setting(
+        "group.consumer.migration.policy",
+        "bidirectional",
+        "policy",
+        "Which groups with members may change between the classic and the consumer protocol.",
+        choices=("bidirectional", "upgrade", "downgrade", "disabled"),
+        any_case=True,
+    ),
+    Setting(
+        "group.consumer.regex.refresh.interval.ms",
+        600_000,
+        "ms",
+        "How often subscriptions by regular expression are matched anew without a cause.",
+        10_000,
+        INT_MAX,
+    ),
+    # Offsets
     Setting("offset.metadata.max.bytes", 4_096, "characters", "Longest metadata of a committed offset.", 0, INT_MAX),
     Setting(
         "offsets.topic.num.partitions", 50, "partitions", "Coordinator partitions; never change it later.", 1, 10_000
@@ -109,12 +174,25 @@ SETTINGS: tuple[Setting, ...] = (
         "timer.poison.delay.ms", 60_000, "ms", "How far a group whose tick throws is pushed ahead.", 1_000, 3_600_000
     ),
     Setting(
-        "hub.repair.interval.ms", 3_000, "ms", "How often waiting requests look again without a hint.", 100, 60_000
+        "hub.repair.interval.ms", 3_000, "ms", "How often a process looks for changes it got no hint of.", 100, 60_000
     ),
     Setting("events.retention.days", 30, "days", "How long the events of groups are kept.", 1, 3_650),
 )
 
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
+
+SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL = "group.consumer.heartbeat.interval.ms"
+REBALANCE_PROTOCOLS = "group.coordinator.rebalance.protocols"
+
+NOT_LARGER = (
+    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("group.consumer.min.heartbeat.interval.ms", HEARTBEAT_INTERVAL),
+    (HEARTBEAT_INTERVAL, "group.consumer.max.heartbeat.interval.ms"),
+    ("group.consumer.min.session.timeout.ms", SESSION_TIMEOUT),
+    (SESSION_TIMEOUT, "group.consumer.max.session.timeout.ms"),
+)
+"""The first of a pair is not larger than the second; max >= min follows from both."""
 
 
 class Config:
@@ -157,9 +235,12 @@ class Config:
         return Config({**self._values, **values}, self.problems)
 
     def _contradictions(self) -> list[str]:
-        if self.int("group.min.session.timeout.ms") > self.int("group.max.session.timeout.ms"):
-            return ["group.min.session.timeout.ms is larger than group.max.session.timeout.ms"]
-        return []
+        found = [f"{small} is larger than {large}" for small, large in NOT_LARGER if self.int(small) > self.int(large)]
+        if self.int(HEARTBEAT_INTERVAL) >= self.int(SESSION_TIMEOUT):
+            found.append(f"{HEARTBEAT_INTERVAL} is not smaller than {SESSION_TIMEOUT}")
+        if "classic" not in self.names(REBALANCE_PROTOCOLS):
+            found.append(f"{REBALANCE_PROTOCOLS} is without classic, which the coordinator cannot do without")
+        return found
 
     def int(self, name: Text) -> int:
         """The value of a number."""
@@ -172,6 +253,10 @@ class Config:
         value = self._values[name]
         assert isinstance(value, str)
         return value
+
+    def names(self, name: Text) -> tuple[Text, ...]:
+        """The value of a list of names."""
+        return tuple(self.str(name).split(","))
 
     def bool(self, name: Text) -> Switch:
         """The value of a switch."""

@@ -33,7 +33,7 @@ class Command(BaseCommand):
 def bounds(setting: Setting) -> str:
     """What values are allowed, in words; empty where all are."""
     if setting.choices:
-        return " | ".join(setting.choices)
+        return (", " if setting.listed else " | ").join(setting.choices)
     if isinstance(setting.default, bool):
         return "true | false"
     low, high = setting.minimum, setting.maximum if setting.maximum != INT_MAX else None
