@@ -159,7 +159,7 @@ class GroupCoordinator:
             return membership.phase is Phase.STABLE and membership.generation == generation
 
     def _begin(self) -> None:
-        if not self._prepared or self._lost():
+        if not self._prepared:
             # Before the listener runs: what it raises must not make it run twice for one rebalance.
             self._prepared = True
             self._prepare()

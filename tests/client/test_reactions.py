@@ -315,6 +315,24 @@ def test_failed_commit_loses_the_partitions(server: ScriptedCoordinator, error: 
     assert listener.calls[2] == ("lost", [0, 1, 2, 3])
 
 
+def test_failed_heartbeat_is_repeated_after_the_back_off_not_the_interval(server: ScriptedCoordinator) -> None:
+    with consumer_of(server, "t", heartbeat_interval_ms=60_000, session_timeout_ms=120_000) as consumer:
+        stable(consumer)
+        server.script("heartbeat", Refusal(Error.UNKNOWN_SERVER_ERROR))
+        with consumer._monitor:
+            consumer._shared.timer.next_at = 0.0
+            consumer._monitor.changed()
+        assert len(server.wait_for("heartbeat", 2)) == 2
+
+
+def test_coordinator_is_looked_up_when_no_heartbeat_succeeds_for_the_session(server: ScriptedCoordinator) -> None:
+    server.script("heartbeat", *[Refusal(Error.UNKNOWN_SERVER_ERROR)] * 1_000)
+    with consumer_of(server, "t", session_timeout_ms=200) as consumer:
+        stable(consumer)
+        assert len(server.wait_for("coordinator", 2)) >= 2
+        assert len(server.all("join")) == 2
+
+
 def test_heartbeat_thread_that_breaks_is_not_silent(
     server: ScriptedCoordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,6 +155,20 @@ def test_cooperative_partitions_are_lost_if_the_identity_is_lost_during_the_reba
     assert events == [("assigned", 4), ("lost", 4), ("assigned", 4)]
 
 
+def test_cooperative_member_that_joins_twice_claims_its_partitions_in_the_latest_generation(
+    server: ScriptedCoordinator,
+) -> None:
+    server.script("sync", given([0, 1]), Refusal(Error.REBALANCE_IN_PROGRESS), given([0, 1]))
+    with consumer_of(
+        server, "t", partition_assignment_strategy=["cooperative-sticky"], heartbeat_interval_ms=9_000
+    ) as consumer:
+        stable(consumer)
+        consumer.enforce_rebalance()
+        stable(consumer, generation=3)
+        told = [s.body["protocols"][0]["subscription"] for s in server.all("join")[2:]]
+        assert [(s["owned_partitions"], s["generation_id"]) for s in told] == [({"t": [0, 1]}, 1), ({"t": [0, 1]}, 2)]
+
+
 @pytest.mark.parametrize("method", ["on_partitions_revoked", "on_partitions_assigned"])
 def test_what_a_listener_raises_comes_out_of_poll_and_the_rebalance_goes_on(
     server: ScriptedCoordinator, method: str
@@ -328,6 +342,7 @@ def test_leaving_during_the_first_join_hands_the_member_id_back(server: Scripted
 
     def slowly(body: dict[str, Any]) -> Any:
         asked.set()
+        wait_until(lambda: consumer._coordinator._rebalance is None)
         return server._join(body)
 
     server.script("join", slowly)

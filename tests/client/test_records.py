@@ -66,6 +66,42 @@ def test_starts_at_committed_offsets_and_else_at_the_reset(server: ScriptedCoord
         assert [consumer.position(tp) for tp in (T0, T1, T2, T3)] == [5, 5, 5, 5]
 
 
+def held_fetch(server: ScriptedCoordinator, release: threading.Event, offset: int) -> None:
+    """The next fetch of committed offsets is answered with `offset` of t-0, when `release` is set."""
+
+    def held(body: dict[str, Any]) -> Any:
+        assert release.wait(WAIT_S)
+        return {"topics": [{"name": "t", "partitions": [{"partition": 0, "committed_offset": offset}]}]}
+
+    server.script("offsets/fetch", held)
+
+
+def test_committed_offset_of_an_earlier_assignment_is_not_used(server: ScriptedCoordinator) -> None:
+    """Somebody else may have owned the partition, and committed, since it was asked for."""
+    release = threading.Event()
+    held_fetch(server, release, 1)
+    with consumer_of(server, "t", source=lettered(4, 9), heartbeat_interval_ms=9_000) as consumer:
+        stable(consumer)
+        server.wait_for("offsets/fetch")
+        consumer.enforce_rebalance()
+        stable(consumer, generation=2)
+        server.committed["t", 0] = 5
+        release.set()
+        assert consumer.position(T0) == 5
+
+
+def test_seek_wins_over_a_committed_offset_that_comes_later(server: ScriptedCoordinator) -> None:
+    release = threading.Event()
+    held_fetch(server, release, 1)
+    with consumer_of(server, "t", source=lettered(4, 9), heartbeat_interval_ms=9_000) as consumer:
+        stable(consumer)
+        server.wait_for("offsets/fetch")
+        consumer.seek(T0, 2)
+        release.set()
+        consumer.position(T1)
+        assert consumer.position(T0) == 2
+
+
 def test_without_a_reset_a_missing_offset_is_an_error(server: ScriptedCoordinator) -> None:
     with (
         consumer_of(server, "t", source=lettered(4, 5), auto_offset_reset="none") as consumer,
