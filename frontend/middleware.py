@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction
@@ -62,6 +63,11 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
 
     Its own responses iterate over the open file line by line, which an ASGI server may not do and Django warns of.
     """
+
+    def add_files(self, root: Any, prefix: Any = None) -> None:
+        """Serve a directory if it is there; that of `collectstatic` need not be."""
+        if Path(root).is_dir():
+            super().add_files(root, prefix)
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponseBase:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.apps import apps
 from django.contrib import admin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -26,7 +27,7 @@ MOST_ROWS = 200
 def table(headings: tuple[str, ...], rows: Sequence[tuple[object, ...]], total: int) -> SafeString:
     """A plain table of at most MOST_ROWS rows, and how many there are in all."""
     if not rows:
-        return format_html("none")
+        return SafeString("none")
     head = format_html_join("", '<th class="pr-6 text-left font-semibold">{}</th>', ((h,) for h in headings))
     body = format_html_join(
         "",
@@ -54,6 +55,7 @@ class PendingMemberInline(ReadOnlyInline):
     model = PendingMember
     fields = ("member_id", "forgotten")
     readonly_fields = fields
+    ordering = ("id",)
     forgotten = instant("deadline", "forgotten at")
 
 
@@ -216,3 +218,9 @@ class WatermarkAdmin(ReadOnlyAdmin):
     readonly_fields = ("sampled",)
     ordering = ("topic_id", "partition")
     sampled = instant("sampled_at", "sampled")
+
+
+# A table without an admin of its own can be looked at all the same.
+for model in apps.get_app_config("groups").get_models():
+    if len(model._meta.pk_fields) == 1 and not admin.site.is_registered(model):
+        admin.site.register(model, ReadOnlyAdmin)

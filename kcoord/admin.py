@@ -109,10 +109,26 @@ class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
         return token
 
 
+class AccessRuleForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A rule; one for a single name says which."""
+
+    class Meta:
+        model = AccessRule
+        fields = ("operation", "resource", "pattern", "name")
+
+    def clean(self) -> dict[str, Any]:
+        """Raises ValidationError for an empty literal, which nothing is called."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if given.get("pattern") == AccessRule.Pattern.LITERAL and not given.get("name"):
+            raise forms.ValidationError({"name": "A name is missing; the pattern prefix with an empty name is all."})
+        return given
+
+
 class AccessRuleInline(TabularInline):  # type: ignore[misc]
     """The rules of a token. A token without rules may do nothing, so one is required."""
 
     model = AccessRule
+    form = AccessRuleForm
     extra = 0
     min_num = 1
     validate_min = True

@@ -11,6 +11,8 @@ from frontend.states import State
 
 register = template.Library()
 
+DASH = SafeString('<span class="none">–</span>')
+
 register.filter("number", wording.number)
 register.filter("duration", wording.duration)
 register.filter("short_id", wording.short_id)
@@ -21,7 +23,7 @@ register.filter("utc", wording.utc)
 def when(at: int | None, now: int) -> SafeString:
     """An instant relative to `now`, exact in the title; the browser counts it on. A dash for None."""
     if at is None:
-        return format_html('<span class="none">–</span>')
+        return DASH
     return format_html(
         '<time datetime="{}" title="{}" data-at="{}">{}</time>',
         wording.iso(at),

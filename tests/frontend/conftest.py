@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 from django.test import Client
+from pytest_django.fixtures import SettingsWrapper
 
 from kcoord.config import Config
 from kcoord.db import Database
@@ -31,6 +32,12 @@ async def db(database: str) -> AsyncIterator[Database]:
     await opened.open()
     yield opened
     await opened.close()
+
+
+@pytest.fixture(autouse=True)
+def _fast_passwords(settings: SettingsWrapper) -> None:
+    """The real hash takes half a second, which tests of pages need not wait for."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture

@@ -115,11 +115,11 @@ class Seed:
         with (
             self.connection.cursor() as cursor,
             cursor.copy(
-                "copy groups_assignment (group_id, topic, partition, member_id, generation_id) from stdin"
+                "copy groups_assignment (group_id, topic_id, topic, partition, member_id, generation_id) from stdin"
             ) as copy,
         ):
             for (topic, partition), member in owners.items():
-                copy.write_row((group, topic, partition, member, generation))
+                copy.write_row((group, topic, topic, partition, member, generation))
 
     def commit(self, group: int, offsets: Mapping[tuple[str, int], int], metadata: str = "", ms_ago: int = 900) -> None:
         """Committed offsets."""

@@ -109,4 +109,9 @@ def test_short_id(member_id: str, short: str) -> None:
 
 
 def test_plural() -> None:
-    assert [wording.plural(n, "member") for n in (0, 1, 2, 1_000)] == ["0 members", "1 member", "2 members", "1,000 members"]
+    assert [wording.plural(n, "member") for n in (0, 1, 2, 1_000)] == [
+        "0 members",
+        "1 member",
+        "2 members",
+        "1,000 members",
+    ]

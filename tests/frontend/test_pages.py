@@ -1,0 +1,234 @@
+"""Pages through Django's test client: who may look, what bad addresses are answered, what no page may contain."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from frontend.middleware import ADMIN_POLICY, POLICY
+from frontend.urls import urlpatterns
+from frontend.views.groups import group_url
+from kcoord.paging import encode_cursor
+from tests.frontend.seed import Seed, working_group
+
+PANEL = {"HTTP_HX_REQUEST": "true"}
+OPEN_PAGES = {"login", "home", "live"}
+STRANGE_IDS = ["a b", "kürbis <b>&\"'", "100%", "a?b#c", "..a", "日本", "a\\b", "x" * 255, "-", "live", "events"]
+
+
+def addresses() -> list[str]:
+    """Every page, with a group that need not exist."""
+    names = [pattern.name for pattern in urlpatterns]
+    return [
+        reverse(f"frontend:{name}", kwargs={"group_id": "g"} if name in ("group", "events") else None)
+        for name in names
+        if name not in OPEN_PAGES | {"logout"}
+    ]
+
+
+@pytest.mark.parametrize("address", addresses())
+def test_a_stranger_is_sent_to_the_sign_in(client: Client, address: str) -> None:
+    answer = client.get(address)
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith("/sign-in?next=")
+
+
+def test_a_panel_fetched_after_the_session_ended_sends_the_page_to_the_sign_in(client: Client) -> None:
+    answer = client.get("/groups?state=Stable", **PANEL)
+    assert answer.status_code == 401
+    assert answer.headers["HX-Redirect"] == "/sign-in?next=%2Fgroups%3Fstate%3DStable"
+
+
+def test_the_stream_refuses_strangers(client: Client) -> None:
+    assert client.get("/live").status_code == 401
+
+
+def test_the_first_address_leads_to_the_groups(person: Client) -> None:
+    assert person.get("/").headers["Location"] == "/groups"
+
+
+def test_signing_out_takes_a_post(person: Client) -> None:
+    assert person.get("/sign-out").status_code == 405
+    assert person.get("/groups").status_code == 200
+    assert person.post("/sign-out").status_code == 302
+    assert person.get("/groups").status_code == 302
+
+
+def test_an_empty_service_teaches_the_first_step(person: Client) -> None:
+    text = person.get("/groups").content.decode()
+    assert "No groups yet" in text
+    assert "/v1/groups/first/join" in text
+
+
+def test_the_list_shows_its_columns(person: Client, seed: Seed) -> None:
+    working_group(seed)
+    text = person.get("/groups").content.decode()
+    row = re.search(r"<tr id=.*?</tr>", text, re.DOTALL)
+    assert row is not None
+    plain = " ".join(re.sub(r"<[^>]+>", " ", row[0]).split())
+    assert plain.startswith("billing Stable classic range 3 7 orders, payments")
+
+
+def test_filters_are_kept_by_the_links_to_other_pages(person: Client, seed: Seed) -> None:
+    seed.many_groups(200)
+    text = person.get("/groups?q=service&state=Stable&state=Empty&sort=changed").content.decode()
+    links = re.findall(r'rel="next" href="([^"]+)"', text)
+    assert len(links) == 1
+    assert links[0].startswith("/groups?q=service&amp;state=Stable&amp;state=Empty&amp;sort=changed&amp;after=")
+    assert person.get(links[0].replace("&amp;", "&")).status_code == 200
+
+
+def test_the_panel_is_what_the_page_was_made_from(person: Client, seed: Seed) -> None:
+    working_group(seed)
+    for address in ("/groups", "/groups/billing", "/topics", "/groups/billing/events"):
+        panel = person.get(address, **PANEL).content.decode().strip()
+        whole = person.get(address).content.decode()
+        assert "<html" not in panel
+        assert panel.splitlines()[1].strip() in whole
+        assert person.get(address).headers["Vary"] == "HX-Request, Cookie"
+        assert person.get(address).headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("group_id", STRANGE_IDS)
+def test_every_group_id_has_a_page(person: Client, seed: Seed, group_id: str) -> None:
+    seed.group(group_id)
+    seed.event(group_id, "group_created", 0)
+    for address in (group_url(group_id), group_url(group_id) + "/events"):
+        answer = person.get(address)
+        assert answer.status_code == 200
+        title = re.search(r"<title>(.*?)</title>", answer.content.decode())
+        assert title is not None
+        assert (
+            group_id.replace("&", "&amp;")
+            .replace("<", "&lt;")
+            .replace(">", "&gt;")
+            .replace('"', "&quot;")
+            .replace("'", "&#x27;")
+            in (title[1])
+        )
+
+
+def test_a_group_that_is_not_there_may_have_a_history(person: Client, seed: Seed) -> None:
+    seed.event("gone", "group_deleted", 4)
+    answer = person.get("/groups/gone")
+    assert answer.status_code == 404
+    assert "Group deleted with its offsets" in answer.content.decode()
+    assert person.get("/groups/gone/events").status_code == 200
+    assert person.get("/groups/never/events").status_code == 404
+    assert person.get("/groups/a%00b").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("/groups?state=Sleeping", "state: &#x27;Sleeping&#x27; is not one of Stable, PreparingRebalance"),
+        ("/groups?type=x", "type: &#x27;x&#x27; is not one of classic, consumer"),
+        ("/groups?sort=x", "sort: &#x27;x&#x27; is not one of changed"),
+        ("/groups?q=a%00b", "q: at most 255 characters"),
+        ("/groups?q=" + "x" * 256, "q: at most 255 characters"),
+        ("/groups?after=%21", "after: this page of the list is gone"),
+        ("/groups?after=" + encode_cursor(1, 2), "after: this page of the list is gone"),
+        (f"/groups?after={encode_cursor('a', 1)}&before={encode_cursor('a', 1)}", "only one of them at a time"),
+        ("/groups/g?show=secrets", "show: &#x27;secrets&#x27; is not one of members, partitions, offsets"),
+        ("/topics?before=x", "before: this page of the list is gone"),
+        ("/groups/g/events?before=x", "before: this page of the list is gone"),
+    ],
+)
+def test_a_bad_address_is_told_what_is_wrong(person: Client, address: str, says: str) -> None:
+    answer = person.get(address)
+    assert answer.status_code == 400
+    assert says in answer.content.decode()
+
+
+class Inline(HTMLParser):
+    """Finds what the content policy forbids, and references to other hosts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._script = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self._script = tag == "script" and "src" not in given
+        if tag == "style" or "style" in given:
+            self.found.append(f"style of <{tag}>")
+        self.found += [f"{name} of <{tag}>" for name in given if name.startswith(("on", "hx-on", "hx-vals"))]
+        for name in ("src", "href", "action", "hx-get", "hx-post"):
+            if "//" in (given.get(name) or ""):
+                self.found.append(f"{name}={given[name]}")
+
+    def handle_data(self, data: str) -> None:
+        if self._script and data.strip():
+            self.found.append("inline script")
+        self._script = False
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/groups", "/groups?q=nothing", "/groups/billing", "/groups/billing/events", "/groups/none", "/topics",
+        "/password", "/password/changed", "/nowhere", "/groups?state=x", "/groups/billing?show=members",
+    ],
+)  # fmt: skip
+def test_no_page_carries_what_the_policy_forbids(person: Client, seed: Seed, address: str) -> None:
+    working_group(seed)
+    answer = person.get(address)
+    parser = Inline()
+    parser.feed(answer.content.decode())
+    assert parser.found == []
+    assert answer.headers["Content-Security-Policy"] == POLICY
+
+
+def test_the_sign_in_carries_nothing_inline_either(client: Client, seed: Seed) -> None:
+    parser = Inline()
+    parser.feed(client.get("/sign-in?next=/groups").content.decode())
+    assert parser.found == []
+
+
+def test_only_the_admin_has_a_wider_policy(operator: Client) -> None:
+    assert operator.get("/admin/").headers["Content-Security-Policy"] == ADMIN_POLICY
+    assert operator.get("/admins").headers["Content-Security-Policy"] == POLICY
+    for policy in (POLICY, ADMIN_POLICY):
+        sources = {source for part in policy.split(";") for source in part.split()[1:]}
+        assert not any("." in source or "*" in source or "http" in source for source in sources)
+
+
+def test_what_is_vendored_carries_its_licence() -> None:
+    from pathlib import Path
+
+    import frontend
+
+    vendor = Path(frontend.__file__).parent / "static" / "vendor"
+    directories = [path for path in vendor.iterdir() if path.is_dir()]
+    assert directories
+    for directory in directories:
+        assert (directory / "LICENSE").read_text().strip()
+        assert f"`{directory.name}/`" in (vendor / "README.md").read_text()
+
+
+def test_static_files_are_served_whole(client: Client) -> None:
+    answer = client.get("/static/frontend/live.js")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/javascript")
+    assert b"htmx.registerExtension" in answer.content
+    again = client.get("/static/frontend/live.js", HTTP_IF_MODIFIED_SINCE=answer.headers["Last-Modified"])
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_pages_say_so_when_the_database_is_away(person: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.db import OperationalError
+
+    from frontend.views import groups
+
+    def away(*_: object) -> None:
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setattr(groups.bridge, "call", away)
+    answer = person.get("/groups")
+    assert answer.status_code == 503
+    assert "The database is not available." in answer.content.decode()

@@ -1,0 +1,197 @@
+"""Read models on a real database: pages by key, filters, and limits that hold whatever the tables hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from frontend import queries
+from frontend.queries import Cursor, GroupFilter, GroupList, Limits
+from groups.core.types import GroupState
+from kcoord.db import Connection, Database
+from tests.frontend.seed import Seed, member_id, now_ms, working_group
+
+
+async def all_pages(db: Database, wanted: GroupFilter) -> tuple[list[GroupList], list[str]]:
+    """Walk forward to the last page."""
+    pages, names = [], []
+    after: Cursor | None = None
+    while True:
+        page = await queries.group_list(db, GroupFilter(wanted.q, wanted.states, wanted.type, wanted.by_change, after))
+        pages.append(page)
+        names.extend(group.group_id for group in page.groups)
+        if page.next is None:
+            return pages, names
+        after = page.next
+
+
+@pytest.mark.parametrize("by_change", [False, True])
+async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, db: Database, by_change: bool) -> None:
+    seed.many_groups(2 * queries.PAGE_SIZE + 7)
+    seed.connection.execute("update groups_group set updated_at = 1700000000000 where id % 3 = 0")  # ties
+    order = "updated_at desc, group_id" if by_change else "group_id"
+    expected = [row[0] for row in seed.connection.execute(f"select group_id from groups_group order by {order}")]
+    pages, names = await all_pages(db, GroupFilter(by_change=by_change))
+    assert names == expected
+    assert [len(page.groups) for page in pages] == [50, 50, 7]
+    assert pages[0].previous is None
+    back = await queries.group_list(db, GroupFilter(by_change=by_change, before=pages[2].previous))
+    assert [group.group_id for group in back.groups] == expected[50:100]
+    first = await queries.group_list(db, GroupFilter(by_change=by_change, before=back.previous))
+    assert [group.group_id for group in first.groups] == expected[:50]
+    assert first.previous is None
+
+
+async def test_a_page_goes_on_although_its_edge_was_deleted(seed: Seed, db: Database) -> None:
+    seed.many_groups(60)
+    first = await queries.group_list(db, GroupFilter())
+    assert first.next is not None
+    seed.connection.execute("delete from groups_group where group_id = %s", [first.next.group_id])
+    second = await queries.group_list(db, GroupFilter(after=first.next))
+    assert len(second.groups) == 10
+
+
+async def test_search_takes_every_character_literally_and_ignores_case(seed: Seed, db: Database) -> None:
+    for name in ("100%_Sure", "100xySure", "back\\slash", "Ünïcode"):
+        seed.group(name)
+    for q, found in (("%_s", "100%_Sure"), ("\\", "back\\slash"), ("ünï", "Ünïcode")):
+        page = await queries.group_list(db, GroupFilter(q=q))
+        assert [group.group_id for group in page.groups] == [found]
+
+
+async def test_counts_follow_the_search_but_not_the_chosen_states(seed: Seed, db: Database) -> None:
+    for number, state in enumerate(GroupState):
+        seed.group(f"a-{number}", state.value)
+        seed.group(f"b-{number}", state.value)
+    page = await queries.group_list(db, GroupFilter(q="a-", states=("Empty", "Dead")))
+    assert {group.state for group in page.groups} == {"Empty", "Dead"}
+    assert page.counts == {state.value: 1 for state in GroupState}
+
+
+async def test_a_line_counts_members_and_names_topics_owned_or_committed(seed: Seed, db: Database) -> None:
+    pk = seed.group("g")
+    seed.members(pk, [member_id("g", n) for n in range(3)])
+    seed.assign(pk, {(topic, p): "m" for topic in ("b", "d") for p in range(20)})
+    seed.commit(pk, {(topic, 0): 1 for topic in ("a", "b", "c")})
+    page = await queries.group_list(db, GroupFilter())
+    assert page.groups[0].members == 3
+    assert page.groups[0].topics == ("a", "b", "c", "d")
+
+
+async def test_group_page(seed: Seed, db: Database) -> None:
+    members = working_group(seed)
+    seed.topic("orders", 13, [11_000] * 12)
+    page = await queries.group_page(db, "billing", Limits())
+    assert page is not None
+    assert [member.member_id for member in page.members] == members
+    assert [(topic.topic, topic.partitions, topic.size, topic.owned) for topic in page.topics] == [
+        ("orders", 13, 13, 12),
+        ("payments", None, 6, 6),
+    ]
+    assert {owner.member_id for owner in page.owners} == set(members)
+    assert (page.totals.partitions, page.totals.committed, page.totals.measured) == (18, 16, 12)
+    assert page.totals.lag == sum(max(11_000 - (10_400 + 37 * p), 0) for p in range(12))
+    assert sum(row.lag or 0 for row in page.offsets) == page.totals.lag
+    assert page.offsets[-1].committed_offset is None
+    assert page.earliest_session is not None
+    assert page.earliest_session.member_id == members[-1]
+    assert [event.kind for event in page.events][:2] == ["assignment_stored", "rebalance_completed"]
+    assert abs(page.now - now_ms()) < 60_000
+
+
+async def test_an_offset_below_the_start_of_the_log_lags_from_the_start(seed: Seed, db: Database) -> None:
+    pk = seed.group("g", "Empty")
+    seed.commit(pk, {("t", 0): 10})
+    seed.topic("t", 1, [500])
+    seed.connection.execute("update groups_watermark set log_start_offset = 400")
+    page = await queries.group_page(db, "g", Limits())
+    assert page is not None
+    assert page.totals.lag == page.offsets[0].lag == 100
+
+
+async def test_there_is_no_page_of_a_group_that_is_not_there(db: Database, seed: Seed) -> None:
+    assert await queries.group_page(db, "nobody", Limits()) is None
+
+
+class Counting(Database):
+    """Counts statements and the rows they return."""
+
+    statements = 0
+    fetched = 0
+
+    async def rows(self, connection: Connection, statement: str, parameters: object = None) -> list[object]:  # type: ignore[override]
+        found = await super().rows(connection, statement, parameters)  # type: ignore[arg-type]
+        self.statements += 1
+        self.fetched += len(found)
+        return found  # type: ignore[return-value]
+
+
+def huge_group(seed: Seed) -> None:
+    """1,000 members, 5,000 partitions, 300 events."""
+    members = [member_id("fleet", number) for number in range(1_000)]
+    pk = seed.group("fleet")
+    seed.members(pk, members)
+    owners = {("telemetry", p): members[p % 1_000] for p in range(4_000)}
+    owners |= {(f"shard-{t:02}", p): members[(p + t) % 1_000] for t in range(20) for p in range(50)}
+    seed.assign(pk, owners)
+    seed.commit(pk, dict.fromkeys(owners, 5))
+    for number in range(300):
+        seed.event("fleet", "member_joined", 1, members[number])
+
+
+async def test_the_page_of_a_huge_group_reads_a_bounded_number_of_rows(seed: Seed, db: Database) -> None:
+    working_group(seed)
+    huge_group(seed)
+    counting = Counting(db.conninfo, db._config)
+    await counting.open()
+    assert await queries.group_page(counting, "billing", Limits()) is not None
+    statements, counting.fetched = counting.statements, 0
+    page = await queries.group_page(counting, "fleet", Limits())
+    await counting.close()
+    assert page is not None
+    assert counting.statements == 2 * statements, "as many statements as for a small group"
+    limits = Limits()
+    per_member = 8  # a member of this group owns partitions of so many topics at most
+    bound = limits.members * (1 + per_member) + limits.topics + 1 + limits.cells + limits.offsets + limits.events + 1
+    assert counting.fetched <= bound
+    assert page.counts.members == 1_000
+    assert page.totals.partitions == 5_000
+    assert page.more_topics
+    assert page.more_events
+
+
+async def test_everything_of_a_huge_group_can_be_asked_for(seed: Seed, db: Database) -> None:
+    huge_group(seed)
+    page = await queries.group_page(db, "fleet", Limits(10_000, 1_000, 10_000, 10_000, 10_000))
+    assert page is not None
+    assert len(page.members) == 1_000
+    assert len(page.owners) == len(page.offsets) == 5_000
+    assert len(page.events) == 300
+
+
+async def test_history_goes_on_where_the_page_before_ended_and_outlives_the_group(seed: Seed, db: Database) -> None:
+    for number in range(7):
+        seed.event("gone", "group_created", number)
+    first = await queries.event_page(db, "gone", None, limit=3)
+    assert not first.exists
+    assert first.more
+    second = await queries.event_page(db, "gone", first.events[-1].id, limit=10)
+    assert [event.generation_id for event in (*first.events, *second.events)] == [6, 5, 4, 3, 2, 1, 0]
+    assert not second.more
+
+
+async def test_topics_by_name_with_who_reads_them(seed: Seed, db: Database) -> None:
+    for number in range(queries.PAGE_SIZE + 5):
+        seed.topic(f"topic-{number:03}", 4, [10, 20] if number == 0 else [])
+    for name in ("g2", "g1"):
+        seed.assign(seed.group(name), {("topic-000", p): "m" for p in range(4)})
+    first = await queries.topic_list(db, "", None, None)
+    assert first.total == 55
+    assert first.topics[0].groups == ("g1", "g2")
+    assert first.topics[0].watermarks == 2
+    assert first.previous is None
+    second = await queries.topic_list(db, "", first.next, None)
+    assert [topic.name for topic in second.topics] == [f"topic-{n:03}" for n in range(50, 55)]
+    assert second.next is None
+    back = await queries.topic_list(db, "", None, second.previous)
+    assert [topic.name for topic in back.topics] == [topic.name for topic in first.topics]
+    assert (await queries.topic_list(db, "05", None, None)).total == 6

@@ -1,0 +1,133 @@
+"""What states mean, and what a group waits for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from frontend import rows
+from frontend.queries import GroupPage
+from frontend.states import BY_NAME, explain, member_state, next_timer, state
+from groups.core.types import GroupState
+
+NOW = 1_700_000_000_000
+LEADER = "billing-3f2a81c0-1111-4222-8333-444455556666"
+
+
+def member(pk: int, *, joined: bool = False, deadline: int | None = NOW + 9_000) -> rows.Member:
+    return rows.Member(pk, f"m{pk}", None, "c", "h", False, joined, False, False, 10_000, deadline, NOW - 1_000, 0)
+
+
+def page(
+    state_name: str = "Stable",
+    *,
+    members: tuple[rows.Member, ...] = (),
+    counts: rows.GroupCounts | None = None,
+    committed: int = 0,
+    session: rows.Session | None = None,
+    **header: object,
+) -> GroupPage:
+    filled = rows.GroupHeader(
+        1,
+        "billing",
+        "classic",
+        state_name,
+        "Empty",
+        NOW,
+        7,
+        "consumer",
+        "range",
+        LEADER,
+        None,
+        None,
+        None,
+        None,
+        NOW,
+        NOW,
+    )
+    joined = sum(one.awaiting_join for one in members)
+    return GroupPage(
+        now=NOW,
+        header=replace(filled, **header),  # type: ignore[arg-type]
+        counts=counts or rows.GroupCounts(len(members), joined, 0, 0, None),
+        earliest_session=session,
+        members=members,
+        owned=(),
+        topics=(),
+        more_topics=False,
+        widths={},
+        owners=(),
+        totals=rows.PartitionTotals(committed, committed, 0, None),
+        offsets=(),
+        events=(),
+        more_events=False,
+    )
+
+
+def test_every_state_of_the_protocol_has_words() -> None:
+    assert set(BY_NAME) == {state.value for state in GroupState}
+    assert all(known.label and known.meaning for known in BY_NAME.values())
+
+
+def test_a_state_without_words_keeps_its_name() -> None:
+    assert state("Reconciling").label == "Reconciling"
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (page(members=(member(1),)), "One member works on generation 7."),
+        (page("Empty"), "No members. Committed offsets are kept."),
+        (page("Empty", committed=12), "No members. 12 committed offsets kept for the next one."),
+        (page("Empty", counts=rows.GroupCounts(0, 0, 0, 1, NOW)), "No members yet; 1 member id handed out"),
+        (
+            page("PreparingRebalance", members=(member(1),), join_deadline=NOW + 2_900, join_delay_ms=3_000),
+            "The group was empty. 1 member joined; the coordinator waits up to 2 s for more before",
+        ),
+        (
+            page("PreparingRebalance", members=(member(1, joined=True), member(2)), join_deadline=NOW + 61_000),
+            "A rebalance has begun. 1 of 2 members joined again; the coordinator waits up to 1 min 1 s for m2 to join.",
+        ),
+        (
+            page("PreparingRebalance", members=tuple(member(n) for n in range(5)), join_deadline=NOW - 1),
+            "A rebalance has begun. 0 of 5 members joined again; the coordinator waits for m0, m1, m2 and 2 more to",
+        ),
+        (
+            page("CompletingRebalance", members=(member(1), member(2)), sync_deadline=NOW + 58_100),
+            "2 members joined generation 7; the coordinator waits up to 58 s for billing-3f2a81c0… to assign",
+        ),
+    ],
+)
+def test_explanations(given: GroupPage, text: str) -> None:
+    assert explain(given).startswith(text)
+
+
+def test_the_next_timer_is_the_earliest_and_says_what_it_does() -> None:
+    given = page(session=rows.Session("m1", NOW + 4_000), join_deadline=NOW + 9_000)
+    timer = next_timer(given)
+    assert timer is not None
+    assert (timer.at, timer.what, timer.late) == (NOW + 4_000, "session of m1 ends", False)
+    assert next_timer(page()) is None
+
+
+def test_a_timer_long_overdue_is_late() -> None:
+    timer = next_timer(page(session=rows.Session("m1", NOW - 5_001)))
+    assert timer is not None
+    assert timer.late
+
+
+@pytest.mark.parametrize(
+    ("group_state", "given", "label"),
+    [
+        ("Stable", member(1), "Active"),
+        ("Stable", replace(member(1), pending_sync=True), "Not synced yet"),
+        ("Stable", member(1, deadline=NOW), "Overdue"),
+        ("PreparingRebalance", member(1, joined=True), "Joined"),
+        ("PreparingRebalance", member(1), "Not joined yet"),
+        ("CompletingRebalance", replace(member(1), awaiting_sync=True), "Syncing"),
+        ("CompletingRebalance", member(1), "Joined"),
+    ],
+)
+def test_member_states(group_state: str, given: rows.Member, label: str) -> None:
+    assert member_state(given, group_state, NOW).label == label
