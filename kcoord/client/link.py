@@ -37,6 +37,7 @@ class Link:
         self._coordinator: str | None = None
         self._next = 0
         self._unreachable: set[str] = set()
+        self._away = False
 
     @property
     def coordinator(self) -> str | None:
@@ -103,9 +104,14 @@ class Link:
                     continue
                 with self._lock:
                     self._coordinator = found
+                self._away = False
                 log.info("group %s: the coordinator is %s", self._config.group_id, found)
                 return found
             assert failure is not None, "there is at least one server"
+            if not self._away:
+                # Once for each outage: it is tried again every second or so.
+                self._away = True
+                log.warning("group %s: no server answers, trying again: %s", self._config.group_id, failure)
             raise failure
 
     def _ask(self, server: str) -> str:
