@@ -15,6 +15,7 @@ import atexit
 import os
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError
 from typing import TypeVar
 
 from kcoord import runtime as runtimes
@@ -49,6 +50,8 @@ def call(work: Callable[[Runtime], Awaitable[T]], timeout_seconds: float = TIMEO
     future = asyncio.run_coroutine_threadsafe(run(), runtime.loop)
     try:
         return future.result(timeout_seconds)
+    except CancelledError:
+        raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "this process is stopping") from None
     except TimeoutError:
         if future.done() and not future.cancelled():
             raise  # the work itself raised a TimeoutError

@@ -150,7 +150,8 @@ class TokensView(TokenAdminView):
         except ValueError as error:
             raise invalid(f"name: {error}", "name") from None
         token = ApiToken.objects.prefetch_related("rules").get(name=made.name)
-        return Response(CreatedToken({**_shown(token), "secret": made.secret}).data, status=201)
+        shown = CreatedToken({**_shown(token), "secret": made.secret}).data
+        return Response(shown, status=201, headers={"Cache-Control": "no-store"})
 
 
 class TokenDetailView(TokenAdminView):

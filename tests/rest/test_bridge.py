@@ -96,6 +96,25 @@ async def test_work_that_takes_too_long_is_cancelled(runtime: Runtime) -> None:
     await asyncio.wait_for(cancelled.wait(), 10)
 
 
+async def test_work_that_the_end_of_the_process_cancels_is_not_available(runtime: Runtime) -> None:
+    begun = asyncio.Event()
+    tasks: list[asyncio.Task[object]] = []
+
+    async def forever(_: Runtime) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.append(task)
+        begun.set()
+        await asyncio.Event().wait()
+
+    caller = asyncio.create_task(asyncio.to_thread(bridge.call, forever))
+    await asyncio.wait_for(begun.wait(), 10)
+    tasks[0].cancel()
+    with pytest.raises(ProtocolError) as refused:
+        await caller
+    assert refused.value.error is Error.COORDINATOR_NOT_AVAILABLE
+
+
 async def test_a_thread_that_runs_a_loop_may_not_block_it(runtime: Runtime) -> None:
     with pytest.raises(RuntimeError, match="await the service instead"):
         bridge.call(now_ms)
@@ -143,6 +162,5 @@ def test_a_forked_child_has_connections_of_its_own_and_the_end_is_clean(database
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    before, in_child, after = done.stdout.split()
-    assert before == after
-    assert in_child not in ("", before)
+    before, in_child, after = (int(backend) for backend in done.stdout.split())
+    assert in_child not in (before, after)
