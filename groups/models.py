@@ -210,3 +210,35 @@ class Watermark(models.Model):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} [{self.log_start_offset}, {self.log_end_offset})"
+
+
+class GroupConfigOverride(ProtocolOwned):
+    """A setting that one group has for itself. It exists whether or not the group does, so it names the group.
+
+    Written by `groups.configs` alone, which checks it and tells the other processes.
+    """
+
+    group_name = models.CharField(max_length=255)
+    name = models.CharField(max_length=100)
+    value = models.TextField(help_text="As it would be written in the environment.")
+    updated_at = MillisField()
+    updated_by = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["group_name", "name"], name="groups_configoverride_once")]
+
+    def __str__(self) -> str:
+        return f"{self.group_name}: {self.name}={self.value}"
+
+
+class Revision(ProtocolOwned):
+    """How often something was changed of which every process keeps a copy in memory; no row: never.
+
+    Whoever changes it counts in the same transaction, last, so that a copy with a revision has all changes up to it.
+    """
+
+    subject = models.CharField(max_length=32, primary_key=True)
+    version = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.version}"

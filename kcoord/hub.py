@@ -1,8 +1,10 @@
 """Wake-up hub: one LISTEN connection per process.
 
-Two channels, each carrying a group id and nothing else: `kcoord_wake` when a barrier fell and somebody may wait for
-it, `kcoord_changed` when something a page shows has changed. A NOTIFY is a hint, never the truth: whoever is woken
-reads the rows. After a lost connection everything may have changed, which is said as `None` in place of a group id.
+Channels carry a group id and nothing else: `kcoord_wake` when a barrier fell and somebody may wait for it,
+`kcoord_changed` when something a page shows has changed, `kcoord_config` when a group's settings have. `kcoord_topics`
+says that the catalogue of topics has changed, and carries nothing. A NOTIFY is a hint, never the truth: whoever is
+woken reads the rows. After a lost connection everything may have changed, which is said as `None` in place of a group
+id.
 
 Source: design page "Architecture", section 5.
 """
@@ -20,12 +22,15 @@ log = structlog.get_logger(__name__)
 
 WAKE = "kcoord_wake"
 CHANGED = "kcoord_changed"
+CONFIG = "kcoord_config"
+TOPICS = "kcoord_topics"
+CHANNELS = (WAKE, CHANGED, CONFIG, TOPICS)
 
 MIN_BACKOFF_SECONDS = 0.1
 MAX_BACKOFF_SECONDS = 5.0
 PING_SECONDS = 10.0
 
-WakeListener = Callable[[str | None], None]
+Listener = Callable[[str | None], None]
 
 
 class Subscription:
@@ -63,11 +68,11 @@ class Subscription:
 
 
 class Hub:
-    """Listens for both channels as long as the process lives, and passes hints on."""
+    """Listens for all channels as long as the process lives, and passes hints on."""
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
-        self._wake_listeners: list[WakeListener] = []
+        self._listeners: dict[str, list[Listener]] = {channel: [] for channel in CHANNELS}
         self._subscriptions: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
@@ -77,9 +82,13 @@ class Hub:
         """The LISTEN connection stands."""
         return self._listening.is_set()
 
-    def on_wake(self, listener: WakeListener) -> None:
+    def on(self, channel: str, listener: Listener) -> None:
+        """Call `listener` with what each hint of a channel carries; with None after a reconnect."""
+        self._listeners[channel].append(listener)
+
+    def on_wake(self, listener: Listener) -> None:
         """Call `listener` with the group id of each wake-up; with None after a reconnect."""
-        self._wake_listeners.append(listener)
+        self.on(WAKE, listener)
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[Subscription]:
@@ -131,8 +140,8 @@ class Hub:
             self._conninfo, autocommit=True, application_name="kcoord-listener", connect_timeout=5
         )
         async with connection:
-            await connection.execute(f"listen {WAKE}")
-            await connection.execute(f"listen {CHANGED}")
+            for channel in CHANNELS:
+                await connection.execute(f"listen {channel}")
             self._listening.set()
             self._everything_may_have_changed()
             while True:
@@ -140,15 +149,17 @@ class Hub:
                     self._dispatch(notify.channel, notify.payload)
                 await connection.execute("select 1")  # a dead peer shows itself here
 
-    def _dispatch(self, channel: str, group_id: str) -> None:
-        if channel == WAKE:
-            for listener in self._wake_listeners:
-                listener(group_id)
+    def _dispatch(self, channel: str, payload: str) -> None:
+        for listener in self._listeners[channel]:
+            listener(payload)
+        if channel == TOPICS:
+            return  # it concerns no group in particular
         for subscription in self._subscriptions:
-            subscription.put(group_id)
+            subscription.put(payload)
 
     def _everything_may_have_changed(self) -> None:
-        for listener in self._wake_listeners:
-            listener(None)
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                listener(None)
         for subscription in self._subscriptions:
             subscription.put(None)

@@ -1,0 +1,45 @@
+"""How often the catalogue of topics and the settings of groups were changed, and the hint that they were.
+
+Every process keeps a copy of both in memory (`kcoord.mirror`); the revision tells whether a copy is still the newest.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from kcoord.db import Connection, Database
+from kcoord.hub import CONFIG
+from kcoord.hub import TOPICS as TOPICS_CHANNEL
+from kcoord.sql import queries
+
+Q = queries("groups")
+
+
+class Subject(str, Enum):
+    """What is counted."""
+
+    TOPICS = "topics"
+    CONFIGS = "configs"
+
+    @property
+    def channel(self) -> str:
+        """The channel of the hub that says it has changed."""
+        return {Subject.TOPICS: TOPICS_CHANNEL, Subject.CONFIGS: CONFIG}[self]
+
+
+async def lock(connection: Connection, subject: Subject) -> None:
+    """Count a change in the caller's transaction. Whoever changes the same subject waits until it ends.
+
+    A transaction that also locks other rows does this last, so that none of them waits for another in a circle.
+    """
+    await connection.execute(Q.bump_revision.encode(), {"subject": subject.value})
+
+
+async def tell(connection: Connection, subject: Subject, payload: str = "") -> None:
+    """Tell every process about the change, when and if the caller's transaction commits."""
+    await connection.execute(Q.notify.encode(), {"channel": subject.channel, "group_id": payload})
+
+
+async def read(db: Database, connection: Connection, subject: Subject) -> int:
+    """The number of changes, as the caller's transaction sees it."""
+    return int(await db.value(connection, Q.read_revision, {"subject": subject.value}) or 0)
