@@ -217,12 +217,12 @@ def name_of(value: Any) -> str | None:
     return getattr(value, "name", None) or getattr(value, "__name__", None)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Look again and again until `condition()`, for state that gives no signal."""
+def wait_until(condition: Callable[[], bool], pause_s: float = 0.002) -> None:
+    """Look again every `pause_s` until `condition()`, for state that gives no signal."""
     deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.002)
+        time.sleep(pause_s)
 
 
 def stable(consumer: Consumer, generation: int = 1) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -18,7 +18,8 @@ from kcoord.client import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from tests.client.live import DEADLINE_S, Journal, Service, owned, poll_until, running_service, shared_out
+from tests.client.live import DEADLINE_S, SESSION_MS, Journal, Service, owned, poll_until, running_service, shared_out
+from tests.client.scripted import wait_until
 from tests.client.sources import lettered
 from tests.client.worker import start_worker_process
 from tests.support.database import cloned_database
@@ -42,6 +43,12 @@ def group() -> str:
 def stack() -> Iterator[ExitStack]:
     with ExitStack() as opened:
         yield opened
+
+
+def session_end(service: Service, group: str) -> datetime:
+    """When the session of the group's only member ends if nothing renews it."""
+    (member,) = service.describe(group)["members"]
+    return datetime.fromisoformat(member["session_expires_at"])
 
 
 def test_two_members_share_and_hand_over_on_leave(service: Service, group: str, stack: ExitStack) -> None:
@@ -121,8 +128,9 @@ def test_user_slower_than_the_session_keeps_it(service: Service, group: str, sta
     busy = stack.enter_context(Consumer(topic, **service.settings(group)))
     poll_until(lambda: len(owned(busy)) == 2, busy)
     generation = busy.generation
-    # Longer than the session: only heartbeats keep it, nothing wakes this wait.
-    threading.Event().wait(7.5)
+    # Longer than the session, by the service's own clock: only heartbeats move its end.
+    first_end = session_end(service, group)
+    wait_until(lambda: session_end(service, group) > first_end + timedelta(milliseconds=SESSION_MS + 500), pause_s=0.2)
     busy.commit({TopicPartition(topic, 0): 1})
     assert busy.generation == generation
 
