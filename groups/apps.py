@@ -9,3 +9,7 @@ class GroupsConfig(AppConfig):
     name = "groups"
     label = "groups"
     verbose_name = "Groups"
+
+    def ready(self) -> None:
+        """Assignors are checked where settings are."""
+        from groups import checks  # noqa: F401

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from groups.rest import group_views, topic_views
+from groups.rest import config_views, group_views, topic_views
 from kcoord import converters  # noqa: F401 - registers `anything`
 
 urlpatterns = [
@@ -11,5 +11,6 @@ urlpatterns = [
     path("topics/<anything:name>", topic_views.TopicDetailView.as_view()),
     path("groups", group_views.GroupsView.as_view()),
     path("groups/<anything:group_id>/events", group_views.GroupEventsView.as_view()),
+    path("groups/<anything:group_id>/config", config_views.GroupConfigEndpoint.as_view()),
     path("groups/<anything:group_id>", group_views.GroupDetailView.as_view()),
 ]

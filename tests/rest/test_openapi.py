@@ -181,7 +181,9 @@ async def test_examples_of_the_control_plane_work(
             for example in content.get("examples", {}).values():
                 if path.endswith("/watermarks"):
                     await topics.create("example", 1)
-                response = await api.request(method.upper(), path.format(name="example"), json=example["value"])
+                response = await api.request(
+                    method.upper(), path.format(name="example", group_id="example"), json=example["value"]
+                )
                 assert response.status_code in (200, 201), response.text
                 sent += 1
     assert sent >= 3

@@ -35,6 +35,25 @@ def test_the_defaults_pass() -> None:
         ({"KCOORD_COLOUR": "red"}, "kcoord.E001"),
         ({"KCOORD_SECURE_COOKIES": "yes"}, "kcoord.E001"),
         ({"KCOORD_GROUP_MIN_SESSION_TIMEOUT_MS": "2000000"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_SESSION_TIMEOUT_MS": "44999"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_SESSION_TIMEOUT_MS": "60001"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS": "4999"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS": "15001"}, "kcoord.E001"),
+        (
+            {
+                "KCOORD_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS": "45000",
+                "KCOORD_GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS": "50000",
+            },
+            "kcoord.E001",
+        ),
+        ({"KCOORD_GROUP_CONSUMER_MAX_SIZE": "0"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS": "9999"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_MIGRATION_POLICY": "sometimes"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_ASSIGNORS": ""}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_ASSIGNORS": "range,range"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_ASSIGNORS": "sticky"}, "kcoord.E004"),
+        ({"KCOORD_GROUP_COORDINATOR_REBALANCE_PROTOCOLS": "consumer"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_COORDINATOR_REBALANCE_PROTOCOLS": "classic,share"}, "kcoord.E001"),
         ({"KCOORD_ADVERTISED_URL": "kcoord.example"}, "kcoord.E002"),
         ({"KCOORD_ADVERTISED_URL": "http://host:99999"}, "kcoord.E002"),
         ({"KCOORD_DATABASE_URL": "mysql://localhost/x"}, "kcoord.E002"),
@@ -45,6 +64,20 @@ def test_the_defaults_pass() -> None:
 )
 def test_what_cannot_be_used_is_an_error(environ: dict[str, str], expected: str) -> None:
     assert ids(environ) == [expected]
+
+
+def test_names_are_read_whatever_their_case_and_spaces() -> None:
+    config = Config.from_env(
+        {
+            "KCOORD_GROUP_CONSUMER_MIGRATION_POLICY": "UpGrade",
+            "KCOORD_GROUP_CONSUMER_ASSIGNORS": " range , uniform",
+            "KCOORD_GROUP_COORDINATOR_REBALANCE_PROTOCOLS": "classic",
+        }
+    )
+    assert config.problems == ()
+    assert config.str("group.consumer.migration.policy") == "upgrade"
+    assert config.names("group.consumer.assignors") == ("range", "uniform")
+    assert config.names("group.coordinator.rebalance.protocols") == ("classic",)
 
 
 def test_listening_to_other_machines_needs_names_and_tls() -> None:

@@ -1,0 +1,23 @@
+"""System checks of groups: settings that only they can tell are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from groups.server_assignors import AssignorLoadError, load_assignors
+from kcoord.checks import REFERENCE, TAG
+
+
+@register(TAG)
+def assignors_can_be_loaded(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.E004`: an assignor of `group.consumer.assignors` that is none."""
+    try:
+        load_assignors(settings.KCOORD)
+    except AssignorLoadError as error:
+        return [Error(str(error), hint=REFERENCE, id="kcoord.E004")]
+    return []

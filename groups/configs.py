@@ -1,0 +1,298 @@
+"""Settings that a group has for itself, over those of the server.
+
+They concern groups of the consumer protocol only: members of classic groups bring their own timeouts. They exist
+whether or not the group does, and stay when it is deleted. A change is in force from a member's next heartbeat in
+every process; timers that run are left alone. All overrides of all groups are kept in memory: they are set by hand, so
+there are few of them.
+
+Source: consumer specification, section 10; offsets specification, section 10.2; HTTP contract, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+import structlog
+
+from groups import revisions
+from groups.core.types import Millis
+from groups.revisions import Subject
+from groups.server_assignors import SETTING as ASSIGNORS
+from groups.server_assignors import load_assignors
+from kcoord.config import BY_NAME, INT_MAX, Config, Value
+from kcoord.db import Connection
+from kcoord.errors import Error, ProtocolError
+from kcoord.mirror import Mirror
+from kcoord.runtime import Runtime
+from kcoord.sql import queries
+
+log = structlog.get_logger(__name__)
+
+Q = queries("groups")
+
+HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+ASSIGNOR = "consumer.assignor"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSetting:
+    """A setting that groups may override. `inherited_from`: the server's setting; `limits`: those that bound it."""
+
+    name: str
+    inherited_from: str
+    unit: str
+    help: str
+    limits: tuple[str, str] | None = None
+
+
+GROUP_SETTINGS: tuple[GroupSetting, ...] = (
+    GroupSetting(
+        HEARTBEAT_INTERVAL,
+        "group.consumer.heartbeat.interval.ms",
+        "ms",
+        "How often members of the group send heartbeats. Smaller than the session timeout.",
+        ("group.consumer.min.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+    ),
+    GroupSetting(
+        SESSION_TIMEOUT,
+        "group.consumer.session.timeout.ms",
+        "ms",
+        "How long after its last heartbeat a member is removed. Larger than the heartbeat interval.",
+        ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    ),
+    GroupSetting(ASSIGNOR, ASSIGNORS, "name", "Assignor that decides unless the members ask for another."),
+)
+"""In the order in which they are checked.
+
+Differs from Kafka: `consumer.assignor` is ours; there a group without votes uses the first of the server's assignors.
+"""
+
+SETTINGS: Mapping[str, GroupSetting] = {setting.name: setting for setting in GROUP_SETTINGS}
+
+
+class Source(str, Enum):
+    """Where a value comes from."""
+
+    DEFAULT = "default"
+    GLOBAL = "global"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A setting as a group has it.
+
+    `default` is built in; `inherited` is in force without an override; `minimum` and `maximum` are the server's limits
+    of a number, `choices` what a text can be. `updated_at` (ms) and `updated_by` belong to the override, None: there is
+    none that is in force.
+    """
+
+    name: str
+    value: Value
+    source: Source
+    default: Value
+    inherited: Value
+    unit: str
+    minimum: int | None
+    maximum: int | None
+    choices: tuple[str, ...]
+    help: str
+    updated_at: Millis | None
+    updated_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What groups have for themselves: all settings by group, for groups that override any."""
+
+    version: int
+    by_group: Mapping[str, Mapping[str, Value]]
+
+
+class GroupConfigs:
+    """Reads and changes the settings of groups. Raises AssignorLoadError for assignors that are none."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._config = runtime.config
+        self._assignors = tuple(load_assignors(runtime.config))
+        inherited = {setting.name: _inherited(setting, runtime.config, self._assignors) for setting in GROUP_SETTINGS}
+        self._inherited: Mapping[str, Value] = MappingProxyType(inherited)
+        self._overrides = Mirror(runtime, Subject.CONFIGS.channel, self._read_all)
+
+    async def resolved(self, group_id: str) -> Mapping[str, Value]:
+        """The value in force of every group setting by name, numbers in the unit of `GROUP_SETTINGS`. Costs no query.
+
+        It has every change that this process was told of. Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change
+        that it was told of cannot be read.
+        """
+        return (await self._overrides.get()).by_group.get(group_id, self._inherited)
+
+    async def describe(self, group_id: str) -> list[Entry]:
+        """Every setting of a group, as the database has it now. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+        async with self._db.connection() as connection:
+            return await self._entries(connection, group_id)
+
+    async def alter(self, group_id: str, changes: Mapping[str, object], updated_by: str) -> list[Entry]:
+        """Set the settings given, all or none, and remove the overrides of those given as None; returns all.
+
+        Raises ProtocolError INVALID_CONFIG naming the setting, checked in the order of the offsets specification,
+        10.2. Differs from Kafka: None removes an override, and the server's limits are applied to what is given only,
+        so that an override which a later limit forbids does not stand in the way of other changes.
+        """
+        given = self._checked(changes)
+        if not given:
+            return await self.describe(group_id)
+
+        async def work(connection: Connection) -> list[Entry]:
+            await revisions.lock(connection, Subject.CONFIGS)  # before the reading: what is checked is what is kept
+            effective = {entry.name: entry.value for entry in await self._entries(connection, group_id)}
+            after = {name: self._inherited[name] if value is None else value for name, value in given.items()}
+            _check_timeouts({**effective, **after}, given)
+            now = await self._db.now_ms(connection)
+            for name, value in given.items():
+                parameters: dict[str, object] = {"group_name": group_id, "name": name}
+                if value is None:
+                    await connection.execute(Q.remove_group_config.encode(), parameters)
+                else:
+                    parameters |= {"value": str(value), "now": now, "updated_by": updated_by}
+                    await connection.execute(Q.set_group_config.encode(), parameters)
+            await revisions.tell(connection, Subject.CONFIGS, group_id)
+            return await self._entries(connection, group_id)
+
+        entries = await self._db.transaction(work)
+        self._overrides.hint()
+        log.info("group_config_changed", group_id=group_id, changes=given, updated_by=updated_by)
+        return entries
+
+    def _checked(self, changes: Mapping[str, object]) -> dict[str, Value | None]:
+        for name in changes:
+            if name not in SETTINGS:
+                raise invalid_config(name, f"groups have no such setting; they have {', '.join(SETTINGS)}")
+        given = {name: None if value is None else _typed(SETTINGS[name], value) for name, value in changes.items()}
+        for setting in GROUP_SETTINGS:
+            value = given.get(setting.name)
+            if value is not None:
+                self._check_limits(setting, value)
+        return given
+
+    def _check_limits(self, setting: GroupSetting, value: Value) -> None:
+        if setting.limits is None:
+            if value not in self._assignors:
+                known = ", ".join(self._assignors)
+                raise invalid_config(setting.name, f"{str(value)[:100]!r} is not one of {known} ({ASSIGNORS})")
+            return
+        assert isinstance(value, int)
+        smallest, largest = setting.limits
+        if value < self._config.int(smallest):
+            raise invalid_config(
+                setting.name, f"{value} {setting.unit} is less than {self._config.int(smallest)} ({smallest})"
+            )
+        if value > self._config.int(largest):
+            raise invalid_config(
+                setting.name, f"{value} {setting.unit} is more than {self._config.int(largest)} ({largest})"
+            )
+
+    async def _entries(self, connection: Connection, group_id: str) -> list[Entry]:
+        rows = await self._db.rows(connection, Q.read_group_config, {"group_name": group_id})
+        stored = {name: (text, updated_at, updated_by) for name, text, updated_at, updated_by in rows}
+        values = self._usable(group_id, ((name, text) for name, (text, *_) in stored.items()))
+        return [self._entry(setting, values.get(setting.name), stored.get(setting.name)) for setting in GROUP_SETTINGS]
+
+    def _entry(self, setting: GroupSetting, value: Value | None, stored: tuple[str, Millis, str] | None) -> Entry:
+        default, inherited = _default(setting), self._inherited[setting.name]
+        minimum, maximum = (None, None) if setting.limits is None else map(self._config.int, setting.limits)
+        overridden = value is not None and stored is not None
+        global_or_default = Source.DEFAULT if inherited == default else Source.GLOBAL
+        return Entry(
+            name=setting.name,
+            value=inherited if value is None else value,
+            source=Source.GROUP if overridden else global_or_default,
+            default=default,
+            inherited=inherited,
+            unit=setting.unit,
+            minimum=minimum,
+            maximum=maximum,
+            choices=self._assignors if setting.limits is None else (),
+            help=setting.help,
+            updated_at=stored[1] if overridden and stored else None,
+            updated_by=stored[2] if overridden and stored else None,
+        )
+
+    async def _read_all(self, known: Overrides | None) -> Overrides:
+        async with self._db.snapshot() as connection:
+            version = await revisions.read(self._db, connection, Subject.CONFIGS)
+            if known is not None and known.version == version:
+                return known
+            rows = await self._db.rows(connection, Q.all_group_configs)
+        stored: dict[str, list[tuple[str, str]]] = {}
+        for group_id, name, text in rows:
+            stored.setdefault(group_id, []).append((name, text))
+        return Overrides(
+            version,
+            {
+                group_id: MappingProxyType({**self._inherited, **self._usable(group_id, pairs)})
+                for group_id, pairs in stored.items()
+            },
+        )
+
+    def _usable(self, group_id: str, stored: Iterable[tuple[str, str]]) -> dict[str, Value]:
+        """The stored overrides by name, without those that this server cannot use.
+
+        Another version wrote them, or the assignor is no longer configured. As in Kafka, limits are not applied again.
+        """
+        values: dict[str, Value] = {}
+        for name, text in stored:
+            setting = SETTINGS.get(name)
+            if setting is not None and setting.limits is not None and text.isdecimal():
+                values[name] = int(text)
+            elif setting is not None and setting.limits is None and text in self._assignors:
+                values[name] = text
+            else:
+                log.warning("group_config_ignored", group_id=group_id, name=name, value=text)
+        return values
+
+
+def invalid_config(name: str, detail: str) -> ProtocolError:
+    """The answer for a setting that cannot be so."""
+    return ProtocolError(Error.INVALID_CONFIG, f"{name[:100]}: {detail}", fields={"field": name[:100]})
+
+
+def _typed(setting: GroupSetting, value: object) -> Value:
+    """The value as its type. Raises ProtocolError INVALID_CONFIG."""
+    if setting.limits is None:
+        if not isinstance(value, str):
+            raise invalid_config(setting.name, "this is not a text; null removes the override")
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise invalid_config(setting.name, f"this is not a whole number ({setting.unit}); null removes the override")
+    if not 1 <= value <= INT_MAX:
+        raise invalid_config(setting.name, f"a number from 1 to {INT_MAX} ({setting.unit}) is expected")
+    return value
+
+
+def _check_timeouts(effective: Mapping[str, Value], given: Mapping[str, Value | None]) -> None:
+    """A session outlasts a heartbeat interval. The counterpart of the one given is what is in force beside it."""
+    session, heartbeat = effective[SESSION_TIMEOUT], effective[HEARTBEAT_INTERVAL]
+    assert isinstance(session, int)
+    assert isinstance(heartbeat, int)
+    if session > heartbeat:
+        return
+    for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL):
+        if name in given:
+            raise invalid_config(
+                name, f"the session timeout ({session} ms) must be larger than the heartbeat interval ({heartbeat} ms)"
+            )
+
+
+def _default(setting: GroupSetting) -> Value:
+    default = BY_NAME[setting.inherited_from].default
+    return default.partition(",")[0] if isinstance(default, str) else default
+
+
+def _inherited(setting: GroupSetting, config: Config, assignors: tuple[str, ...]) -> Value:
+    return assignors[0] if setting.limits is None else config.int(setting.inherited_from)

@@ -1,0 +1,65 @@
+"""The settings that a group has for itself (HTTP contract, section 4).
+
+They exist whether or not the group does. Reading takes `describe` on the group, changing `admin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from groups.configs import Entry, GroupConfigs
+from groups.rest import config_serializers as s
+from groups.rest.group_views import NAMED, NamedGroupView
+from kcoord.access import Operation
+from kcoord.errors import Error
+from kcoord.rest_schema import GROUP_ID, describe
+
+_EXAMPLE = {"consumer.session.timeout.ms": 50_000, "consumer.heartbeat.interval.ms": None}
+
+
+class GroupConfigEndpoint(NamedGroupView):
+    """`/v1/groups/{group_id}/config`."""
+
+    @describe(
+        "getGroupConfig",
+        "Get the settings of a group",
+        tag="groups",
+        path=[GROUP_ID],
+        response=s.GroupConfigView,
+        errors=NAMED,
+        description="Every setting that a group may have for itself, and where its value comes from. They are used by "
+        "groups of the consumer protocol; members of classic groups bring their own timeouts.",
+    )
+    def get(self, request: Request, group_id: str) -> Response:
+        """All settings."""
+        self.query()
+        return self._answer(self.service(lambda runtime: runtime.get(GroupConfigs).describe(self.group_id)))
+
+    @describe(
+        "updateGroupConfig",
+        "Change settings of a group",
+        tag="groups",
+        path=[GROUP_ID],
+        request=s.GroupConfigChange,
+        response=s.GroupConfigView,
+        errors=(*NAMED, Error.INVALID_CONFIG, Error.GROUP_AUTHORIZATION_FAILED),
+        description="All of them are changed, or none. null removes the override of the group. The group does not have "
+        "to exist. A change is in force from the next heartbeat of each member, in every process.",
+        examples=[OpenApiExample("One is set, one is taken back", _EXAMPLE, request_only=True)],
+    )
+    def patch(self, request: Request, group_id: str) -> Response:
+        """Set and remove overrides."""
+        self.query()
+        changes = self.given(s.GroupConfigChange)
+        self.principal.require_group(Operation.ADMIN, self.group_id)
+        name = self.principal.name
+        return self._answer(
+            self.service(lambda runtime: runtime.get(GroupConfigs).alter(self.group_id, changes, updated_by=name))
+        )
+
+    def _answer(self, entries: Sequence[Entry]) -> Response:
+        return Response(s.GroupConfigView({"group_id": self.group_id, "settings": entries}).data)
