@@ -8,6 +8,7 @@ from typing import Any
 
 from frontend.rows import Event, Millis
 from frontend.wording import duration, plural, short_id
+from groups.core.consumer.records import DepartureCause, EpochCause
 from groups.core.events import EventKind
 from groups.core.records import RebalanceCause, RemovalReason
 
@@ -43,7 +44,24 @@ REMOVALS: Mapping[str, str] = {
     RemovalReason.DID_NOT_REJOIN.value: "did not join again in time and was removed",
     RemovalReason.DID_NOT_SYNC.value: "did not sync in time and was removed",
     RemovalReason.GROUP_FULL.value: "was turned away: the group is full",
+    DepartureCause.REBALANCE_TIMED_OUT.value: "did not give up its partitions in time and was removed",
+    DepartureCause.JOIN_TIMED_OUT.value: "did not join again in time and was removed",
+    DepartureCause.SYNC_TIMED_OUT.value: "did not sync in time and was removed",
 }
+
+EPOCHS: Mapping[str, str] = {
+    EpochCause.GROUP_CREATED.value: "the first member joined",
+    EpochCause.MEMBER_JOINED.value: "{member} joined",
+    EpochCause.SUBSCRIPTION_CHANGED.value: "{member} changed its subscription",
+    EpochCause.TOPICS_CHANGED.value: "subscribed topics changed",
+    EpochCause.REGEXES_RESOLVED.value: "subscribed patterns match other topics",
+    EpochCause.MEMBER_LEFT.value: "{member} left",
+    EpochCause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
+    EpochCause.REBALANCE_TIMED_OUT.value: "{member} did not give up its partitions in time",
+    EpochCause.JOIN_TIMED_OUT.value: "{member} did not join again in time",
+    EpochCause.SYNC_TIMED_OUT.value: "{member} did not sync in time",
+}
+"""Why a consumer group needs a new target. Every `EpochCause` has its words; a test says so."""
 
 Sentence = Callable[[Event, str, Mapping[str, Any]], str]
 
@@ -93,6 +111,34 @@ def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     return f"Generation {event.generation_id} is stable: partitions handed to {members}{_took(detail)}"
 
 
+def _epoch(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    cause = str(detail.get("cause", ""))
+    words = EPOCHS.get(cause, cause.replace("_", " ") or "no cause given").format(member=member)
+    return f"Epoch {event.generation_id}: {words}"
+
+
+def _target(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    members = plural(int(detail.get("members", 0)), "member")
+    assignor = f" by {detail['assignor']}" if detail.get("assignor") else ""
+    return f"New target{assignor}: partitions change for {members}"
+
+
+def _target_failed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    return f"The assignor {detail.get('assignor', '')}".rstrip() + " failed: the group keeps its target"
+
+
+def _reconciled(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    return f"{member} has what it is meant to have: {plural(int(detail.get('partitions', 0)), 'partition')}"
+
+
+def _resolved(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    return f"Subscribed patterns match {plural(int(detail.get('topics', 0)), 'topic')}"
+
+
+def _converted(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    return f"Group goes on in the {detail.get('protocol', 'other')} protocol"
+
+
 SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.GROUP_CREATED.value: ("idle", _says("Group created")),
     EventKind.MEMBER_JOINED.value: ("busy", _joined),
@@ -109,6 +155,16 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     ),
     EventKind.GROUP_UNLOADED.value: ("bad", _says("Group unloaded: its timers are dropped")),
     EventKind.GROUP_DELETED.value: ("bad", _says("Group deleted with its offsets")),
+    EventKind.GROUP_CONVERTED.value: ("warn", _converted),
+    EventKind.MEMBER_DEPARTED.value: (
+        "idle",
+        lambda event, member, detail: f"{member} left for a while and keeps its partitions",
+    ),
+    EventKind.GROUP_EPOCH_BUMPED.value: ("warn", _epoch),
+    EventKind.TARGET_COMPUTED.value: ("busy", _target),
+    EventKind.TARGET_FAILED.value: ("bad", _target_failed),
+    EventKind.MEMBER_RECONCILED.value: ("good", _reconciled),
+    EventKind.REGEXES_RESOLVED.value: ("busy", _resolved),
 }
 """Tone and sentence of every `EventKind`; a test says that none is missing."""
 

@@ -1,23 +1,25 @@
 """Commands: what members, operators and timers ask of a group.
 
 One frozen value per API. `max_wait_ms` bounds how long the request itself is held when it parks.
-Source: HTTP contract section 2; classic specification section 0.1.
+Source: HTTP contract section 2; classic specification section 0.1; consumer specification section 2.1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from groups.core.assignors import Partitions
 from groups.core.types import GroupState, Millis, Protocol
 
 
 class ParkKind(str, Enum):
-    """The two barriers a request can wait for."""
+    """What a request can wait for: a barrier of the classic protocol, or anything new for a consumer member."""
 
     JOIN = "join"
     SYNC = "sync"
+    HEARTBEAT = "heartbeat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ class CommitOffsets:
     """The membership half of an OffsetCommit: may this caller commit now? (section 6, "OffsetCommit validation").
 
     `transactional`: a TxnOffsetCommit, which needs no member, is not stopped by a rebalance and renews no session; its
-    errors for an empty group id and an unknown group are TxnOffsetCommit's.
+    errors for an empty group id and an unknown group are TxnOffsetCommit's. `partitions`: what is committed, by topic
+    name; a member of a consumer group may commit with an older epoch what it has had since then.
     """
 
     group_id: str
@@ -91,6 +94,7 @@ class CommitOffsets:
     group_instance_id: str | None
     generation_id: int
     transactional: bool = False
+    partitions: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,4 +134,63 @@ class ForceState:
     state: GroupState
 
 
-Command = JoinGroup | SyncGroup | Heartbeat | LeaveGroup | CommitOffsets | DeleteGroup | Tick | AbandonWait | ForceState
+@dataclass(frozen=True, slots=True)
+class ConsumerHeartbeat:
+    """ConsumerGroupHeartbeat, version 1 (consumer specification, section 2.1). None: unchanged, or not reported.
+
+    `topic_partitions`: what the member still has, by topic id. `member_epoch` 0 joins, -1 leaves, -2 leaves for a
+    while. With `max_wait_ms` above 0 the request waits for something new for this member.
+    """
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: Millis = -1
+    subscribed_topic_names: frozenset[str] | None = None
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    topic_partitions: Partitions | None = None
+    max_wait_ms: Millis = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyTarget:
+    """The result of a `ComputeTarget`: `targets` by member id, or None and what went wrong."""
+
+    group_id: str
+    group_epoch: int
+    assignor: str
+    targets: Mapping[str, Partitions] | None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRegexResolution:
+    """The result of a `ResolveRegexes`, whose `topics_version` and `started_at` it repeats: regex -> topic names."""
+
+    group_id: str
+    topics: Mapping[str, frozenset[str]]
+    topics_version: int
+    started_at: Millis
+
+
+ClassicCommand = (
+    JoinGroup
+    | SyncGroup
+    | Heartbeat
+    | LeaveGroup
+    | CommitOffsets
+    | DeleteGroup
+    | Tick
+    | AbandonWait
+    | ForceState
+    | ApplyTarget
+    | ApplyRegexResolution
+)
+"""What a classic group may be asked. Results of background work come late, when the group has another protocol."""
+
+Command = ClassicCommand | ConsumerHeartbeat

@@ -1,6 +1,6 @@
 """When a group must be looked at again, and what is overdue. The only place that knows all deadlines of a group.
 
-Source: classic specification, section 6.
+Source: classic specification, section 6; consumer specification, section 8.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.group import Group
 from groups.core.types import ClassicGroup, GroupState, Millis
 
 
 class TimerKind(Enum):
-    """The timers of a group, in the order in which those of the same instant fire."""
+    """The timers of a classic group, in the order in which those of the same instant fire."""
 
     PENDING = "pending"
     SESSION = "session"
@@ -30,15 +32,18 @@ class Deadline:
     member_id: str = ""
 
 
-def wake_at(group: ClassicGroup | None) -> Millis | None:
+def wake_at(group: Group | None) -> Millis | None:
     """The earliest deadline of the group in milliseconds, None if it has none. Looking earlier is harmless."""
+    if isinstance(group, ConsumerGroup):
+        first = group.timers.first()
+        return first[0] if first is not None else None
     if group is None or group.state is GroupState.DEAD:
         return None
     return min(_instants(group), default=None)
 
 
 def due(group: ClassicGroup | None, now: Millis) -> Deadline | None:
-    """The earliest timer with a deadline at or before `now`, None if nothing is overdue."""
+    """The earliest timer of a classic group with a deadline at or before `now`, None if nothing is overdue."""
     at = wake_at(group)
     if group is None or at is None or at > now:
         return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from groups.core.effects import Effect
+from groups.core.group import Group
 from groups.core.records import Record
 from groups.core.replies import Answer, Parked, Reply
-from groups.core.types import ClassicGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,14 +15,17 @@ class Decision:
     """The outcome of one command.
 
     `group` is the folded group (None: it does not exist), `records` the facts that led there, `answers` those of
-    parked requests whose barrier fell, `reply` the caller's answer or `Parked`.
+    parked requests whose barrier fell, `reply` the caller's answer or `Parked`, `effects` what is to be done once the
+    decision is committed.
 
     An answer is for every request that waited before this decision; where the caller's own request parked and its
     barrier fell at once, that answer stands in `answers` too (for requests it displaced) and is the `reply`. A
-    `Parked` caller begins to wait after the answers are given out.
+    `Parked` caller begins to wait after the answers are given out. Heartbeats that wait have no answers here: an effect
+    says when to look at them again.
     """
 
-    group: ClassicGroup | None
+    group: Group | None
     records: tuple[Record, ...]
     answers: tuple[Answer, ...]
     reply: Reply | Parked
+    effects: tuple[Effect, ...] = ()

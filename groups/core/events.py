@@ -9,9 +9,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.records import (
+    ConsumerGroupCreated,
+    ConsumerMemberJoined,
+    ConsumerMemberRemoved,
+    ConsumerMemberReplaced,
+    ConsumerRecord,
+    DepartureCause,
+    GroupEpochBumped,
+    MemberReconciled,
+    RegexesResolved,
+    StaticMemberDeparted,
+    TargetComputed,
+    TargetFailed,
+)
+from groups.core.consumer.state import MemberState
+from groups.core.group import Group
 from groups.core.records import (
     AssignmentsStored,
     GenerationStarted,
+    GroupConverted,
     GroupCreated,
     GroupDeleted,
     GroupEmptied,
@@ -41,11 +59,19 @@ class EventKind(str, Enum):
     GROUP_EMPTIED = "group_emptied"
     GROUP_UNLOADED = "group_unloaded"
     GROUP_DELETED = "group_deleted"
+    GROUP_CONVERTED = "group_converted"
+    MEMBER_DEPARTED = "member_departed"
+    GROUP_EPOCH_BUMPED = "group_epoch_bumped"
+    TARGET_COMPUTED = "target_computed"
+    TARGET_FAILED = "target_failed"
+    MEMBER_RECONCILED = "member_reconciled"
+    REGEXES_RESOLVED = "regexes_resolved"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEvent:
-    """One line of the timeline. `generation_id` is the group's at that point, `member_id` whom it is about, if anybody.
+    """One line of the timeline. `generation_id` is the group's at that point, of a consumer group its epoch;
+    `member_id` whom it is about, if anybody.
 
     `detail` by kind (keys without a value are left out):
     MEMBER_JOINED: instance_id, client_id, client_host. MEMBER_LEFT, MEMBER_EXPIRED, MEMBER_REMOVED: instance_id, cause
@@ -53,6 +79,9 @@ class GroupEvent:
     cause (a `RebalanceCause`), reason. REBALANCE_COMPLETED: leader, protocol_name, members (how many), duration_ms
     (since the rebalance started). ASSIGNMENT_STORED: members (how many got one), duration_ms (since the join
     completed). GROUP_EMPTIED: duration_ms.
+    GROUP_CONVERTED: protocol ("classic" or "consumer"). GROUP_EPOCH_BUMPED: cause (an `EpochCause`). TARGET_COMPUTED:
+    assignor, assignment_epoch, members (how many got another target). TARGET_FAILED: assignor, reason.
+    MEMBER_RECONCILED: member_epoch, partitions (how many it has). REGEXES_RESOLVED: topics (how many match).
     """
 
     kind: EventKind
@@ -68,9 +97,16 @@ _REMOVALS: Mapping[RemovalReason, EventKind] = {
     RemovalReason.DID_NOT_SYNC: EventKind.MEMBER_REMOVED,
     RemovalReason.GROUP_FULL: EventKind.MEMBER_REMOVED,
 }
+_DEPARTURES: Mapping[DepartureCause, EventKind] = {
+    DepartureCause.LEFT: EventKind.MEMBER_LEFT,
+    DepartureCause.SESSION_EXPIRED: EventKind.MEMBER_EXPIRED,
+    DepartureCause.REBALANCE_TIMED_OUT: EventKind.MEMBER_REMOVED,
+    DepartureCause.JOIN_TIMED_OUT: EventKind.MEMBER_REMOVED,
+    DepartureCause.SYNC_TIMED_OUT: EventKind.MEMBER_REMOVED,
+}
 
 
-def events_of(before: ClassicGroup | None, records: Iterable[Record]) -> tuple[GroupEvent, ...]:
+def events_of(before: Group | None, records: Iterable[Record]) -> tuple[GroupEvent, ...]:
     """The events of one decision: `records` on the group `before`."""
     timeline = _Timeline(before)
     return tuple(event for record in records if (event := timeline.event(record)) is not None)
@@ -79,16 +115,32 @@ def events_of(before: ClassicGroup | None, records: Iterable[Record]) -> tuple[G
 class _Timeline:
     """What events tell beside their record: the generation, since when the group is in its state."""
 
-    def __init__(self, before: ClassicGroup | None) -> None:
-        self._generation = before.generation_id if before is not None else 0
-        self._members = len(before.members) if before is not None else 0
-        waits = before is not None and before.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
-        self._since: Millis | None = before.state_since if before is not None and waits else None
+    def __init__(self, before: Group | None) -> None:
+        self._generation = 0
+        self._members = 0
+        self._since: Millis | None = None
+        if before is not None:
+            self._look_at(before)
+
+    def _look_at(self, group: Group) -> None:
+        self._members = len(group.members)
+        if isinstance(group, ConsumerGroup):
+            self._generation = group.group_epoch
+            return
+        self._generation = group.generation_id
+        waits = group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+        self._since = group.state_since if waits else None
 
     def event(self, record: Record) -> GroupEvent | None:
+        if isinstance(record, ConsumerRecord):
+            return self._consumer_event(record)
         match record:
             case GroupCreated():
                 return self._event(EventKind.GROUP_CREATED)
+            case GroupConverted():
+                self._look_at(record.group)
+                classic = isinstance(record.group, ClassicGroup)
+                return self._event(EventKind.GROUP_CONVERTED, protocol="classic" if classic else "consumer")
             case GroupDeleted():
                 return self._event(EventKind.GROUP_DELETED)
             case GroupUnloaded():
@@ -107,6 +159,66 @@ class _Timeline:
                 return self._progress(record)
             case _:
                 return None
+
+    def _consumer_event(self, record: ConsumerRecord) -> GroupEvent | None:
+        match record:
+            case ConsumerGroupCreated():
+                return self._event(EventKind.GROUP_CREATED)
+            case ConsumerMemberJoined() | ConsumerMemberReplaced() | ConsumerMemberRemoved():
+                return self._consumer_membership(record)
+            case StaticMemberDeparted():
+                return self._event(EventKind.MEMBER_DEPARTED, record.member_id)
+            case GroupEpochBumped():
+                self._generation = record.group_epoch
+                return self._event(EventKind.GROUP_EPOCH_BUMPED, record.member_id, cause=record.cause.value)
+            case TargetComputed():
+                return self._event(
+                    EventKind.TARGET_COMPUTED,
+                    assignor=record.assignor,
+                    assignment_epoch=record.group_epoch,
+                    members=len(record.targets),
+                )
+            case TargetFailed():
+                return self._event(EventKind.TARGET_FAILED, assignor=record.assignor, reason=record.detail)
+            case MemberReconciled(state=MemberState.STABLE):
+                partitions = sum(map(len, record.assigned.values()))
+                return self._event(
+                    EventKind.MEMBER_RECONCILED,
+                    record.member_id,
+                    member_epoch=record.member_epoch,
+                    partitions=partitions,
+                )
+            case RegexesResolved():
+                return self._event(EventKind.REGEXES_RESOLVED, topics=len(frozenset().union(*record.topics.values())))
+            case _:
+                return None
+
+    def _consumer_membership(
+        self, record: ConsumerMemberJoined | ConsumerMemberReplaced | ConsumerMemberRemoved
+    ) -> GroupEvent:
+        match record:
+            case ConsumerMemberRemoved():
+                return self._event(
+                    _DEPARTURES[record.cause],
+                    record.member_id,
+                    instance_id=record.instance_id,
+                    cause=record.cause.value,
+                )
+            case ConsumerMemberReplaced():
+                return self._event(
+                    EventKind.MEMBER_REPLACED,
+                    record.member.member_id,
+                    instance_id=record.member.instance_id,
+                    old_member_id=record.old_member_id,
+                )
+            case ConsumerMemberJoined():
+                return self._event(
+                    EventKind.MEMBER_JOINED,
+                    record.member.member_id,
+                    instance_id=record.member.instance_id,
+                    client_id=record.member.client_id,
+                    client_host=record.member.client_host,
+                )
 
     def _membership(self, record: MemberAdded | MemberReplaced | MemberRemoved) -> GroupEvent:
         if isinstance(record, MemberRemoved):

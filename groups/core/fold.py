@@ -11,9 +11,15 @@ from typing import assert_never
 
 from groups.core.classic.state import TRANSITIONS
 from groups.core.commands import ParkKind
+from groups.core.consumer import fold as consumer
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.records import ConsumerRecord
+from groups.core.group import Group
 from groups.core.records import (
     AssignmentsStored,
+    ClassicRecord,
     GenerationStarted,
+    GroupConverted,
     GroupCreated,
     GroupDeleted,
     GroupEmptied,
@@ -40,8 +46,12 @@ class IllegalTransition(Exception):
     """A record that would change a group in a way section 1 forbids: a bug of whoever emitted it."""
 
 
-def apply(group: ClassicGroup | None, record: Record) -> ClassicGroup | None:
-    """The group after `record`; None: there is none. Raises `IllegalTransition`."""
+def apply(group: Group | None, record: Record) -> Group | None:
+    """The group after `record`; None: there is none. Raises `IllegalTransition`, `IllegalRecord`."""
+    if isinstance(record, ConsumerRecord):
+        if isinstance(group, ClassicGroup):
+            raise IllegalTransition(f"{type(record).__name__} of a classic group")
+        return consumer.apply(group, record)
     if isinstance(record, GroupCreated):
         if group is not None:
             raise IllegalTransition(f"group {record.group_id!r} exists already")
@@ -50,10 +60,20 @@ def apply(group: ClassicGroup | None, record: Record) -> ClassicGroup | None:
         raise IllegalTransition(f"{type(record).__name__} of a group that does not exist")
     if isinstance(record, GroupDeleted):
         return None
+    if isinstance(record, GroupConverted):
+        return _convert(group, record)
+    if isinstance(group, ConsumerGroup):
+        raise IllegalTransition(f"{type(record).__name__} of a consumer group")
     return _apply(group, record)
 
 
-def _apply(group: ClassicGroup, record: Record) -> ClassicGroup:
+def _convert(group: Group, record: GroupConverted) -> Group:
+    if type(group) is type(record.group):
+        raise IllegalTransition(f"group {group.group_id!r} has that protocol already")
+    return record.group
+
+
+def _apply(group: ClassicGroup, record: ClassicRecord) -> ClassicGroup:
     match record:
         case MemberPending():
             return replace(group, pending_join={**group.pending_join, record.member_id: record.deadline})

@@ -16,8 +16,12 @@ from groups.core.classic.sync import sync_group
 from groups.core.classic.upkeep import abandon_wait, delete_group, force_state
 from groups.core.commands import (
     AbandonWait,
+    ApplyRegexResolution,
+    ApplyTarget,
+    ClassicCommand,
     Command,
     CommitOffsets,
+    ConsumerHeartbeat,
     DeleteGroup,
     ForceState,
     Heartbeat,
@@ -26,10 +30,31 @@ from groups.core.commands import (
     SyncGroup,
     Tick,
 )
+from groups.core.consumer import classic_members, polling
+from groups.core.consumer import offsets as consumer_offsets
+from groups.core.consumer import upkeep as consumer_upkeep
+from groups.core.consumer.expiry import expire as expire_members
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.heartbeat import consumer_heartbeat
+from groups.core.consumer.records import (
+    ConsumerMemberRemoved,
+    ConsumerMemberReplaced,
+    GroupEpochBumped,
+    MemberReconciled,
+    StaticMemberDeparted,
+    TargetComputed,
+)
+from groups.core.consumer.regexes import apply_resolution
+from groups.core.consumer.target import apply_target
+from groups.core.convert import join_consumer_group, remove_members, upgrade
 from groups.core.decision import Decision
+from groups.core.effects import WakeMembers
+from groups.core.group import Group
+from groups.core.records import GroupConverted, Record
 from groups.core.replies import (
     Answer,
     CommitReply,
+    ConsumerHeartbeatReply,
     Done,
     HeartbeatReply,
     JoinReply,
@@ -43,23 +68,46 @@ from groups.core.types import ClassicGroup, Env
 from kcoord.errors import ProtocolError
 
 
-def decide(group: ClassicGroup | None, command: Command, env: Env) -> Decision:
+def decide(group: Group | None, command: Command, env: Env) -> Decision:
     """Decide `command` on `group` (None: it does not exist) at `env.now` (ms).
 
     Never raises for bad input: the error is the reply, and what expired or was refused persists as records. After it no
     deadline of the group lies at or before `env.now`.
     """
     turn = Turn(group, env)
-    expire(turn)
+    _expire(turn)
     answered = len(turn.answers)
     try:
         reply = _handle(turn, command)
     except ProtocolError as refusal:
         reply = _refusal(command, refusal)
-    expire(turn)
+    _expire(turn)
     if isinstance(reply, Parked):
         reply = _own_answer(reply, turn.answers[answered:])
-    return Decision(turn.group, tuple(turn.records), tuple(turn.answers), reply)
+    if any(map(_is_news, turn.records)):
+        turn.ask(WakeMembers(command.group_id))
+    return Decision(turn.either, tuple(turn.records), tuple(turn.answers), reply, tuple(turn.effects))
+
+
+def _expire(turn: Turn) -> None:
+    """Fire what is overdue. The last members of the consumer protocol may go, and the group go on as a classic one."""
+    if isinstance(turn.either, ConsumerGroup):
+        expire_members(turn, remove_members)
+    if not isinstance(turn.either, ConsumerGroup):
+        expire(turn)
+
+
+def _is_news(record: Record) -> bool:
+    """May a member whose heartbeat waits have something to do now?"""
+    match record:
+        case MemberReconciled():
+            return record.releases
+        case ConsumerMemberRemoved() | ConsumerMemberReplaced() | StaticMemberDeparted():
+            return True
+        case GroupEpochBumped() | TargetComputed() | GroupConverted():
+            return True
+        case _:
+            return False
 
 
 def _own_answer(parked: Parked, answers: list[Answer]) -> Reply | Parked:
@@ -71,6 +119,18 @@ def _own_answer(parked: Parked, answers: list[Answer]) -> Reply | Parked:
 
 
 def _handle(turn: Turn, command: Command) -> Reply | Parked:
+    """Send the command where the group's protocol is handled. A refused request of a consumer group leaves no trace."""
+    if not isinstance(turn.either, ConsumerGroup) and not isinstance(command, ConsumerHeartbeat):
+        return _handle_classic(turn, command)
+    savepoint = turn.save()
+    try:
+        return _handle_consumer(turn, command)
+    except ProtocolError:
+        turn.restore(savepoint)
+        raise
+
+
+def _handle_classic(turn: Turn, command: ClassicCommand) -> Reply | Parked:
     match command:
         case JoinGroup():
             return join_group(turn, command)
@@ -88,8 +148,40 @@ def _handle(turn: Turn, command: Command) -> Reply | Parked:
             return abandon_wait(turn, command)
         case ForceState():
             return force_state(turn, command)
+        case Tick() | ApplyTarget() | ApplyRegexResolution():
+            return Done()
+        case _:
+            assert_never(command)
+
+
+def _handle_consumer(turn: Turn, command: Command) -> Reply | Parked:
+    match command:
+        case ConsumerHeartbeat():
+            if isinstance(turn.either, ClassicGroup):
+                upgrade(turn, command)
+            return consumer_heartbeat(turn, command, remove_members)
+        case JoinGroup():
+            return join_consumer_group(turn, command)
+        case SyncGroup():
+            return classic_members.sync_member(turn, command)
+        case Heartbeat():
+            return classic_members.heartbeat_member(turn, command)
+        case LeaveGroup():
+            return classic_members.leave_members(turn, command, remove_members)
+        case CommitOffsets():
+            return consumer_offsets.commit_offsets(turn, command)
+        case DeleteGroup():
+            return consumer_upkeep.delete_group(turn, command)
+        case AbandonWait():
+            return polling.abandon_wait(turn, command)
+        case ApplyTarget():
+            return apply_target(turn, command)
+        case ApplyRegexResolution():
+            return apply_resolution(turn, command)
         case Tick():
             return Done()
+        case ForceState():
+            raise ValueError(f"ForceState unloads classic groups, {command.group_id!r} is a consumer group")
         case _:
             assert_never(command)
 
@@ -107,7 +199,9 @@ def _refusal(command: Command, refusal: ProtocolError) -> Reply:
             return LeaveReply(error, detail=detail)
         case CommitOffsets():
             return CommitReply(error, detail=detail)
-        case DeleteGroup() | Tick() | AbandonWait() | ForceState():
+        case ConsumerHeartbeat():
+            return ConsumerHeartbeatReply(error, detail=detail)
+        case DeleteGroup() | Tick() | AbandonWait() | ForceState() | ApplyTarget() | ApplyRegexResolution():
             return Done(error, detail)
         case _:
             assert_never(command)

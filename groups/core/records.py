@@ -3,6 +3,8 @@
 A record says what happened and why, in the words of the classic specification; instants (`at`, deadlines) are in
 milliseconds. Where one fact touches every member (`GenerationStarted`, `RebalanceStarted`, `AssignmentsStored`) it is
 one record: the store persists the difference between the group before and after, not the records.
+
+The records of the consumer protocol are in `consumer.records`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from groups.core.commands import ParkKind
-from groups.core.types import ClassicMember, JoinTimer, Millis, Protocol
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.records import ConsumerRecord
+from groups.core.types import ClassicGroup, ClassicMember, JoinTimer, Millis, Protocol
 
 
 class RemovalReason(str, Enum):
@@ -208,7 +212,15 @@ class AssignmentsStored:
     at: Millis
 
 
-Record = (
+@dataclass(frozen=True, slots=True)
+class GroupConverted:
+    """The group goes on in the other protocol, as `group` (consumer specification, sections 2.3 and 9.5 to 9.7)."""
+
+    group: ClassicGroup | ConsumerGroup
+    at: Millis
+
+
+ClassicRecord = (
     GroupCreated
     | GroupDeleted
     | GroupUnloaded
@@ -229,3 +241,5 @@ Record = (
     | SyncTimerCleared
     | AssignmentsStored
 )
+
+Record = ClassicRecord | ConsumerRecord | GroupConverted

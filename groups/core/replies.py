@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from groups.core.assignors import Partitions
 from groups.core.commands import ParkKind
 from groups.core.types import Millis
 from kcoord.errors import Error
@@ -95,16 +96,37 @@ class Done:
     detail: str = ""
 
 
-Reply = JoinReply | SyncReply | HeartbeatReply | LeaveReply | CommitReply | Done
+@dataclass(frozen=True, slots=True)
+class ConsumerHeartbeatReply:
+    """ConsumerGroupHeartbeat's answer (consumer specification, section 2.6).
+
+    `assignment` by topic id; None means unchanged, empty means that the member owns nothing.
+    """
+
+    error: Error
+    member_id: str = ""
+    member_epoch: int = 0
+    heartbeat_interval_ms: Millis = 0
+    assignment: Partitions | None = None
+    session_deadline: Millis | None = None
+    detail: str = ""
+
+
+Reply = JoinReply | SyncReply | HeartbeatReply | LeaveReply | CommitReply | ConsumerHeartbeatReply | Done
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """Of a heartbeat that waits: there is something for its member. Decide it again; that gives the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """Not answered yet: the member waits for a barrier.
+    """Not answered yet: the member waits for a barrier, a consumer member for anything new.
 
-    `group_instance_id` is the member's. `generation_id` is the group's when the request parked; with it any process can
-    tell from the group alone whether the barrier has fallen since (`waiting.answer_for`). `parked_until`: how long
-    this request is held; it also tells it from a later one of the same member (`AbandonWait`).
+    `group_instance_id` is the member's. `generation_id` is the group's when the request parked, of a heartbeat the
+    member's epoch; with it any process can tell from the group alone whether the wait is over (`waiting.answer_for`).
+    `parked_until`: how long this request is held; it also tells it from a later one of the same member (`AbandonWait`).
     """
 
     kind: ParkKind

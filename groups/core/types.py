@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol as TypingProtocol
+
+from groups.core.assignors import BUILT_IN, Assignor
 
 Millis = int
 
@@ -188,23 +191,118 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
 
+class MigrationPolicy(str, Enum):
+    """Whether a group with members may change its protocol (consumer specification 9.4)."""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def upgrades(self) -> bool:
+        """A classic group may become a consumer group."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def downgrades(self) -> bool:
+        """A consumer group may become a classic group."""
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
+
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """The settings that rules of the core read (section 10.1)."""
+    """The settings that rules of the core read (classic specification 10.1, consumer specification 10), already
+    those of the group where it overrides any.
+
+    `consumer_assignment_inline_limit`: a target of more than so many members times partitions is computed in the
+    background; None: never.
+    """
 
     min_session_timeout_ms: Millis = 6_000
     max_session_timeout_ms: Millis = 1_800_000
     initial_rebalance_delay_ms: Millis = 3_000
     max_size: int = 2_147_483_647
+    consumer_session_timeout_ms: Millis = 45_000
+    consumer_heartbeat_interval_ms: Millis = 5_000
+    consumer_max_size: int = 2_147_483_647
+    consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    consumer_regex_refresh_interval_ms: Millis = 600_000
+    consumer_assignment_interval_ms: Millis = 0
+    consumer_assignment_inline_limit: int | None = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that exists. `topic_id` tells it from an earlier topic of the same name."""
+
+    topic_id: str
+    name: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """The catalogue of topics at one instant. `version` is another after every change, and grows."""
+
+    version: int = 0
+    by_name: Mapping[str, Topic] = field(default_factory=dict)
+    by_id: Mapping[str, Topic] = field(default_factory=dict)
+
+
+class Subscription(TypingProtocol):
+    """What a ConsumerProtocol subscription says."""
+
+    @property
+    def topics(self) -> tuple[str, ...]: ...
+    @property
+    def owned_partitions(self) -> Mapping[str, tuple[int, ...]]: ...
+    @property
+    def rack_id(self) -> str | None: ...
+    @property
+    def version(self) -> int: ...
+
+
+class Assignment(TypingProtocol):
+    """What a ConsumerProtocol assignment says."""
+
+    @property
+    def partitions(self) -> Mapping[str, tuple[int, ...]]: ...
+    @property
+    def user_data(self) -> bytes | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerProtocol:
+    """How the bytes are read and written that members of protocol type "consumer" exchange.
+
+    The decoders return None for bytes that hold no such message. `encode_assignment(partitions, version)` takes
+    partitions by topic name.
+    """
+
+    decode_subscription: Callable[[bytes], Subscription | None]
+    decode_assignment: Callable[[bytes], Assignment | None]
+    encode_assignment: Callable[[Mapping[str, tuple[int, ...]], int], bytes]
+
+
+def _no_regexes(pattern: str) -> str | None:
+    return f"regular expressions cannot be used here: subscribe to topics by name instead of {pattern!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """The world as `decide` sees it: the time, fresh member ids, the settings.
+    """The world as `decide` sees it: the time, fresh member ids, the settings, the topics.
 
-    `fresh_id(prefix)` returns `<prefix>-<uuid4>`; tests pass a counter.
+    `fresh_id(prefix)` returns `<prefix>-<uuid4>`; tests pass a counter. `assignors`: those that members may ask for,
+    the first is the default. `regex_error(pattern)`: what is wrong with a pattern, None if nothing is.
+    `consumer_protocol`: None where groups cannot change their protocol, because the bytes of their members cannot be
+    read.
     """
 
     now: Millis
     fresh_id: Callable[[str], str]
     config: GroupConfig = GroupConfig()
+    topics: TopicView = TopicView()
+    assignors: Mapping[str, Assignor] = field(default_factory=lambda: BUILT_IN)
+    regex_error: Callable[[str], str | None] = _no_regexes
+    consumer_protocol: ConsumerProtocol | None = None

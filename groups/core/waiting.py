@@ -2,24 +2,32 @@
 
 `decide` answers its own waiters with the same function, so the process that made a barrier fall and one that merely
 looks at the rows afterwards say the same.
-Source: classic specification, sections 0.3, 2.6, 3.2, 7.2, 8.6.
+Source: classic specification, sections 0.3, 2.6, 3.2, 7.2, 8.6; consumer specification, section 9.5.
 """
 
 from __future__ import annotations
 
 from groups.core.classic.responses import fenced_detail, joined, synced, unknown_detail
 from groups.core.commands import ParkKind
-from groups.core.replies import JoinReply, Parked, SyncReply
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.news import is_over
+from groups.core.group import Group
+from groups.core.replies import JoinReply, Parked, Rerun, SyncReply
 from groups.core.types import ClassicGroup, ClassicMember, GroupState
 from kcoord.errors import Error
 
 
-def answer_for(group: ClassicGroup | None, parked: Parked) -> JoinReply | SyncReply | None:
+def answer_for(group: Group | None, parked: Parked) -> JoinReply | SyncReply | Rerun | None:
     """The answer of a request that parked as `parked` says; None: it still waits.
 
     A group that has meanwhile moved past the barrier and prepares again answers REBALANCE_IN_PROGRESS: the client sends
-    its join again and loses nothing.
+    its join again and loses nothing. So does a group that went on in the consumer protocol. A heartbeat that waits is
+    never answered from here: `Rerun` says that deciding it again will.
     """
+    if parked.kind is ParkKind.HEARTBEAT:
+        return None if isinstance(group, ConsumerGroup) and not is_over(group, parked) else Rerun()
+    if isinstance(group, ConsumerGroup):
+        return _converted(parked)
     if group is None:
         return _gone(parked, None)
     if group.state is GroupState.DEAD:
@@ -56,6 +64,13 @@ def _sync_answer(group: ClassicGroup, member: ClassicMember, parked: Parked) -> 
         session_deadline=member.session_deadline,
         detail="the group began a new rebalance before the leader's assignment arrived: join again",
     )
+
+
+def _converted(parked: Parked) -> JoinReply | SyncReply:
+    detail = "the group goes on in the consumer protocol: join again"
+    if parked.kind is ParkKind.SYNC:
+        return SyncReply(Error.REBALANCE_IN_PROGRESS, detail=detail)
+    return JoinReply(Error.REBALANCE_IN_PROGRESS, member_id=parked.member_id, detail=detail)
 
 
 def _gone(parked: Parked, group: ClassicGroup | None) -> JoinReply | SyncReply:

@@ -6,17 +6,19 @@ What sits above the core is played here: a stopped service, describing a group, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groups.core import machine
 from groups.core.commands import Command, CommitOffsets, ParkKind, Tick
 from groups.core.deadlines import wake_at
+from groups.core.effects import Effect
+from groups.core.group import Group
 from groups.core.replies import CommitReply, Parked, Reply
 from groups.core.types import ClassicGroup, Env, GroupConfig, Millis
 from kcoord.errors import Error
 from tests.conformance import core_terms, fixtures
-from tests.conformance.cases import Case
+from tests.conformance.cases import Case, Suite
 from tests.conformance.core_offsets import CoreOffsets
 from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
 
@@ -43,6 +45,10 @@ class CoreBackend:
 
     async def open(self, case: Case, mode: str) -> CoreDriver:
         """A coordinator without groups and with the settings of `case`."""
+        if case.suite is Suite.CONSUMER:
+            from tests.conformance.consumer_core import ConsumerCoreDriver  # it builds on this module
+
+            return ConsumerCoreDriver(case, mode)
         return CoreDriver(case, mode)
 
 
@@ -65,7 +71,7 @@ class CoreDriver:
         self._offsets = CoreOffsets(case)
         self._mode = mode
         self._now = START_MS
-        self._groups: dict[str, ClassicGroup] = {}
+        self._groups: dict[str, Group] = {}
         self._waiting: dict[tuple[str, ParkKind, str], list[Call]] = {}
         self._counter = itertools.count(1)
         self._running = True
@@ -79,15 +85,36 @@ class CoreDriver:
         answered = self._above_the_core(name, args)
         if answered is not None:
             return Call(answered)
-        call, command = Call(), core_terms.command(name, args)
+        call, command = Call(), self._command(name, args)
         self._decide(command.group_id, command, call)
         return call
+
+    def _command(self, name: str, args: Mapping[str, Any]) -> Command:
+        """The command of a call. Raises NoDriver when the core has none."""
+        return core_terms.command(name, args)
+
+    def _response(self, reply: Reply) -> Response:
+        """A reply in the terms of the convention."""
+        return core_terms.response(reply)
+
+    def _env(self, group_id: str) -> Env:
+        """The world as a decision about the group sees it."""
+        return Env(self._now, lambda prefix: f"{prefix}-{next(self._counter):08}", self._config)
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        """Do what a decision asked for beside its records. Classic groups ask for nothing."""
+        assert not effects, effects
+
+    def _classic(self, group_id: str) -> ClassicGroup | None:
+        """The group, where it is a classic one."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
 
     def _above_the_core(self, name: str, args: Mapping[str, Any]) -> Response | None:
         match name:
             case "DescribeGroup":
                 self._tick_overdue()
-                return core_terms.described(self._groups.get(args["group_id"]))
+                return core_terms.described(self._classic(args["group_id"]))
             case "GivenClassicGroup":
                 self._groups[args["group_id"]] = fixtures.classic_group(args, self._now)
                 return {}
@@ -119,7 +146,7 @@ class CoreDriver:
     async def inspect(self, group_id: str) -> Response:
         """The group, as of now."""
         self._tick_overdue()
-        return core_terms.inspected(self._groups.get(group_id))
+        return core_terms.inspected(self._classic(group_id))
 
     async def look(self) -> None:
         """Fire what is overdue, which only the on-demand mode leaves."""
@@ -161,8 +188,7 @@ class CoreDriver:
                 self._decide(group_id, Tick(group_id), Call())
 
     def _decide(self, group_id: str, command: Command, caller: Call) -> Reply | Parked:
-        env = Env(self._now, lambda prefix: f"{prefix}-{next(self._counter):08}", self._config)
-        decision = machine.decide(self._groups.get(group_id), command, env)
+        decision = machine.decide(self._groups.get(group_id), command, self._env(group_id))
         if decision.group is None:
             self._groups.pop(group_id, None)
             self._offsets.forget(group_id)
@@ -176,10 +202,11 @@ class CoreDriver:
             if waiting is None and answer.reply is not decision.reply:
                 raise BrokenPromise(f"an answer for a request that does not wait: {answer}")
             for call in waiting or ():
-                call.response = core_terms.response(answer.reply)
+                call.response = self._response(answer.reply)
         if isinstance(decision.reply, Parked):
             key = (group_id, decision.reply.kind, decision.reply.member_id)
             self._waiting.setdefault(key, []).append(caller)
         else:
-            caller.response = core_terms.response(decision.reply)
+            caller.response = self._response(decision.reply)
+        self._carry_out(decision.effects)
         return decision.reply

@@ -115,7 +115,7 @@ def response(reply: r.Reply) -> Response:
                 for member in reply.members
             ]
             return {"error": reply.error.name, "members": left}
-        case r.HeartbeatReply() | r.CommitReply() | r.Done():
+        case r.HeartbeatReply() | r.CommitReply() | r.ConsumerHeartbeatReply() | r.Done():
             return {"error": reply.error.name}
 
 

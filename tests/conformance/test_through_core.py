@@ -1,4 +1,4 @@
-"""The cases of the classic protocol, of its commits and fetches, and of its assignors, through the core alone."""
+"""The cases of both protocols, of commits and fetches of classic groups, and of assignors, through the core alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tests.conformance.runner import Status, run_case
 from tests.conformance.support import case_file, is_classic_commit_or_fetch
 
 
-@pytest.mark.parametrize("case", case_file(Suite.CLASSIC) + case_file(Suite.OFFSETS, is_classic_commit_or_fetch))
+@pytest.mark.parametrize(
+    "case",
+    case_file(Suite.CLASSIC) + case_file(Suite.OFFSETS, is_classic_commit_or_fetch) + case_file(Suite.CONSUMER),
+)
 async def test_scenario(case: Case) -> None:
     verdict = await run_case(case, CoreBackend())
     if verdict.status is Status.SKIPPED:

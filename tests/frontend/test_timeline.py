@@ -6,6 +6,7 @@ import pytest
 
 from frontend import timeline
 from frontend.rows import Event
+from groups.core.consumer.records import DepartureCause, EpochCause
 from groups.core.events import EventKind
 from groups.core.records import RebalanceCause, RemovalReason
 
@@ -30,8 +31,14 @@ def test_every_cause_of_a_rebalance_has_words(cause: RebalanceCause) -> None:
     assert "_" not in timeline.line(event("rebalance_started", cause=cause.value)).text
 
 
-@pytest.mark.parametrize("reason", list(RemovalReason))
-def test_every_reason_of_a_removal_has_words(reason: RemovalReason) -> None:
+@pytest.mark.parametrize("cause", list(EpochCause))
+def test_every_cause_of_an_epoch_has_words(cause: EpochCause) -> None:
+    assert cause.value in timeline.EPOCHS
+    assert "_" not in timeline.line(event("group_epoch_bumped", cause=cause.value)).text
+
+
+@pytest.mark.parametrize("reason", [*RemovalReason, *DepartureCause])
+def test_every_reason_of_a_removal_has_words(reason: RemovalReason | DepartureCause) -> None:
     assert reason.value in timeline.REMOVALS
     assert "_" not in timeline.line(event("member_removed", cause=reason.value)).text
 

@@ -35,7 +35,7 @@ def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
 
     Raises `ProtocolError` with `member_id` among its fields where the answer carries one.
     """
-    _check_request(command, turn.config)
+    check_join(command, turn.config)
     if turn.group is None:
         if command.member_id:
             raise unknown_member(command.member_id)
@@ -52,7 +52,8 @@ def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     return _join_without_id(turn, command)
 
 
-def _check_request(command: JoinGroup, config: GroupConfig) -> None:
+def check_join(command: JoinGroup, config: GroupConfig) -> None:
+    """The checks of the request itself, before any group is looked at. Raises `ProtocolError`."""
     echo = {"member_id": command.member_id}
     require_group_id(command.group_id, echo)
     if not config.min_session_timeout_ms <= command.session_timeout_ms <= config.max_session_timeout_ms:

@@ -1,0 +1,108 @@
+"""Checks of a ConsumerGroupHeartbeat, and the member-epoch check. Each raises the `ProtocolError` that answers it.
+
+Source: consumer specification, sections 2.2 and 2.4.
+"""
+
+from __future__ import annotations
+
+from groups.core.commands import ConsumerHeartbeat
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.partitions import Partitions, is_subset
+from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
+from groups.core.types import Env
+from kcoord.errors import Error, ProtocolError
+
+
+def check_request(command: ConsumerHeartbeat, env: Env) -> None:
+    """Rows 5 to 14 of section 2.2. Raises INVALID_REQUEST naming the field, or UNSUPPORTED_ASSIGNOR."""
+    _require_text("member_id", command.member_id)
+    _require_text("group_id", command.group_id)
+    _require_text("instance_id", command.instance_id)
+    _require_text("rack_id", command.rack_id)
+    if command.member_epoch == 0:
+        _check_join(command)
+    if command.member_epoch == DEPARTED_EPOCH and command.instance_id is None:
+        raise _invalid("instance_id is missing: only a static member can leave with epoch -2, others leave with -1")
+    if command.member_epoch < DEPARTED_EPOCH:
+        raise _invalid(f"member_epoch is {command.member_epoch}, the least is {DEPARTED_EPOCH}")
+    if command.server_assignor is not None and command.server_assignor not in env.assignors:
+        raise ProtocolError(
+            Error.UNSUPPORTED_ASSIGNOR,
+            f"server_assignor is {command.server_assignor!r}, there are {', '.join(env.assignors)}",
+        )
+
+
+def _check_join(command: ConsumerHeartbeat) -> None:
+    if command.rebalance_timeout_ms == -1:
+        raise _invalid("rebalance_timeout_ms is missing: a member that joins (epoch 0) must give it")
+    if command.topic_partitions is None or command.topic_partitions:
+        raise _invalid("topic_partitions must be an empty list where a member joins (epoch 0): it owns nothing yet")
+    if command.subscribed_topic_names is None and command.subscribed_topic_regex is None:
+        raise _invalid(
+            "subscribed_topic_names and subscribed_topic_regex are missing: a member that joins (epoch 0) gives one"
+        )
+
+
+def _require_text(field: str, value: str | None) -> None:
+    if value is not None and not value.strip():
+        raise _invalid(f"{field} is empty")
+
+
+def _invalid(detail: str) -> ProtocolError:
+    return ProtocolError(Error.INVALID_REQUEST, detail)
+
+
+def check_epoch(member: ConsumerMember, member_epoch: int, owned: Partitions | None) -> None:
+    """Section 2.4. FENCED_MEMBER_EPOCH unless the member speaks of its epoch, or of the one before because it missed
+    the response; then it owns nothing that it does not have any more.
+    """
+    if member_epoch in (0, member.member_epoch):
+        return
+    missed_response = (
+        0 < member_epoch < member.member_epoch
+        and member_epoch == member.previous_member_epoch
+        and owned is not None
+        and is_subset(owned, member.assigned)
+    )
+    if not missed_response:
+        raise fenced(member, member_epoch)
+
+
+def fenced(member: ConsumerMember, member_epoch: int) -> ProtocolError:
+    """FENCED_MEMBER_EPOCH."""
+    return ProtocolError(
+        Error.FENCED_MEMBER_EPOCH,
+        f"member {member.member_id} is at epoch {member.member_epoch}, not {member_epoch}: "
+        "give up all partitions and join again with epoch 0",
+    )
+
+
+def unknown_member(member_id: str) -> ProtocolError:
+    """UNKNOWN_MEMBER_ID."""
+    return ProtocolError(
+        Error.UNKNOWN_MEMBER_ID, f"the group has no member {member_id!r} (any more): join again with epoch 0"
+    )
+
+
+def unknown_group(group_id: str) -> ProtocolError:
+    """GROUP_ID_NOT_FOUND."""
+    return ProtocolError(
+        Error.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id!r}: join it with member_epoch 0"
+    )
+
+
+def holder_of(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
+    """The member that has the instance id, which must be `member_id`: else UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+    holder = group.members.static.get(instance_id)
+    if holder is None:
+        raise ProtocolError(
+            Error.UNKNOWN_MEMBER_ID,
+            f"the group has no member with instance id {instance_id!r} (any more): join again with epoch 0",
+        )
+    if holder != member_id:
+        raise ProtocolError(
+            Error.FENCED_INSTANCE_ID,
+            f"another member has the instance id {instance_id!r}: stop this one, "
+            "or give each running member an instance id of its own",
+        )
+    return group.members[holder]

@@ -1,0 +1,40 @@
+"""The group epoch, and the digest of the subscribed topics that decides whether it must move.
+
+Source: consumer specification, sections 2.5 (steps 3 and 4) and 4.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.records import EpochCause, GroupEpochBumped, MetadataChecked
+from groups.core.turn import Turn
+from groups.core.types import TopicView
+
+
+def metadata_hash(group: ConsumerGroup, topics: TopicView) -> str:
+    """Digest of the subscribed topics that exist: their ids, names and partition counts. "" where there are none."""
+    known = [topics.by_name[name] for name in sorted(group.subscribed_topics()) if name in topics.by_name]
+    if not known:
+        return ""
+    lines = "\n".join(f"{topic.topic_id}\t{topic.name}\t{topic.partitions}" for topic in known)
+    return sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def refresh_epoch(turn: Turn, cause: EpochCause | None, member_id: str | None) -> None:
+    """Bump the group epoch for `cause`, or because the subscribed topics changed since the last look.
+
+    Nothing is looked at while the catalogue is what it was. Differs from Kafka: its groups are told of changes of
+    their topics and forget it in a restart; ours compare the version of the catalogue, which they store (section 4.4).
+    """
+    group, topics = turn.consumer, turn.env.topics
+    if cause is None and group.metadata_version == topics.version:
+        return
+    digest = metadata_hash(group, topics)
+    if cause is None and digest != group.metadata_hash:
+        cause = EpochCause.TOPICS_CHANGED
+    if cause is None:
+        turn.emit(MetadataChecked(topics.version, turn.now))
+        return
+    turn.emit(GroupEpochBumped(group.group_epoch + 1, cause, member_id, digest, topics.version, turn.now))

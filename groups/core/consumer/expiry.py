@@ -1,0 +1,31 @@
+"""What happens when a timer of a consumer group runs out (consumer specification, section 8)."""
+
+from __future__ import annotations
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.leaving import Remove
+from groups.core.consumer.records import DepartureCause
+from groups.core.consumer.state import TimerKind
+from groups.core.turn import Turn
+
+_CAUSES = {
+    TimerKind.SESSION: DepartureCause.SESSION_EXPIRED,
+    TimerKind.REBALANCE: DepartureCause.REBALANCE_TIMED_OUT,
+    TimerKind.JOIN: DepartureCause.JOIN_TIMED_OUT,
+    TimerKind.SYNC: DepartureCause.SYNC_TIMED_OUT,
+}
+
+
+def expire(turn: Turn, remove: Remove) -> None:
+    """Fire everything overdue at `turn.now`, in deadline order: every timer that fires removes its member.
+
+    Each removal bumps the group epoch, as in Kafka. Stops when the group is no consumer group any more.
+    """
+    while isinstance(turn.either, ConsumerGroup):
+        first = turn.either.timers.first()
+        if first is None or first[0] > turn.now:
+            return
+        kind = first[1]
+        member_id = turn.either.timers.of(kind).first()
+        assert member_id is not None, "there is a timer that fires first"
+        remove(turn, [member_id], _CAUSES[kind])

@@ -1,0 +1,173 @@
+"""The effect of each record on a consumer group. Pure, and the only code that makes a changed one.
+
+Source: consumer specification, section 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.persistent import Timer
+from groups.core.consumer.records import (
+    ConsumerGroupCreated,
+    ConsumerMemberJoined,
+    ConsumerMemberRemoved,
+    ConsumerMemberReplaced,
+    ConsumerMemberUpdated,
+    ConsumerRecord,
+    GroupEpochBumped,
+    MemberReconciled,
+    MetadataChecked,
+    RegexesRequested,
+    RegexesResolved,
+    StaticMemberDeparted,
+    TargetComputed,
+    TargetFailed,
+    TargetRequested,
+    TimerArmed,
+    TimerCancelled,
+)
+from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember, Job, RegexResolution, TimerKind
+
+
+class IllegalRecord(Exception):
+    """A record that does not fit the group: a bug of whoever emitted it."""
+
+
+def apply(group: ConsumerGroup | None, record: ConsumerRecord) -> ConsumerGroup:
+    """The group after `record`. Raises `IllegalRecord`."""
+    if isinstance(record, ConsumerGroupCreated):
+        if group is not None:
+            raise IllegalRecord(f"group {record.group_id!r} exists already")
+        return ConsumerGroup(record.group_id, state_since=record.at)
+    if group is None:
+        raise IllegalRecord(f"{type(record).__name__} of a group that does not exist")
+    if isinstance(record, TimerArmed):  # by far the most frequent, and without effect on the state
+        return _arm(group, record)
+    after = _apply(group, record)
+    return after if after.state is group.state else replace(after, state_since=record.at)
+
+
+def _arm(group: ConsumerGroup, record: TimerArmed) -> ConsumerGroup:
+    return replace(group, timers=group.timers.arm(record.kind, record.member_id, Timer(record.deadline, record.at)))
+
+
+def _apply(group: ConsumerGroup, record: ConsumerRecord) -> ConsumerGroup:
+    match record:
+        case ConsumerMemberJoined() | ConsumerMemberUpdated() | ConsumerMemberReplaced() | ConsumerMemberRemoved():
+            return _without_unused_regexes(_membership(group, record))
+        case StaticMemberDeparted():
+            return _depart(group, record.member_id)
+        case GroupEpochBumped():
+            if record.group_epoch != group.group_epoch + 1:
+                raise IllegalRecord(f"group epoch {group.group_epoch} is not followed by {record.group_epoch}")
+            return replace(
+                group,
+                group_epoch=record.group_epoch,
+                metadata_hash=record.metadata_hash,
+                metadata_version=record.metadata_version,
+            )
+        case MetadataChecked():
+            return replace(group, metadata_version=record.metadata_version)
+        case TargetRequested():
+            return replace(group, target_job=Job(record.at, record.deadline, record.group_epoch))
+        case TargetComputed():
+            return _store_target(group, record)
+        case TargetFailed():
+            return replace(group, target_job=Job(record.at, record.retry_at))
+        case MemberReconciled():
+            return _reconcile(group, record)
+        case TimerCancelled():
+            return replace(group, timers=group.timers.cancel(record.kind, record.member_id))
+        case RegexesRequested():
+            return replace(group, regex_job=Job(record.at, record.deadline))
+        case RegexesResolved():
+            resolution = RegexResolution(record.topics, record.topics_version, record.started_at)
+            return replace(group, resolution=resolution, regex_job=None)
+        case ConsumerGroupCreated() | TimerArmed():
+            raise IllegalRecord(f"{type(record).__name__} is folded elsewhere")
+        case _:
+            assert_never(record)
+
+
+def _membership(
+    group: ConsumerGroup,
+    record: ConsumerMemberJoined | ConsumerMemberUpdated | ConsumerMemberReplaced | ConsumerMemberRemoved,
+) -> ConsumerGroup:
+    match record:
+        case ConsumerMemberJoined():
+            if record.member.member_id in group.members:
+                raise IllegalRecord(f"{record.member.member_id!r} is a member already")
+            return replace(group, members=group.members.put(record.member))
+        case ConsumerMemberUpdated():
+            _existing(group, record.member.member_id)
+            return replace(group, members=group.members.put(record.member))
+        case ConsumerMemberReplaced():
+            _existing(group, record.old_member_id)
+            return replace(
+                group,
+                members=group.members.drop(record.old_member_id).put(record.member),
+                timers=group.timers.forget(record.old_member_id),
+                target_job=None,
+            )
+        case ConsumerMemberRemoved():
+            _existing(group, record.member_id)
+            return replace(
+                group, members=group.members.drop(record.member_id), timers=group.timers.forget(record.member_id)
+            )
+        case _:
+            assert_never(record)
+
+
+def _existing(group: ConsumerGroup, member_id: str) -> ConsumerMember:
+    member = group.members.get(member_id)
+    if member is None:
+        raise IllegalRecord(f"group {group.group_id!r} has no member {member_id!r}")
+    return member
+
+
+def _without_unused_regexes(group: ConsumerGroup) -> ConsumerGroup:
+    """What nobody uses any more is forgotten, and resolved anew should it come back (section 4.6)."""
+    resolution = group.resolution
+    if resolution is None or resolution.topics.keys() <= group.members.regexes.keys():
+        return group
+    used = {regex: topics for regex, topics in resolution.topics.items() if regex in group.members.regexes}
+    return replace(group, resolution=replace(resolution, topics=used) if used else None)
+
+
+def _depart(group: ConsumerGroup, member_id: str) -> ConsumerGroup:
+    # The limit of a revocation ends with the revocation. Kafka lets its timer run and ignores it when it fires,
+    # because the member's epoch is another then (section 6.5).
+    member = replace(_existing(group, member_id), member_epoch=DEPARTED_EPOCH, pending_revocation={})
+    timers = group.timers.cancel(TimerKind.REBALANCE, member_id)
+    return replace(group, members=group.members.put(member), timers=timers)
+
+
+def _store_target(group: ConsumerGroup, record: TargetComputed) -> ConsumerGroup:
+    if not group.assignment_epoch <= record.group_epoch <= group.group_epoch:
+        raise IllegalRecord(f"a target of epoch {record.group_epoch} for a group of epoch {group.group_epoch}")
+    changed = {
+        member_id: replace(_existing(group, member_id), target=target) for member_id, target in record.targets.items()
+    }
+    return replace(
+        group,
+        members=group.members.put_same(changed),
+        assignment_epoch=record.group_epoch,
+        assignment_timestamp=record.at,
+        target_job=None,
+    )
+
+
+def _reconcile(group: ConsumerGroup, record: MemberReconciled) -> ConsumerGroup:
+    before = _existing(group, record.member_id)
+    member = replace(
+        before,
+        member_epoch=record.member_epoch,
+        previous_member_epoch=record.previous_member_epoch,
+        state=record.state,
+        assigned=record.assigned,
+        pending_revocation=record.pending_revocation,
+    )
+    return replace(group, members=group.members.put(member))

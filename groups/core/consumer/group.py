@@ -1,0 +1,82 @@
+"""A consumer group as a whole.
+
+Source: consumer specification, sections 1.1, 1.4 and 4.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from groups.core.consumer.members import ConsumerMembers
+from groups.core.consumer.state import ConsumerGroupState, ConsumerMember, Job, RegexResolution, Timers
+from groups.core.types import Millis
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """A group of the consumer protocol (section 1.1).
+
+    `metadata_hash`: digest of the subscribed topics that exist, as of the last look; `metadata_version`: the version
+    of the catalogue at that look, -1 before the first. `assignment_timestamp`: when the target was last computed, 0
+    for never. `resolution`: what the regular expressions match, None before the first result. `regex_job` and
+    `target_job`: background work that is out.
+    """
+
+    group_id: str
+    state_since: Millis = 0
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    assignment_timestamp: Millis = 0
+    metadata_hash: str = ""
+    metadata_version: int = -1
+    members: ConsumerMembers = field(default_factory=ConsumerMembers)
+    timers: Timers = field(default_factory=Timers)
+    resolution: RegexResolution | None = None
+    regex_job: Job | None = None
+    target_job: Job | None = None
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """Section 1.4, the first condition that holds."""
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.group_epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if self.members.stable_at.get(self.assignment_epoch, 0) < len(self.members):
+            return ConsumerGroupState.RECONCILING
+        return ConsumerGroupState.STABLE
+
+    @property
+    def awaits_target(self) -> bool:
+        """Must the target be computed, and has nobody been asked to yet?"""
+        return self.group_epoch > self.assignment_epoch and self.target_job is None
+
+    @property
+    def homogeneous(self) -> bool:
+        """Do all members subscribe to the same topics, as far as can be told without comparing them?"""
+        size, members = len(self.members), self.members
+        if members.regexes:
+            return not members.names and set(members.regexes.values()) == {size}
+        return all(count == size for count in members.names.values())
+
+    def matched_by(self, regex: str) -> frozenset[str]:
+        """The names of the topics that a regular expression matches; nothing until it is resolved."""
+        return self.resolution.topics.get(regex, frozenset()) if self.resolution is not None else frozenset()
+
+    def subscription_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names of all topics the member subscribes to, whether they exist or not."""
+        if not member.subscribed_topic_regex:
+            return member.subscribed_topic_names
+        return member.subscribed_topic_names | self.matched_by(member.subscribed_topic_regex)
+
+    def subscribed_topics(self) -> AbstractSet[str]:
+        """The names of all topics that any member subscribes to."""
+        names = set(self.members.names)
+        for regex in self.members.regexes:
+            names |= self.matched_by(regex)
+        return names
+
+    def subscribes_to(self, topic: str) -> bool:
+        """Does any member subscribe to the topic of this name (sections 7.3 and 4.4)?"""
+        return topic in self.members.names or any(topic in self.matched_by(regex) for regex in self.members.regexes)

@@ -1,0 +1,111 @@
+"""ConsumerGroupHeartbeat: the one request of the protocol (consumer specification, section 2)."""
+
+from __future__ import annotations
+
+from groups.core.commands import ConsumerHeartbeat
+from groups.core.consumer.checks import check_request
+from groups.core.consumer.epochs import refresh_epoch
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.joining import find_group, find_member, is_new, update_member
+from groups.core.consumer.leaving import Remove, leave
+from groups.core.consumer.partitions import Assigned, Partitions, plain
+from groups.core.consumer.polling import park
+from groups.core.consumer.reconcile import reconcile
+from groups.core.consumer.records import EpochCause, TimerArmed, TimerCancelled
+from groups.core.consumer.regexes import RegexChange, refresh_regexes, regex_change
+from groups.core.consumer.state import ConsumerMember, MemberState, TimerKind
+from groups.core.consumer.target import update_target
+from groups.core.replies import ConsumerHeartbeatReply, Parked
+from groups.core.turn import Turn
+from kcoord.errors import Error
+
+
+def consumer_heartbeat(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply | Parked:
+    """Join, stay in, move towards the target, or leave. `remove` removes members that leave. Raises `ProtocolError`."""
+    check_request(command, turn.env)
+    if command.member_epoch < 0:
+        return leave(turn, command, remove)
+    find_group(turn, command)
+    before = find_member(turn, command)
+    joins = is_new(turn.consumer, before)
+    change = _regex_change(turn.consumer, before, command, turn)
+    update_member(turn, before, command)
+    advance(turn, command.member_id, before, change, command.topic_partitions, joins=joins)
+    deadline = turn.now + turn.config.consumer_session_timeout_ms
+    turn.emit(TimerArmed(TimerKind.SESSION, command.member_id, deadline, turn.now))
+    reply = _reply(turn, command, before.assigned, deadline)
+    return park(turn, command, reply) or reply
+
+
+def _regex_change(group: ConsumerGroup, before: ConsumerMember, command: ConsumerHeartbeat, turn: Turn) -> RegexChange:
+    regex = command.subscribed_topic_regex
+    if regex is None:
+        return RegexChange.NO_CHANGE
+    return regex_change(group, before.subscribed_topic_regex, regex, turn.env)
+
+
+def advance(
+    turn: Turn,
+    member_id: str,
+    before: ConsumerMember,
+    change: RegexChange,
+    owned: Partitions | None,
+    *,
+    joins: bool,
+) -> None:
+    """Section 2.5, steps 2 to 6: bump the group epoch if need be, compute the target, and reconcile this member.
+
+    `before` is the member as it was, `owned` what it reports to have (None: it does not report), `joins`: it is new.
+    Raises `ProtocolError`.
+    """
+    names_changed = before.subscribed_topic_names != turn.consumer.members[member_id].subscribed_topic_names
+    refresh_regexes(turn, member_id, change)
+    cause = None
+    if turn.consumer.group_epoch == 0:
+        cause = EpochCause.GROUP_CREATED
+    elif names_changed or change is RegexChange.UPDATED_AND_RESOLVED:
+        cause = EpochCause.MEMBER_JOINED if joins else EpochCause.SUBSCRIPTION_CHANGED
+    refresh_epoch(turn, cause, member_id)
+    update_target(turn)
+    changed = names_changed or change is not RegexChange.NO_CHANGE
+    reconcile_member(turn, member_id, owned, subscription_changed=changed)
+
+
+def reconcile_member(turn: Turn, member_id: str, owned: Partitions | None, *, subscription_changed: bool) -> None:
+    """Sections 6 and 6.5: one step of the member, and its rebalance timer. Raises `ProtocolError`."""
+    group = turn.consumer
+    member = group.members[member_id]
+    step = reconcile(group, member, owned, turn.env.topics, turn.now, subscription_changed=subscription_changed)
+    if step is None:
+        return
+    turn.emit(step)
+    if step.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
+        deadline = turn.now + max(member.rebalance_timeout_ms, 0)
+        turn.emit(TimerArmed(TimerKind.REBALANCE, member_id, deadline, turn.now))
+    elif member_id in group.timers.rebalance:
+        turn.emit(TimerCancelled(TimerKind.REBALANCE, member_id, turn.now))
+
+
+def _reply(
+    turn: Turn, command: ConsumerHeartbeat, assigned_before: Assigned, session_deadline: int
+) -> ConsumerHeartbeatReply:
+    """Section 2.6."""
+    member = turn.consumer.members[command.member_id]
+    full = (
+        command.rebalance_timeout_ms != -1
+        and (command.subscribed_topic_names is not None or command.subscribed_topic_regex is not None)
+        and command.topic_partitions is not None
+    )
+    tells = command.member_epoch == 0 or full or not _same_partitions(assigned_before, member.assigned)
+    return ConsumerHeartbeatReply(
+        Error.NONE,
+        member_id=member.member_id,
+        member_epoch=member.member_epoch,
+        heartbeat_interval_ms=turn.config.consumer_heartbeat_interval_ms,
+        assignment=plain(member.assigned) if tells else None,
+        session_deadline=session_deadline,
+    )
+
+
+def _same_partitions(before: Assigned, after: Assigned) -> bool:
+    return before is after or plain(before) == plain(after)

@@ -1,0 +1,63 @@
+"""How members go: they leave, for good or for a while, or are removed.
+
+Source: consumer specification, sections 3.4 and 3.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from groups.core.commands import ConsumerHeartbeat
+from groups.core.consumer.checks import holder_of, unknown_group, unknown_member
+from groups.core.consumer.epochs import refresh_epoch
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.records import ConsumerMemberRemoved, DepartureCause, EpochCause, StaticMemberDeparted
+from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
+from groups.core.replies import ConsumerHeartbeatReply
+from groups.core.turn import Turn
+from kcoord.errors import Error
+
+Remove = Callable[[Turn, Sequence[str], DepartureCause], None]
+"""How members are removed; a group that thereby has only classic members left may change its protocol instead."""
+
+_BUMPS = {
+    DepartureCause.LEFT: EpochCause.MEMBER_LEFT,
+    DepartureCause.SESSION_EXPIRED: EpochCause.SESSION_EXPIRED,
+    DepartureCause.REBALANCE_TIMED_OUT: EpochCause.REBALANCE_TIMED_OUT,
+    DepartureCause.JOIN_TIMED_OUT: EpochCause.JOIN_TIMED_OUT,
+    DepartureCause.SYNC_TIMED_OUT: EpochCause.SYNC_TIMED_OUT,
+}
+
+
+def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply:
+    """Section 3.4: epochs -1 and -2. Only the ids are looked at. Raises `ProtocolError`."""
+    if turn.either is None:
+        raise unknown_group(command.group_id)
+    member = _leaving_member(turn.consumer, command)
+    if command.member_epoch == DEPARTED_EPOCH:
+        turn.emit(StaticMemberDeparted(member.member_id, turn.now))
+    else:
+        remove(turn, [member.member_id], DepartureCause.LEFT)
+    return ConsumerHeartbeatReply(Error.NONE, member_id=command.member_id, member_epoch=command.member_epoch)
+
+
+def _leaving_member(group: ConsumerGroup, command: ConsumerHeartbeat) -> ConsumerMember:
+    if command.instance_id is not None:
+        return holder_of(group, command.instance_id, command.member_id)
+    member = group.members.get(command.member_id)
+    if member is None:
+        raise unknown_member(command.member_id)
+    return member
+
+
+def drop_members(turn: Turn, member_ids: Sequence[str], cause: DepartureCause) -> None:
+    """Delete the members with all they have."""
+    for member_id in member_ids:
+        instance_id = turn.consumer.members[member_id].instance_id
+        turn.emit(ConsumerMemberRemoved(member_id, instance_id, cause, turn.now))
+
+
+def remove_members(turn: Turn, member_ids: Sequence[str], cause: DepartureCause) -> None:
+    """Section 3.5, step 2: delete the members and bump the group epoch once. The target waits for a heartbeat."""
+    drop_members(turn, member_ids, cause)
+    refresh_epoch(turn, _BUMPS[cause], member_ids[0])

@@ -1,0 +1,30 @@
+"""Whether there is something for a member: what a heartbeat that waits is waiting for.
+
+Read from the group alone, so that any process can tell. Source: HTTP contract, "Waiting".
+"""
+
+from __future__ import annotations
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.reconcile import unreleased
+from groups.core.consumer.state import ConsumerMember, MemberState
+from groups.core.replies import Parked
+
+
+def has_news(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Would a heartbeat of this member, one that reports nothing, change anything for it?"""
+    if group.awaits_target:
+        return True
+    match member.state:
+        case MemberState.UNREVOKED_PARTITIONS:
+            return False
+        case MemberState.UNRELEASED_PARTITIONS if member.member_epoch == group.assignment_epoch:
+            return any(group.members.owner_of(topic_id, p) is None for topic_id, p in unreleased(member))
+        case _:
+            return not member.reconciled_to(group.assignment_epoch)
+
+
+def is_over(group: ConsumerGroup, parked: Parked) -> bool:
+    """Is there a reason to run the heartbeat that parked as `parked` says again?"""
+    member = group.members.get(parked.member_id)
+    return member is None or member.member_epoch != parked.generation_id or has_news(group, member)

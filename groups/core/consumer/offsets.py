@@ -1,0 +1,64 @@
+"""Who may commit and fetch offsets of a consumer group (consumer specification, section 7)."""
+
+from __future__ import annotations
+
+from groups.core.commands import CommitOffsets
+from groups.core.consumer.checks import unknown_member
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.state import ConsumerMember
+from groups.core.replies import CommitReply
+from groups.core.turn import Turn
+from groups.core.types import TopicView
+from kcoord.errors import Error, ProtocolError
+
+
+def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
+    """Section 7.1, rows 3 to 10. No session is renewed. Raises `ProtocolError`."""
+    group, epoch = turn.consumer, command.generation_id
+    accepted = CommitReply(Error.NONE, generation_id=epoch)
+    if epoch < 0 and not group.members:
+        return accepted
+    nobody = not command.member_id and command.group_instance_id is None
+    if command.transactional and epoch == -1 and nobody:
+        return accepted
+    member = group.members.get(command.member_id)
+    if member is None:
+        raise unknown_member(command.member_id)
+    if epoch == member.member_epoch or _had_all_since(member, command, turn.env.topics):
+        return accepted
+    raise _stale(member, epoch, transactional=command.transactional)
+
+
+def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
+    """Section 7.2: may this caller fetch offsets? Without member id and with a negative epoch it is no member.
+
+    Raises `ProtocolError` UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or, for a classic member, ILLEGAL_GENERATION.
+    """
+    if member_id is None and member_epoch < 0:
+        return
+    member = group.members.get(member_id or "")
+    if member is None:
+        raise unknown_member(member_id or "")
+    if member_epoch != member.member_epoch:
+        raise _stale(member, member_epoch)
+
+
+def _had_all_since(member: ConsumerMember, command: CommitOffsets, topics: TopicView) -> bool:
+    """Row 10: an older epoch does for partitions that the member has had since then, without a break (KIP-1251)."""
+    if not 0 < command.generation_id < member.member_epoch or not command.partitions:
+        return False
+    for name, partitions in command.partitions.items():
+        topic = topics.by_name.get(name)
+        topic_id = topic.topic_id if topic is not None else ""
+        had = {**member.assigned.get(topic_id, {}), **member.pending_revocation.get(topic_id, {})}
+        if not all(p in had and had[p] <= command.generation_id for p in partitions):
+            return False
+    return True
+
+
+def _stale(member: ConsumerMember, epoch: int, *, transactional: bool = False) -> ProtocolError:
+    classic = transactional or member.classic is not None
+    return ProtocolError(
+        Error.ILLEGAL_GENERATION if classic else Error.STALE_MEMBER_EPOCH,
+        f"member {member.member_id} is at epoch {member.member_epoch}, not {epoch}",
+    )

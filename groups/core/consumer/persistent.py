@@ -1,0 +1,199 @@
+"""Immutable maps whose copies share all but the changed path.
+
+A group has up to tens of thousands of members, and a heartbeat that changes nothing but a deadline must cost the same
+in every one of them: a dictionary would be copied as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+from zlib import crc32
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_BITS = 5
+_WIDTH = 1 << _BITS
+_MOST_IN_LEAF = 16
+_DEEPEST = 30
+"""The last shift that still has bits of the 32-bit code; leaves there grow without splitting."""
+
+
+class _Branch(Generic[K, V]):
+    """An inner node: its children by the next bits of the key's code. `least`: see `DeadlineMap`."""
+
+    __slots__ = ("children", "least")
+
+    def __init__(self, children: tuple[Any, ...], least: V | None) -> None:
+        self.children = children
+        self.least = least
+
+
+class PersistentMap(Mapping[K, V]):
+    """A hash trie. Keys are texts, or tuples of texts and integers; the order of iteration means nothing.
+
+    `put`, `drop` and `update` return a changed copy and leave this one as it is.
+    """
+
+    __slots__ = ("_root", "_size")
+
+    def __init__(self, entries: Mapping[K, V] | None = None) -> None:
+        entries = entries if entries is not None else {}
+        self._size = len(entries)
+        self._root: Any = self._grow([(_code(key), key, value) for key, value in entries.items()], 0)
+
+    def put(self, key: K, value: V) -> Self:
+        """A copy in which `key` has `value`."""
+        return self._copy(self._put(self._root, _code(key), 0, key, value), self._size + (key not in self))
+
+    def drop(self, key: K) -> Self:
+        """A copy without `key`. KeyError if there is none."""
+        return self._copy(self._drop(self._root, _code(key), 0, key), self._size - 1)
+
+    def update(self, entries: Mapping[K, V]) -> Self:
+        """A copy in which all of `entries` are set."""
+        if len(entries) > len(self) // 8:
+            return type(self)({**self, **entries})
+        after = self
+        for key, value in entries.items():
+            after = after.put(key, value)
+        return after
+
+    def changes_since(self, before: PersistentMap[K, V]) -> tuple[frozenset[K], dict[K, V]]:
+        """The keys that went, and the entries that are new or have another value.
+
+        Costs what has changed, not what there is: shared parts are not looked at.
+        """
+        old: dict[K, V] = {}
+        new: dict[K, V] = {}
+        _differences(before._root, self._root, old, new)
+        changed = {key: value for key, value in new.items() if key not in old or old[key] != value}
+        return frozenset(old.keys() - new.keys()), changed
+
+    def __getitem__(self, key: K) -> V:
+        node, code = self._root, _code(key)
+        while type(node) is _Branch:
+            node = node.children[code % _WIDTH]
+            code >>= _BITS
+        value: V = node[key]
+        return value
+
+    def __iter__(self) -> Iterator[K]:
+        return (key for leaf in _leaves(self._root) for key in leaf)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PersistentMap) and self._root is other._root:
+            return True
+        return isinstance(other, Mapping) and dict(self.items()) == dict(other.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self.items())!r})"
+
+    def _copy(self, root: Any, size: int) -> Self:
+        after = type(self).__new__(type(self))
+        after._root = root
+        after._size = size
+        return after
+
+    def _branch(self, children: tuple[Any, ...]) -> _Branch[K, V]:
+        return _Branch(children, None)
+
+    def _grow(self, entries: list[tuple[int, K, V]], shift: int) -> Any:
+        if len(entries) <= _MOST_IN_LEAF or shift > _DEEPEST:
+            return {key: value for _, key, value in entries}
+        parts: list[list[tuple[int, K, V]]] = [[] for _ in range(_WIDTH)]
+        for entry in entries:
+            parts[(entry[0] >> shift) % _WIDTH].append(entry)
+        return self._branch(tuple([self._grow(part, shift + _BITS) for part in parts]))
+
+    def _put(self, node: Any, code: int, shift: int, key: K, value: V) -> Any:
+        if type(node) is _Branch:
+            index = (code >> shift) % _WIDTH
+            child = self._put(node.children[index], code, shift + _BITS, key, value)
+            return self._branch((*node.children[:index], child, *node.children[index + 1 :]))
+        leaf = {**node, key: value}
+        if len(leaf) <= _MOST_IN_LEAF or shift > _DEEPEST:
+            return leaf
+        return self._grow([(_code(key), key, value) for key, value in leaf.items()], shift)
+
+    def _drop(self, node: Any, code: int, shift: int, key: K) -> Any:
+        if type(node) is _Branch:
+            index = (code >> shift) % _WIDTH
+            child = self._drop(node.children[index], code, shift + _BITS, key)
+            return self._branch((*node.children[:index], child, *node.children[index + 1 :]))
+        leaf = dict(node)
+        del leaf[key]
+        return leaf
+
+
+class Timer(NamedTuple):
+    """A timer that is armed: when it fires, and when it was armed (ms)."""
+
+    deadline: int
+    armed_at: int
+
+
+class DeadlineMap(PersistentMap[str, Timer]):
+    """Timers by member id; the earliest is known without looking at the others."""
+
+    __slots__ = ()
+
+    @property
+    def least(self) -> Timer | None:
+        """The timer that fires first, None if there is none."""
+        return _least(self._root)
+
+    def first(self) -> str | None:
+        """Whose timer fires first; of several at the same instant, the one armed first, then the smallest id."""
+        least = self.least
+        return min(_keys_of(self._root, least)) if least is not None else None
+
+    def _branch(self, children: tuple[Any, ...]) -> _Branch[str, Timer]:
+        return _Branch(children, min(filter(None, map(_least, children)), default=None))
+
+
+def _least(node: Any) -> Timer | None:
+    least: Timer | None = node.least if type(node) is _Branch else min(node.values(), default=None)
+    return least
+
+
+def _keys_of(node: Any, timer: Timer) -> Iterator[str]:
+    if type(node) is _Branch:
+        for child in node.children:
+            if _least(child) == timer:
+                yield from _keys_of(child, timer)
+    else:
+        yield from (key for key, value in node.items() if value == timer)
+
+
+def _differences(before: Any, after: Any, old: dict[Any, Any], new: dict[Any, Any]) -> None:
+    """Collect the entries of those leaves that the two do not share."""
+    if before is after:
+        return
+    if type(before) is _Branch and type(after) is _Branch:
+        for one, other in zip(before.children, after.children, strict=True):
+            _differences(one, other, old, new)
+        return
+    for leaf in _leaves(before):
+        old.update(leaf)
+    for leaf in _leaves(after):
+        new.update(leaf)
+
+
+def _leaves(node: Any) -> Iterable[dict[Any, Any]]:
+    if type(node) is not _Branch:
+        yield node
+        return
+    for child in node.children:
+        yield from _leaves(child)
+
+
+def _code(key: object) -> int:
+    """32 bits that depend on the key alone, in every process."""
+    return crc32(key.encode("utf-8", "surrogatepass") if isinstance(key, str) else repr(key).encode())

@@ -1,0 +1,43 @@
+"""Heartbeats that wait: answered at once when there is something for their member, and else held for a while.
+
+What a member may have changes by its own heartbeats only, so a waiting one is not answered but run again.
+Source: HTTP contract, "Waiting" and "consumer-heartbeat". Differs from Kafka: it answers every heartbeat at once.
+"""
+
+from __future__ import annotations
+
+from groups.core.commands import AbandonWait, ConsumerHeartbeat, ParkKind
+from groups.core.consumer.news import has_news
+from groups.core.consumer.records import TimerArmed
+from groups.core.consumer.state import TimerKind
+from groups.core.replies import ConsumerHeartbeatReply, Done, Parked
+from groups.core.turn import Turn
+
+
+def park(turn: Turn, command: ConsumerHeartbeat, reply: ConsumerHeartbeatReply) -> Parked | None:
+    """Let the request wait if it asks for it and `reply` has nothing new; None: it is to be answered.
+
+    The session ends one session timeout after the last instant at which the request may be held.
+    """
+    nothing_new = reply.assignment is None and reply.member_epoch == command.member_epoch
+    member = turn.consumer.members[command.member_id]
+    if command.max_wait_ms <= 0 or not nothing_new or has_news(turn.consumer, member):
+        return None
+    until = turn.now + command.max_wait_ms
+    deadline = until + turn.config.consumer_session_timeout_ms
+    turn.emit(TimerArmed(TimerKind.SESSION, member.member_id, deadline, turn.now))
+    return Parked(ParkKind.HEARTBEAT, member.member_id, member.instance_id, member.member_epoch, until)
+
+
+def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
+    """Let the session of a member whose held heartbeat went away count from now. Never an error.
+
+    A session that was armed since then, or by another request, is left alone: its deadline tells.
+    """
+    session = turn.consumer.timers.session.get(command.member_id)
+    timeout = turn.config.consumer_session_timeout_ms
+    if session is None or command.kind is not ParkKind.HEARTBEAT or command.parked_until is None:
+        return Done()
+    if command.parked_until > turn.now and session.deadline == command.parked_until + timeout:
+        turn.emit(TimerArmed(TimerKind.SESSION, command.member_id, turn.now + timeout, turn.now))
+    return Done()

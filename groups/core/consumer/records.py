@@ -1,0 +1,216 @@
+"""Records of the consumer protocol: facts, folded by `fold.apply`.
+
+`at` is the instant of the decision in milliseconds. Whoever stores a group writes the difference between before and
+after, so a record says what happened and not which rows change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from groups.core.consumer.partitions import Assigned, Partitions
+from groups.core.consumer.state import ConsumerMember, MemberState, TimerKind
+from groups.core.types import Millis
+
+
+class DepartureCause(str, Enum):
+    """Why a member is gone (section 3.5)."""
+
+    LEFT = "left"
+    SESSION_EXPIRED = "session_expired"
+    REBALANCE_TIMED_OUT = "rebalance_timed_out"
+    JOIN_TIMED_OUT = "join_timed_out"
+    SYNC_TIMED_OUT = "sync_timed_out"
+
+
+class EpochCause(str, Enum):
+    """Why the group epoch was bumped (section 4.1)."""
+
+    GROUP_CREATED = "group_created"
+    MEMBER_JOINED = "member_joined"
+    SUBSCRIPTION_CHANGED = "subscription_changed"
+    TOPICS_CHANGED = "topics_changed"
+    REGEXES_RESOLVED = "regexes_resolved"
+    MEMBER_LEFT = "member_left"
+    SESSION_EXPIRED = "session_expired"
+    REBALANCE_TIMED_OUT = "rebalance_timed_out"
+    JOIN_TIMED_OUT = "join_timed_out"
+    SYNC_TIMED_OUT = "sync_timed_out"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupCreated:
+    """The group exists from now on, at epoch 0."""
+
+    group_id: str
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMemberJoined:
+    """A member that was not there before (section 3.1)."""
+
+    member: ConsumerMember
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMemberUpdated:
+    """What a member said about itself changed: anything but epochs, state, partitions and target (section 2.5)."""
+
+    member: ConsumerMember
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMemberReplaced:
+    """A static member came back, with the same id or another: `member` goes on in the place of the old (section 3.3).
+
+    The timers of the old id end with it, and a target that is being computed for the old id is not waited for.
+    """
+
+    old_member_id: str
+    member: ConsumerMember
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class StaticMemberDeparted:
+    """A static member left and means to come back: what it had to give up is free, the rest stays its own."""
+
+    member_id: str
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMemberRemoved:
+    """A member is gone, with its partitions, its target and its timers (section 3.5)."""
+
+    member_id: str
+    instance_id: str | None
+    cause: DepartureCause
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEpochBumped:
+    """A new target must be computed. The digest is that of the subscribed topics as of this epoch."""
+
+    group_epoch: int
+    cause: EpochCause
+    member_id: str | None
+    metadata_hash: str
+    metadata_version: int
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataChecked:
+    """The catalogue changed, the subscribed topics did not (section 4.4)."""
+
+    metadata_version: int
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRequested:
+    """The computation of a target was handed out; it counts as lost from `deadline` on."""
+
+    group_epoch: int
+    assignor: str
+    deadline: Millis
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class TargetComputed:
+    """A target as of `group_epoch`. `targets` holds the members whose target changed, and nobody else."""
+
+    group_epoch: int
+    assignor: str
+    targets: Mapping[str, Partitions]
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFailed:
+    """An assignor that ran in the background failed; the group keeps its target and asks again from `retry_at` on."""
+
+    group_epoch: int
+    assignor: str
+    detail: str
+    retry_at: Millis
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReconciled:
+    """A member took a step towards its target (section 6). `releases`: others may have now what it had."""
+
+    member_id: str
+    member_epoch: int
+    previous_member_epoch: int
+    state: MemberState
+    assigned: Assigned
+    pending_revocation: Assigned
+    releases: bool
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class TimerArmed:
+    """A timer of a member runs, in place of an earlier one of its kind (section 8)."""
+
+    kind: TimerKind
+    member_id: str
+    deadline: Millis
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class TimerCancelled:
+    """A timer of a member does not run any more."""
+
+    kind: TimerKind
+    member_id: str
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class RegexesRequested:
+    """The resolution of the group's regular expressions was handed out; it counts as lost from `deadline` on."""
+
+    deadline: Millis
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class RegexesResolved:
+    """What the regular expressions in use match, by a job that began at `started_at` (section 4.6)."""
+
+    topics: Mapping[str, frozenset[str]]
+    topics_version: int
+    started_at: Millis
+    at: Millis
+
+
+ConsumerRecord = (
+    ConsumerGroupCreated
+    | ConsumerMemberJoined
+    | ConsumerMemberUpdated
+    | ConsumerMemberReplaced
+    | StaticMemberDeparted
+    | ConsumerMemberRemoved
+    | GroupEpochBumped
+    | MetadataChecked
+    | TargetRequested
+    | TargetComputed
+    | TargetFailed
+    | MemberReconciled
+    | TimerArmed
+    | TimerCancelled
+    | RegexesRequested
+    | RegexesResolved
+)

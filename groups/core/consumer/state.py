@@ -1,0 +1,153 @@
+"""Values of the consumer protocol: a group, its members, its timers.
+
+Source: consumer specification, section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from groups.core.consumer.partitions import Assigned, Partitions
+from groups.core.consumer.persistent import DeadlineMap, Timer
+from groups.core.types import Millis, Protocol
+
+DEPARTED_EPOCH = -2
+"""The epoch of a heartbeat of a static member that means to come back, and of the member from then on."""
+
+
+class ConsumerGroupState(str, Enum):
+    """States of a consumer group as Kafka reports them (section 1.4)."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class MemberState(Enum):
+    """Where a member stands on the way to its target; the values are Kafka's stored numbers (section 1.2)."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+    UNKNOWN = 127
+
+    @classmethod
+    def _missing_(cls, value: object) -> MemberState:
+        return cls.UNKNOWN
+
+
+class TimerKind(str, Enum):
+    """The timers of a member, in the order in which those of the same instant fire (section 8)."""
+
+    SESSION = "session"
+    REBALANCE = "rebalance"
+    JOIN = "join"
+    SYNC = "sync"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMetadata:
+    """What a member brought with its JoinGroup; only members that use the classic protocol have it (section 9.7)."""
+
+    session_timeout_ms: Millis
+    protocols: tuple[Protocol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    """A member of a consumer group (section 1.2).
+
+    `target` is what it is meant to have, `assigned` what it may use now; `pending_revocation` is what it was told to
+    give up and nobody else may have yet. `subscribed_topic_regex` "": none.
+    """
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: Millis = -1
+    subscribed_topic_names: frozenset[str] = frozenset()
+    subscribed_topic_regex: str = ""
+    server_assignor: str | None = None
+    classic: ClassicMetadata | None = None
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Assigned = field(default_factory=dict)
+    pending_revocation: Assigned = field(default_factory=dict)
+    target: Partitions = field(default_factory=dict)
+
+    def reconciled_to(self, epoch: int) -> bool:
+        """Has the member all it is meant to have as of `epoch`, and nothing else?"""
+        return self.state is MemberState.STABLE and self.member_epoch == epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    """The timers of all members. One that is armed again replaces the earlier one of its kind."""
+
+    session: DeadlineMap = field(default_factory=DeadlineMap)
+    rebalance: DeadlineMap = field(default_factory=DeadlineMap)
+    join: DeadlineMap = field(default_factory=DeadlineMap)
+    sync: DeadlineMap = field(default_factory=DeadlineMap)
+
+    def of(self, kind: TimerKind) -> DeadlineMap:
+        """The timers of one kind, by member id."""
+        match kind:
+            case TimerKind.SESSION:
+                return self.session
+            case TimerKind.REBALANCE:
+                return self.rebalance
+            case TimerKind.JOIN:
+                return self.join
+            case TimerKind.SYNC:
+                return self.sync
+
+    def arm(self, kind: TimerKind, member_id: str, timer: Timer) -> Timers:
+        """A copy in which that timer runs."""
+        return replace(self, **{kind.value: self.of(kind).put(member_id, timer)})
+
+    def cancel(self, kind: TimerKind, member_id: str) -> Timers:
+        """A copy in which that timer, if it ran, does not."""
+        timers = self.of(kind)
+        return replace(self, **{kind.value: timers.drop(member_id)}) if member_id in timers else self
+
+    def forget(self, member_id: str) -> Timers:
+        """A copy without any timer of that member."""
+        timers = self
+        for kind in TimerKind:
+            timers = timers.cancel(kind, member_id)
+        return timers
+
+    def first(self) -> tuple[Millis, TimerKind] | None:
+        """When the earliest timer fires, and its kind."""
+        armed = [(timer.deadline, kind) for kind in TimerKind if (timer := self.of(kind).least) is not None]
+        return min(armed, key=lambda timer: timer[0], default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RegexResolution:
+    """What the regular expressions of the group matched: regex -> topic names.
+
+    All of them are resolved together, from `topics_version` of the catalogue, in a job that began at `started_at`.
+    """
+
+    topics: Mapping[str, frozenset[str]]
+    topics_version: int
+    started_at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work that was handed out and has not come back. From `deadline` on it counts as lost.
+
+    `epoch`: the group epoch for which a target is computed; 0 for other work.
+    """
+
+    started_at: Millis
+    deadline: Millis
+    epoch: int = 0

@@ -1,0 +1,131 @@
+"""The target: which member is meant to have which partitions, computed for all of them at once.
+
+Source: consumer specification, section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from groups.core.assignors import Assignor, AssignorFailed, GroupSpec, MemberSpec, Partitions
+from groups.core.commands import ApplyTarget
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.records import TargetComputed, TargetFailed, TargetRequested
+from groups.core.effects import ComputeTarget
+from groups.core.replies import Done
+from groups.core.turn import Turn
+from groups.core.types import Millis, TopicView
+from kcoord.errors import Error, ProtocolError
+
+LOST_AFTER_MS: Millis = 30_000
+"""A computation that has not come back by then is asked for again."""
+RETRY_AFTER_MS: Millis = 10_000
+"""How soon a computation that failed in the background is asked for again."""
+
+
+def preferred_assignor(group: ConsumerGroup, assignors: Mapping[str, Assignor]) -> str:
+    """The name with the most votes; of several, or without votes, the first as configured (section 5.2)."""
+    return max(assignors, key=lambda name: group.members.votes.get(name, 0))
+
+
+def update_target(turn: Turn) -> None:
+    """Compute the target where the group epoch has moved past it, or ask for it where that takes long (section 5.1).
+
+    Raises `ProtocolError` UNKNOWN_SERVER_ERROR when the assignor fails.
+    """
+    group, config = turn.consumer, turn.config
+    if group.group_epoch <= group.assignment_epoch:
+        return
+    interval = config.consumer_assignment_interval_ms
+    if group.assignment_timestamp and turn.now < group.assignment_timestamp + interval:
+        return
+    if group.target_job is not None and turn.now < group.target_job.deadline:
+        return
+    name = preferred_assignor(group, turn.env.assignors)
+    work = ComputeTarget(group.group_id, group.group_epoch, name, group, turn.env.topics)
+    limit = config.consumer_assignment_inline_limit
+    # The first target of a group is computed at once: until there is one its members have no epoch.
+    if limit is not None and group.assignment_epoch and _size(group, turn.env.topics) > limit:
+        turn.emit(TargetRequested(group.group_epoch, name, turn.now + LOST_AFTER_MS, turn.now))
+        turn.ask(work)
+        return
+    result = compute(work, turn.env.assignors)
+    if result.targets is None:
+        raise ProtocolError(Error.UNKNOWN_SERVER_ERROR, f"assignor {name!r} failed: {result.failure}")
+    _store(turn, result, result.targets)
+
+
+def compute(work: ComputeTarget, assignors: Mapping[str, Assignor]) -> ApplyTarget:
+    """Run the assignor. Pure, and safe to run in any thread; a failure of the assignor is part of the result."""
+    topics = _topics(work.group, work.topics)
+    spec = _spec(work.group, work.topics)
+    try:
+        targets = assignors[work.assignor].assign(spec, topics)
+        _check(spec, topics, targets)
+    except Exception as error:  # noqa: BLE001 - an assignor is a plug-in: whatever it raises, it has failed
+        failure = str(error) if isinstance(error, AssignorFailed) else repr(error)
+        return ApplyTarget(work.group_id, work.group_epoch, work.assignor, None, failure)
+    return ApplyTarget(work.group_id, work.group_epoch, work.assignor, targets)
+
+
+def apply_target(turn: Turn, command: ApplyTarget) -> Done:
+    """Store what was computed in the background, unless the group stopped waiting for it.
+
+    Members that joined since then keep the empty target they have; the next computation includes them.
+    """
+    job = turn.consumer.target_job
+    if job is None or job.epoch != command.group_epoch:
+        return Done()
+    if command.targets is None:
+        retry_at = turn.now + RETRY_AFTER_MS
+        turn.emit(TargetFailed(command.group_epoch, command.assignor, command.failure, retry_at, turn.now))
+    else:
+        _store(turn, command, command.targets)
+    return Done()
+
+
+def _store(turn: Turn, result: ApplyTarget, targets: Mapping[str, Partitions]) -> None:
+    members = turn.consumer.members
+    changed = {
+        member_id: target
+        for member_id in members
+        if (target := targets.get(member_id, {})) != members[member_id].target
+    }
+    turn.emit(TargetComputed(result.group_epoch, result.assignor, changed, turn.now))
+
+
+def _size(group: ConsumerGroup, topics: TopicView) -> int:
+    return len(group.members) * sum(_topics(group, topics).values())
+
+
+def _topics(group: ConsumerGroup, topics: TopicView) -> Mapping[str, int]:
+    """Topic id -> partitions of the subscribed topics that exist, in the order of their names."""
+    known = [topics.by_name[name] for name in sorted(group.subscribed_topics()) if name in topics.by_name]
+    return {topic.topic_id: topic.partitions for topic in known}
+
+
+def _spec(group: ConsumerGroup, topics: TopicView) -> GroupSpec:
+    """All members, departed static ones included. Equal subscriptions share one set of topic ids."""
+    shared: dict[tuple[frozenset[str], str], frozenset[str]] = {}
+    members = {}
+    for member_id, member in group.members.items():
+        key = member.subscribed_topic_names, member.subscribed_topic_regex
+        if key not in shared:
+            names = group.subscription_of(member)
+            shared[key] = frozenset(topics.by_name[name].topic_id for name in names if name in topics.by_name)
+        members[member_id] = MemberSpec(shared[key], member.target, member.instance_id, member.rack_id)
+    return GroupSpec(members, homogeneous=group.homogeneous)
+
+
+def _check(spec: GroupSpec, topics: Mapping[str, int], targets: Mapping[str, Partitions]) -> None:
+    """Raises `AssignorFailed` for a target that no group may have, above all one with two owners of a partition."""
+    given: dict[str, set[int]] = {topic_id: set() for topic_id in topics}
+    for member_id, target in targets.items():
+        if member_id not in spec.members:
+            raise AssignorFailed(f"it assigned partitions to {member_id!r}, which is no member")
+        for topic_id, partitions in target.items():
+            if topic_id not in topics or not all(0 <= p < topics[topic_id] for p in partitions):
+                raise AssignorFailed(f"it assigned partitions of topic {topic_id} that do not exist")
+            if not given[topic_id].isdisjoint(partitions):
+                raise AssignorFailed(f"it assigned a partition of topic {topic_id} twice")
+            given[topic_id] |= partitions

@@ -1,0 +1,290 @@
+"""Groups that change their protocol: the only module that knows the rules of both.
+
+A classic group goes on as a consumer group when a member of the consumer protocol joins it; a consumer group goes on
+as a classic one when only classic members are left. Source: consumer specification, sections 2.3 and 9.4 to 9.7;
+KIP-848, "Migration".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from groups.core.classic.join import check_join, join_group
+from groups.core.classic.rebalance import prepare, select_protocol
+from groups.core.commands import ConsumerHeartbeat, JoinGroup, ParkKind
+from groups.core.consumer.checks import check_request, unknown_group
+from groups.core.consumer.classic_members import PROTOCOL_TYPE, join_member, protocol_of
+from groups.core.consumer.epochs import metadata_hash
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.leaving import drop_members
+from groups.core.consumer.leaving import remove_members as remove_without_conversion
+from groups.core.consumer.members import ConsumerMembers
+from groups.core.consumer.partitions import Assigned, plain
+from groups.core.consumer.persistent import DeadlineMap, Timer
+from groups.core.consumer.records import DepartureCause
+from groups.core.consumer.state import ClassicMetadata, ConsumerMember, Timers
+from groups.core.records import GroupConverted, RebalanceCause
+from groups.core.replies import JoinReply, Parked
+from groups.core.turn import Turn
+from groups.core.types import (
+    ClassicGroup,
+    ClassicMember,
+    ConsumerProtocol,
+    GroupState,
+    Members,
+    Subscription,
+    TopicView,
+)
+from kcoord.errors import Error, ProtocolError
+
+_CAUSES = {
+    DepartureCause.LEFT: RebalanceCause.MEMBER_LEFT,
+    DepartureCause.SESSION_EXPIRED: RebalanceCause.SESSION_EXPIRED,
+    DepartureCause.REBALANCE_TIMED_OUT: RebalanceCause.SESSION_EXPIRED,
+    DepartureCause.JOIN_TIMED_OUT: RebalanceCause.SESSION_EXPIRED,
+    DepartureCause.SYNC_TIMED_OUT: RebalanceCause.SYNC_TIMED_OUT,
+}
+
+
+# -- from classic to consumer
+
+
+def upgrade(turn: Turn, command: ConsumerHeartbeat) -> None:
+    """Make a classic group a consumer group for a member that joins it (sections 2.3, rows 3 to 5, and 9.5).
+
+    Raises `ProtocolError`: what is wrong with the request, COORDINATOR_NOT_AVAILABLE for a group that is being
+    unloaded, or GROUP_ID_NOT_FOUND where the group stays classic.
+    """
+    check_request(command, turn.env)
+    group = turn.current
+    if group.state is GroupState.DEAD:
+        raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, f"group {group.group_id!r} is being unloaded: try again")
+    if command.member_epoch != 0:
+        raise unknown_group(command.group_id)
+    if group.state is GroupState.EMPTY:
+        turn.emit(GroupConverted(ConsumerGroup(group.group_id, state_since=turn.now), turn.now))
+        return
+    protocol = turn.env.consumer_protocol
+    reason = _why_not_upgrade(turn, group)
+    if protocol is None or reason:
+        raise ProtocolError(
+            Error.GROUP_ID_NOT_FOUND, f"group {group.group_id!r} uses the classic protocol and goes on to: {reason}"
+        )
+    turn.emit(GroupConverted(_as_consumer_group(turn, group, protocol), turn.now))
+    members = group.members.values()
+    turn.release(ParkKind.JOIN, [member for member in members if member.awaiting_join], group.generation_id)
+    turn.release(ParkKind.SYNC, [member for member in members if member.awaiting_sync], group.generation_id)
+
+
+def _why_not_upgrade(turn: Turn, group: ClassicGroup) -> str:
+    """Why the group cannot go on as a consumer group, "" if it can."""
+    protocol, config = turn.env.consumer_protocol, turn.config
+    if not config.consumer_migration_policy.upgrades:
+        return f"group.consumer.migration.policy is {config.consumer_migration_policy.value}"
+    if group.protocol_type != PROTOCOL_TYPE or protocol is None:
+        return f"its protocol type is {group.protocol_type!r}"
+    if len(group.members) > config.consumer_max_size:
+        return f"it has {len(group.members)} members, group.consumer.max.size is {config.consumer_max_size}"
+    for member in group.members.values():
+        if protocol.decode_subscription(_metadata(group, member)) is None:
+            return f"the metadata of member {member.member_id} is no ConsumerProtocol subscription"
+        assignment = protocol.decode_assignment(member.assignment) if member.assignment else None
+        if member.assignment and assignment is None:
+            return f"the assignment of member {member.member_id} is no ConsumerProtocol assignment"
+        if assignment is not None and assignment.user_data:
+            return f"the assignment of member {member.member_id} carries data of a custom assignor"
+    return ""
+
+
+def _as_consumer_group(turn: Turn, group: ClassicGroup, protocol: ConsumerProtocol) -> ConsumerGroup:
+    """Everybody at the epoch of the last generation, with what it was assigned then."""
+    owned: set[tuple[str, int]] = set()
+    members = [
+        _as_consumer_member(group, member, protocol, turn.env.topics, owned)
+        for _, member in sorted(group.members.items())
+    ]
+    sessions = {
+        member.member_id: Timer(turn.now + member.session_timeout_ms, turn.now) for member in group.members.values()
+    }
+    upgraded = ConsumerGroup(
+        group_id=group.group_id,
+        state_since=turn.now,
+        group_epoch=group.generation_id,
+        assignment_epoch=group.generation_id,
+        metadata_version=turn.env.topics.version,
+        members=ConsumerMembers(members),
+        timers=Timers(session=DeadlineMap(sessions)),
+    )
+    return replace(upgraded, metadata_hash=metadata_hash(upgraded, turn.env.topics))
+
+
+def _as_consumer_member(
+    group: ClassicGroup,
+    member: ClassicMember,
+    protocol: ConsumerProtocol,
+    topics: TopicView,
+    owned: set[tuple[str, int]],
+) -> ConsumerMember:
+    subscription = protocol.decode_subscription(_metadata(group, member))
+    assert subscription is not None, "an upgrade is refused where a subscription cannot be read"
+    assigned = _assigned(protocol, member.assignment, group.generation_id, topics, owned)
+    return ConsumerMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        subscribed_topic_names=frozenset(subscription.topics),
+        classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
+        member_epoch=group.generation_id,
+        previous_member_epoch=group.generation_id,
+        assigned=assigned,
+        target=plain(assigned),
+    )
+
+
+def _assigned(
+    protocol: ConsumerProtocol, data: bytes, epoch: int, topics: TopicView, owned: set[tuple[str, int]]
+) -> Assigned:
+    """What the bytes assign, of topics that exist.
+
+    Differs from Kafka: a leader may have assigned a partition twice; the member with the smaller id keeps it.
+    """
+    assignment = protocol.decode_assignment(data) if data else None
+    assigned: dict[str, dict[int, int]] = {}
+    for name, partitions in assignment.partitions.items() if assignment is not None else ():
+        topic = topics.by_name.get(name)
+        for p in partitions if topic is not None else ():
+            assert topic is not None
+            if (topic.topic_id, p) not in owned and 0 <= p < topic.partitions:
+                owned.add((topic.topic_id, p))
+                assigned.setdefault(topic.topic_id, {})[p] = epoch
+    return assigned
+
+
+def _metadata(group: ClassicGroup, member: ClassicMember) -> bytes:
+    """The member's metadata for the group's protocol; before there is one, for the protocol it likes best."""
+    listed = {protocol.name: protocol.metadata for protocol in reversed(member.protocols)}
+    return listed.get(group.protocol_name or "", member.protocols[0].metadata)
+
+
+# -- from consumer to classic
+
+
+def join_consumer_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
+    """JoinGroup into a consumer group: an empty one becomes a classic group, under every policy. Raises
+    `ProtocolError`.
+    """
+    check_join(command, turn.config)
+    group = turn.consumer
+    if not group.members:
+        return _join_empty_group(turn, command)
+    holder = _holder(group, command)
+    reply = join_member(turn, command)
+    member = turn.consumer.members[reply.member_id]
+    if holder is not None and holder.classic is None and _may_downgrade(turn, turn.consumer, ()):
+        _downgrade(turn)
+        if holder.subscribed_topic_names != member.subscribed_topic_names or holder.subscribed_topic_regex:
+            prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, reply.member_id, command.reason or "")
+    return reply
+
+
+def _join_empty_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
+    turn.emit(GroupConverted(ClassicGroup(turn.consumer.group_id, state_since=turn.now), turn.now))
+    try:
+        return join_group(turn, command)
+    except ProtocolError as refusal:
+        if refusal.error is not Error.MEMBER_ID_REQUIRED:
+            raise
+        # The id that was handed out is part of the classic group; any other refusal leaves the group as it was.
+        return JoinReply(refusal.error, member_id=str(refusal.fields["member_id"]), detail=refusal.detail)
+
+
+def _holder(group: ConsumerGroup, command: JoinGroup) -> ConsumerMember | None:
+    """The static member in whose place this join comes."""
+    member_id = group.members.static.get(command.group_instance_id or "")
+    return group.members[member_id] if member_id is not None else None
+
+
+def remove_members(turn: Turn, member_ids: Sequence[str], cause: DepartureCause) -> None:
+    """Section 3.5: remove members; where only classic members are left, the group goes on as a classic group and
+    rebalances (section 9.6, trigger A).
+    """
+    if _may_downgrade(turn, turn.consumer, member_ids):
+        drop_members(turn, member_ids, cause)
+        _downgrade(turn)
+        prepare(turn, _CAUSES[cause], member_ids[0])
+    else:
+        remove_without_conversion(turn, member_ids, cause)
+
+
+def _may_downgrade(turn: Turn, group: ConsumerGroup, leaving: Sequence[str]) -> bool:
+    """Section 9.6: would the removal of `leaving`, none of them classic, leave classic members only?"""
+    size = len(group.members) - len(leaving)
+    return (
+        turn.config.consumer_migration_policy.downgrades
+        and turn.env.consumer_protocol is not None
+        and 0 < size == group.members.classic
+        and size <= turn.config.max_size
+        and all(group.members[member_id].classic is None for member_id in leaving)
+    )
+
+
+def _downgrade(turn: Turn) -> None:
+    """Make a group of classic members a classic group: Stable, with the target as the assignment."""
+    group, protocol = turn.consumer, protocol_of(turn)
+    members = Members(
+        _as_classic_member(turn, member, member.classic, protocol)
+        for member in group.members.values()
+        if member.classic is not None
+    )
+    downgraded = ClassicGroup(
+        group_id=group.group_id,
+        state=GroupState.STABLE,
+        previous_state=GroupState.COMPLETING_REBALANCE,
+        state_since=turn.now,
+        generation_id=group.group_epoch,
+        protocol_type=PROTOCOL_TYPE,
+        leader_id=next(iter(members)),
+        members=members,
+    )
+    name = select_protocol(downgraded, members[next(iter(members))])
+    turn.emit(GroupConverted(replace(downgraded, protocol_name=name), turn.now))
+
+
+def _as_classic_member(
+    turn: Turn, member: ConsumerMember, metadata: ClassicMetadata, protocol: ConsumerProtocol
+) -> ClassicMember:
+    subscription = protocol.decode_subscription(metadata.protocols[0].metadata)
+    return ClassicMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=metadata.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        protocol_type=PROTOCOL_TYPE,
+        protocols=metadata.protocols,
+        assignment=protocol.encode_assignment(_by_name(member, turn.env.topics), _version(subscription)),
+        is_new=False,
+        session_deadline=turn.now + metadata.session_timeout_ms,
+        last_heartbeat_at=turn.now,
+    )
+
+
+def _by_name(member: ConsumerMember, topics: TopicView) -> Mapping[str, tuple[int, ...]]:
+    return {
+        topics.by_id[topic_id].name: _ascending(partitions)
+        for topic_id, partitions in member.target.items()
+        if topic_id in topics.by_id
+    }
+
+
+def _ascending(partitions: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(partitions))
+
+
+def _version(subscription: Subscription | None) -> int:
+    return subscription.version if subscription is not None else 0

@@ -1,0 +1,50 @@
+"""Effects: work that a decision asks for and that does not belong into its transaction.
+
+Whoever decides carries them out after the commit. One that gets lost is asked for again by a later heartbeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.types import Millis, TopicView
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeTarget:
+    """Compute a target off the event loop (`consumer.target.compute`) and submit the `ApplyTarget` it returns.
+
+    `group` is the group as of `group_epoch`, `topics` the catalogue, `assignor` the name of the assignor to run.
+    """
+
+    group_id: str
+    group_epoch: int
+    assignor: str
+    group: ConsumerGroup
+    topics: TopicView
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveRegexes:
+    """Match the patterns against the whole names of all topics as of `topics_version` or later, and submit an
+    `ApplyRegexResolution` with the version used and this `started_at`.
+
+    `member_id`: whose heartbeat asked; only topics that it may describe match (consumer specification, section 4.6).
+    """
+
+    group_id: str
+    patterns: frozenset[str]
+    topics_version: int
+    started_at: Millis
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WakeMembers:
+    """Look again at the heartbeats that wait in this group, here and in other processes (`waiting.answer_for`)."""
+
+    group_id: str
+
+
+Effect = ComputeTarget | ResolveRegexes | WakeMembers

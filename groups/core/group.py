@@ -1,0 +1,8 @@
+"""A group of either protocol. A group id belongs to one type at a time (consumer specification, section 1.1)."""
+
+from __future__ import annotations
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.types import ClassicGroup
+
+Group = ClassicGroup | ConsumerGroup

@@ -1,0 +1,217 @@
+"""Between the terms of the consumer convention and the values of the core.
+
+Partitions are written by topic name in the convention and by topic id in the core. Subscriptions and assignments of
+classic members travel as ConsumerProtocol bytes. Source: consumer specification 0.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from groups.core import commands as c
+from groups.core import replies as r
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.state import ConsumerMember
+from groups.core.types import ConsumerProtocol, Protocol
+from kcoord import consumer_protocol as wire
+from tests.conformance.core_terms import FOREVER_MS
+from tests.conformance.driver import NoDriver, Response
+
+Args = Mapping[str, Any]
+Rename = Callable[[str], str]
+
+CODEC = ConsumerProtocol(
+    decode_subscription=wire.decode_subscription,
+    decode_assignment=wire.decode_assignment,
+    encode_assignment=lambda partitions, version: wire.encode_assignment(wire.Assignment(partitions, version=version)),
+)
+
+
+def regex_error(pattern: str) -> str | None:
+    """What is wrong with a pattern. Python's syntax stands in for RE2's."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return str(error)
+    return None
+
+
+def matches(pattern: str, names: Iterable[str]) -> frozenset[str]:
+    """The names that a pattern matches as a whole."""
+    return frozenset(name for name in names if re.fullmatch(pattern, name))
+
+
+def command(name: str, args: Args, topic_id: Rename) -> c.Command:
+    """The command of a call. Raises NoDriver for a call that the core does not have."""
+    build = _COMMANDS.get(name)
+    if build is None:
+        raise NoDriver(f"no driver for call {name} through core")
+    return build(args, topic_id)
+
+
+def _consumer_heartbeat(args: Args, topic_id: Rename) -> c.ConsumerHeartbeat:
+    names, owned = args.get("subscribed_topic_names"), args.get("topic_partitions")
+    return c.ConsumerHeartbeat(
+        group_id=args["group_id"],
+        member_id=args["member_id"],
+        member_epoch=args["member_epoch"],
+        instance_id=args.get("instance_id"),
+        rack_id=args.get("rack_id"),
+        client_id="conformance",
+        client_host="127.0.0.1",
+        rebalance_timeout_ms=args.get("rebalance_timeout_ms", -1),
+        subscribed_topic_names=frozenset(names) if names is not None else None,
+        subscribed_topic_regex=args.get("subscribed_topic_regex"),
+        server_assignor=args.get("server_assignor"),
+        topic_partitions={topic_id(topic): frozenset(numbers) for topic, numbers in owned.items()}
+        if owned is not None
+        else None,
+    )
+
+
+def _join(args: Args, topic_id: Rename) -> c.JoinGroup:
+    return c.JoinGroup(
+        group_id=args["group_id"],
+        member_id=args["member_id"],
+        group_instance_id=args.get("instance_id"),
+        client_id="conformance",
+        client_host="127.0.0.1",
+        session_timeout_ms=args["session_timeout_ms"],
+        rebalance_timeout_ms=args["rebalance_timeout_ms"],
+        protocol_type=args["protocol_type"],
+        protocols=tuple(Protocol(entry["name"], _subscription(entry)) for entry in args["protocols"]),
+        max_wait_ms=FOREVER_MS,
+    )
+
+
+def _subscription(entry: Args) -> bytes:
+    return wire.encode_subscription(
+        wire.Subscription(
+            topics=tuple(entry["topics"]),
+            owned_partitions={topic: tuple(numbers) for topic, numbers in entry["owned"].items()},
+            generation_id=entry["generation"],
+            version=entry["version"],
+        )
+    )
+
+
+def _sync(args: Args, topic_id: Rename) -> c.SyncGroup:
+    assignments = {
+        member_id: wire.encode_assignment(
+            wire.Assignment({topic: tuple(numbers) for topic, numbers in partitions.items()})
+        )
+        for member_id, partitions in args.get("assignments", {}).items()
+    }
+    return c.SyncGroup(
+        group_id=args["group_id"],
+        member_id=args["member_id"],
+        group_instance_id=args.get("instance_id"),
+        generation_id=args["generation_id"],
+        protocol_type=None,
+        protocol_name=args.get("protocol_name"),
+        assignments=assignments,
+        max_wait_ms=FOREVER_MS,
+    )
+
+
+def _heartbeat(args: Args, topic_id: Rename) -> c.Heartbeat:
+    return c.Heartbeat(args["group_id"], args["member_id"], args.get("instance_id"), args["generation_id"])
+
+
+def _commit(args: Args, topic_id: Rename) -> c.CommitOffsets:
+    partitions = {topic: frozenset(map(int, offsets)) for topic, offsets in args["topics"].items()}
+    return c.CommitOffsets(args["group_id"], args["member_id"], None, args["member_epoch"], partitions=partitions)
+
+
+_COMMANDS: Mapping[str, Callable[[Args, Rename], c.Command]] = {
+    "ConsumerGroupHeartbeat": _consumer_heartbeat,
+    "JoinGroup": _join,
+    "SyncGroup": _sync,
+    "Heartbeat": _heartbeat,
+    "OffsetCommit": _commit,
+    "DeleteGroup": lambda args, topic_id: c.DeleteGroup(args["group_id"]),
+}
+
+
+def response(reply: r.Reply, topic_name: Rename) -> Response:
+    """A reply in the terms of the convention."""
+    match reply:
+        case r.ConsumerHeartbeatReply():
+            assignment = None if reply.assignment is None else by_name(reply.assignment, topic_name)
+            return {
+                "error": reply.error.name,
+                "member_id": reply.member_id,
+                "member_epoch": reply.member_epoch,
+                "heartbeat_interval_ms": reply.heartbeat_interval_ms,
+                "assignment": assignment,
+            }
+        case r.JoinReply():
+            return {
+                "error": reply.error.name,
+                "member_id": reply.member_id,
+                "generation_id": reply.generation_id,
+                "protocol_name": reply.protocol_name,
+                "leader": reply.leader,
+                "members": [{"member_id": member.member_id} for member in reply.members],
+            }
+        case r.SyncReply():
+            assignment = wire.decode_assignment(reply.assignment)
+            partitions = assignment.partitions if assignment is not None else {}
+            return {
+                "error": reply.error.name,
+                "assignment": {topic: sorted(numbers) for topic, numbers in partitions.items()},
+            }
+        case _:
+            return {"error": reply.error.name}
+
+
+def by_name(partitions: Mapping[str, Iterable[int]], topic_name: Rename) -> dict[str, list[int]]:
+    """Partitions by topic name, ascending."""
+    return {topic_name(topic_id): sorted(numbers) for topic_id, numbers in partitions.items()}
+
+
+def inspected(group: ConsumerGroup, topic_name: Rename) -> Response:
+    """The group as `check_group` shows it."""
+    return {
+        "exists": True,
+        "state": group.state.value,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "members": {member_id: _inspected(member, topic_name) for member_id, member in group.members.items()},
+    }
+
+
+def _inspected(member: ConsumerMember, topic_name: Rename) -> Response:
+    return {
+        "state": member.state.name,
+        "member_epoch": member.member_epoch,
+        "previous_member_epoch": member.previous_member_epoch,
+        "assigned": by_name(member.assigned, topic_name),
+        "pending_revocation": by_name(member.pending_revocation, topic_name),
+        "target": by_name(member.target, topic_name),
+        "classic": member.classic is not None,
+    }
+
+
+def described(group_id: str, group: ConsumerGroup, assignor_name: str, topic_name: Rename) -> Response:
+    """ConsumerGroupDescribe's view of a group (section 9.2)."""
+    return {
+        "error": "NONE",
+        "group_id": group_id,
+        "group_state": group.state.value,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": assignor_name,
+        "members": {
+            member_id: {
+                "instance_id": member.instance_id,
+                "rack_id": member.rack_id,
+                "member_epoch": member.member_epoch,
+                "assignment": by_name(member.assigned, topic_name),
+                "target_assignment": by_name(member.target, topic_name),
+            }
+            for member_id, member in group.members.items()
+        },
+    }
