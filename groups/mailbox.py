@@ -7,7 +7,6 @@ transactions. Groups do not wait for each other.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -17,11 +16,15 @@ import structlog
 
 from groups.core.commands import Command
 from groups.core.decision import Decision
+from groups.core.effects import Effect, WakeMembers
 from groups.core.events import GroupEvent, events_of
+from groups.core.group import Group
 from groups.core.machine import decide
 from groups.core.replies import Parked, Reply
-from groups.core.types import ClassicGroup, Env, GroupConfig, Millis
-from groups.store import GroupAppeared, GroupStore, Stored
+from groups.core.types import Millis
+from groups.environment import Environment, World
+from groups.store import GroupStore
+from groups.stored import GroupAppeared, Stored
 from groups.waiting_room import Claim, Waiter, WaitingRoom
 from kcoord.db import MAX_ATTEMPTS, Connection, Database
 from kcoord.errors import Error, ProtocolError
@@ -55,6 +58,8 @@ class Outcome:
 class Batch:
     """Commands of one group decided in one transaction."""
 
+    world: World
+
     def __init__(self, group_id: str, works: list[Work], mailbox: Mailbox) -> None:
         self.group_id = group_id
         self.works = works
@@ -62,6 +67,7 @@ class Batch:
         self._mailbox = mailbox
         self._outcomes: list[Outcome] = []
         self._events: list[GroupEvent] = []
+        self._effects: list[Effect] = []
         self._answered = False
         self.stored: Stored | None = None
         self.now: Millis = 0
@@ -81,12 +87,12 @@ class Batch:
         for outcome, reply in zip(self._outcomes, replies, strict=True):
             outcome.value = await self._value(connection, outcome, reply)
         await box.store.append_events(connection, self.group_id, self._events, self.now)
-        wake = any(outcome.claims for outcome in self._outcomes) or self._answered
+        wake = self._answered or any(isinstance(effect, WakeMembers) for effect in self._effects)
         await box.store.notify(connection, self.group_id, wake=wake, changed=bool(self._events))
 
-    def _decide(self, group: ClassicGroup | None) -> tuple[ClassicGroup | None, list[Reply | Parked | Exception]]:
+    def _decide(self, group: Group | None) -> tuple[Group | None, list[Reply | Parked | Exception]]:
         """Decide in order. A command that meets a bug gets the exception; the others go on from before it."""
-        env = Env(now=self.now, fresh_id=fresh_member_id, config=self._mailbox.config)
+        env = self.world.at(self.now)
         replies: list[Reply | Parked | Exception] = []
         for position, work in enumerate(self.works):
             try:
@@ -106,13 +112,14 @@ class Batch:
                 break
         return group, replies
 
-    def _note(self, work: Work, before: ClassicGroup | None, decision: Decision) -> None:
+    def _note(self, work: Work, before: Group | None, decision: Decision) -> None:
         room = self._mailbox.room
         claims = room.claim(self.group_id, decision.answers)
         waiter = room.enter(self.group_id, decision.reply) if isinstance(decision.reply, Parked) else None
         self._answered = self._answered or bool(decision.answers)
         self._outcomes.append(Outcome(work, waiter, claims))
         self._events.extend(events_of(before, decision.records))
+        self._effects.extend(decision.effects)
 
     async def _value(self, connection: Connection, outcome: Outcome, reply: Reply | Parked | Exception) -> Any:
         if isinstance(reply, Parked | Exception):
@@ -129,7 +136,7 @@ class Batch:
             if isinstance(outcome.value, Waiter):
                 self._mailbox.room.leave(outcome.value)
             self._mailbox.room.restore(outcome.claims)
-        self._outcomes, self._events, self.left_over = [], [], []
+        self._outcomes, self._events, self._effects, self.left_over = [], [], [], []
         self._answered, self.stored = False, None
 
     def publish(self) -> None:
@@ -150,6 +157,8 @@ class Batch:
                 outcome.work.result.set_result(outcome.value)
         if not skipped:
             self._mailbox.room.arm(self.group_id, self.stored.wake_at, self.now)
+        for effect in self._effects:
+            self._mailbox.carry_out(effect)
 
     def fail(self, error: BaseException) -> None:
         """It did not commit, or nobody knows: answer the callers of this batch with the error."""
@@ -160,19 +169,23 @@ class Batch:
                 work.result.set_exception(error)
 
 
-def fresh_member_id(prefix: str) -> str:
-    """`<prefix>-<uuid4>` (classic specification 2.3)."""
-    return f"{prefix}-{uuid.uuid4()}"
-
-
 class Mailbox:
     """One queue and at most one running transaction for each group of this process."""
 
-    def __init__(self, db: Database, store: GroupStore, room: WaitingRoom, config: GroupConfig, max_batch: int) -> None:
+    def __init__(
+        self,
+        db: Database,
+        store: GroupStore,
+        room: WaitingRoom,
+        environment: Environment,
+        carry_out: Callable[[Effect], None],
+        max_batch: int,
+    ) -> None:
         self.db = db
         self.store = store
         self.room = room
-        self.config = config
+        self.carry_out = carry_out
+        self._environment = environment
         self._max_batch = max_batch
         self._queues: dict[str, deque[Work]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -219,6 +232,8 @@ class Mailbox:
 
     async def _transact(self, batch: Batch) -> None:
         BATCH_SIZE.observe(len(batch.works))
+        # Before the transaction: no connection is waited for while another is held.
+        batch.world = await self._environment.world(batch.group_id)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 await self.db.transaction(batch.run)

@@ -14,6 +14,9 @@ from django.db import models
 
 from kcoord.fields import MillisField
 
+CLASSIC_STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
+CONSUMER_STATES = ["Empty", "Assigning", "Reconciling", "Stable"]
+
 
 class ProtocolOwned(models.Model):
     """Rows that only the store writes."""
@@ -42,7 +45,7 @@ class Group(ProtocolOwned):
     state = models.CharField(max_length=32)
     previous_state = models.CharField(max_length=32)
     state_since = MillisField()
-    generation_id = models.IntegerField(default=0)
+    generation_id = models.IntegerField(default=0, help_text="Of a consumer group: the group epoch.")
     protocol_type = models.CharField(max_length=255, null=True)
     protocol_name = models.CharField(max_length=255, null=True)
     leader_id = models.CharField(max_length=300, null=True)
@@ -51,6 +54,12 @@ class Group(ProtocolOwned):
     join_delay_ms = models.BigIntegerField(null=True, help_text="Window of an initial rebalance, else null.")
     join_remaining_ms = models.BigIntegerField(null=True)
     sync_deadline = MillisField(null=True)
+    assignment_epoch = models.IntegerField(db_default=0, help_text="Of a consumer group: the epoch of its target.")
+    assignment_timestamp = MillisField(db_default=0)
+    metadata_hash = models.CharField(max_length=128, blank=True, db_default="")
+    metadata_version = models.BigIntegerField(db_default=-1)
+    resolution = models.JSONField(null=True, help_text="What the regular expressions of a consumer group match.")
+    jobs = models.JSONField(null=True, help_text="Background work of a consumer group that is out.")
     wake_at = MillisField(null=True, help_text="The next instant at which anything can happen by itself.")
     version = models.BigIntegerField(default=0, help_text="Counts the transactions that changed the group.")
     created_at = MillisField()
@@ -65,7 +74,8 @@ class Group(ProtocolOwned):
         constraints = [
             models.CheckConstraint(condition=models.Q(generation_id__gte=0), name="groups_group_generation_positive"),
             models.CheckConstraint(
-                condition=models.Q(state__in=["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]),
+                condition=models.Q(type="classic", state__in=CLASSIC_STATES)
+                | models.Q(type="consumer", state__in=CONSUMER_STATES),
                 name="groups_group_state_known",
             ),
         ]
@@ -128,23 +138,70 @@ class PendingMember(ProtocolOwned):
         return self.member_id
 
 
+class ConsumerMember(ProtocolOwned):
+    """A member of a consumer group (KIP-848). What it owns stands in `Assignment`."""
+
+    group = group_key("consumer_members")
+    member_id = models.CharField(max_length=300)
+    instance_id = models.CharField(max_length=255, null=True)
+    rack_id = models.CharField(max_length=255, null=True)
+    client_id = models.CharField(max_length=255)
+    client_host = models.CharField(max_length=255)
+    rebalance_timeout_ms = models.BigIntegerField()
+    subscribed_topic_names = ArrayField(models.TextField())
+    subscribed_topic_regex = models.TextField(blank=True, default="")
+    server_assignor = models.CharField(max_length=255, null=True)
+    classic_session_timeout_ms = models.BigIntegerField(null=True, help_text="Only of members of the classic protocol.")
+    classic_protocol_names = ArrayField(models.TextField(), null=True)
+    classic_protocol_metadata = ArrayField(models.BinaryField(), null=True)
+    member_epoch = models.IntegerField()
+    previous_member_epoch = models.IntegerField()
+    state = models.SmallIntegerField(help_text="0 stable, 1 unrevoked partitions, 2 unreleased partitions.")
+    target = models.JSONField(help_text="What it is meant to have: partitions by topic id.")
+    session_deadline = MillisField(null=True)
+    session_armed_at = MillisField(null=True)
+    rebalance_deadline = MillisField(null=True)
+    rebalance_armed_at = MillisField(null=True)
+    join_deadline = MillisField(null=True)
+    join_armed_at = MillisField(null=True)
+    sync_deadline = MillisField(null=True)
+    sync_armed_at = MillisField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["group", "member_id"], name="groups_consumermember_id_once"),
+            models.UniqueConstraint(
+                fields=["group", "instance_id"],
+                name="groups_consumermember_instance_once",
+                condition=models.Q(instance_id__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.member_id
+
+
 class Assignment(ProtocolOwned):
     """Who owns a partition in a group: its primary key is why no partition has two owners.
 
-    For classic groups the rows mirror what the leader assigned, where its bytes are Kafka's ConsumerProtocol; a
-    partition that a leader gave to two members stands here once, and an event says so.
+    Of consumer groups it is the truth; `pending` partitions are to be given up and nobody else may have them yet. Of
+    classic groups the rows mirror what the leader assigned, where its bytes are Kafka's ConsumerProtocol, with the
+    topic's name for its id; a partition that a leader gave to two members stands here once.
     """
 
-    pk = models.CompositePrimaryKey("group_id", "topic", "partition")
+    pk = models.CompositePrimaryKey("group_id", "topic_id", "partition")
     group = group_key("assignments")
+    topic_id = models.CharField(max_length=249)
     topic = models.CharField(max_length=249)
     partition = models.IntegerField()
     member_id = models.CharField(max_length=300)
-    generation_id = models.IntegerField()
+    generation_id = models.IntegerField(help_text="Of consumer groups: the epoch in which the member got it.")
+    pending = models.BooleanField(db_default=False, help_text="To be given up.")
 
     class Meta:
         indexes = [
             models.Index(fields=["group", "member_id"], name="groups_assignment_by_member"),
+            models.Index(fields=["group", "topic", "partition"], name="groups_assignment_by_name"),
             models.Index(fields=["topic", "partition"], name="groups_assignment_by_topic"),
         ]
 

@@ -20,12 +20,13 @@ class Header:
 
     pk: int
     version: int
+    type: str
     wake_at: Millis | None
 
 
 def header(row: Row) -> Header:
     """Key, version and stored wake-up time of a row of `lock_group`."""
-    return Header(pk=row[0], version=row[1], wake_at=row[15])
+    return Header(pk=row[0], version=row[1], type=row[2], wake_at=row[15])
 
 
 def group_from_rows(group_id: str, row: Row, members: Iterable[Row], pending: Iterable[Row]) -> ClassicGroup:

@@ -6,11 +6,15 @@ Source: HTTP contract, section 2 and "Waiting"; classic specification.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, TypeVar, cast
+
+import structlog
 
 from groups.core.commands import (
     AbandonWait,
     Command,
+    ConsumerHeartbeat,
     DeleteGroup,
     ForceState,
     Heartbeat,
@@ -20,26 +24,24 @@ from groups.core.commands import (
     SyncGroup,
     Tick,
 )
-from groups.core.replies import Done, HeartbeatReply, JoinReply, LeaveReply, SyncReply
-from groups.core.types import ClassicGroup, GroupConfig, GroupState
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.offsets import check_fetch
+from groups.core.consumer.target import compute
+from groups.core.effects import ComputeTarget, Effect, ResolveRegexes, WakeMembers
+from groups.core.group import Group
+from groups.core.replies import ConsumerHeartbeatReply, Done, HeartbeatReply, JoinReply, LeaveReply, SyncReply
+from groups.core.types import GroupState, Millis
+from groups.environment import Environment
 from groups.mailbox import Mailbox, Within
-from groups.store import MISSING, GroupStore, Stored
-from groups.waiting_room import ShuttingDown, Waiter, WaitingRoom
-from kcoord.config import Config
+from groups.store import GroupStore
+from groups.stored import MISSING, Stored
+from groups.waiting_room import BarrierReply, ShuttingDown, Waiter, WaitingRoom
 from kcoord.errors import Action, Error, ProtocolError
 from kcoord.runtime import Runtime
 
+log = structlog.get_logger(__name__)
+
 R = TypeVar("R", JoinReply, SyncReply)
-
-
-def group_config(config: Config) -> GroupConfig:
-    """The settings that the core reads."""
-    return GroupConfig(
-        min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
-        max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
-        initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
-        max_size=config.int("group.max.size"),
-    )
 
 
 class GroupService:
@@ -53,10 +55,17 @@ class GroupService:
         self.store = runtime.get(GroupStore)
         self.active = True
         self._db = runtime.db
+        self._environment = runtime.get(Environment)
         self._room = WaitingRoom(runtime, self._tick_for_waiters, self._look)
         self._mailbox = Mailbox(
-            runtime.db, self.store, self._room, group_config(runtime.config), runtime.config.int("mailbox.max.batch")
+            runtime.db,
+            self.store,
+            self._room,
+            self._environment,
+            self._carry_out,
+            runtime.config.int("mailbox.max.batch"),
         )
+        self._background: set[asyncio.Task[None]] = set()
         self._abandoned: set[asyncio.Task[None]] = set()
         runtime.on_drain(self._room.close)
         runtime.on_stop(self._close)
@@ -80,6 +89,20 @@ class GroupService:
         """LeaveGroup, a batch with a result for each entry."""
         return cast(LeaveReply, await self.execute(command))
 
+    async def consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+        """ConsumerGroupHeartbeat. With `max_wait_ms` it is held while there is nothing new for its member."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + command.max_wait_ms / 1000
+        while True:
+            result = await self._submit_waiting(command)
+            if not isinstance(result, Waiter):
+                return cast(ConsumerHeartbeatReply, result)
+            left_ms = max(round((until - loop.time()) * 1000), 0)
+            over = await self._wait(result, left_ms) is None
+            # A heartbeat is not answered by whoever changed the group: it is run again and answers itself.
+            left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
+            command = replace(command, max_wait_ms=left_ms)
+
     async def delete(self, group_id: str) -> Done:
         """DeleteGroups for one group: it goes with all its offsets if it is Empty."""
         return cast(Done, await self.execute(DeleteGroup(group_id)))
@@ -87,6 +110,17 @@ class GroupService:
     async def tick(self, group_id: str, *, skip_locked: bool = False) -> Done:
         """Expire what is overdue in a group. Idempotent; early and late are harmless."""
         return cast(Done, await self.execute(Tick(group_id), skip_locked=skip_locked))
+
+    async def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
+        """Is who fetches offsets the member it says it is? Only members of consumer groups are asked (section 7.2).
+
+        Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
+        """
+        if member_id is None and member_epoch < 0:
+            return
+        group = (await self.store.read(group_id)).group
+        if isinstance(group, ConsumerGroup):
+            check_fetch(group, member_id, member_epoch)
 
     async def describe(self, group_id: str) -> Stored:
         """The group as last committed; `group` is None where there is none."""
@@ -97,7 +131,7 @@ class GroupService:
         """Test fixture: put a group into a state that no request leads to."""
         await self.execute(ForceState(group_id, state))
 
-    async def put(self, group: ClassicGroup) -> None:
+    async def put(self, group: Group) -> None:
         """Test fixture: write a group as it is given, in place of the one that is there."""
 
         async def work(connection: Any) -> None:
@@ -117,34 +151,39 @@ class GroupService:
     @property
     def busy(self) -> bool:
         """A transaction or a look at a group is under way."""
-        return self._mailbox.busy or self._room.busy or bool(self._abandoned)
+        return self._mailbox.busy or self._room.busy or bool(self._abandoned) or bool(self._background)
 
     def _check_active(self) -> None:
         if not self.active:
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
 
     async def _execute_waiting(self, command: JoinGroup | SyncGroup, reply_type: type[R]) -> R:
-        self._check_active()
-        submitted = asyncio.ensure_future(self._mailbox.submit(command))
-        try:
-            result = await asyncio.shield(submitted)
-        except asyncio.CancelledError:
-            submitted.add_done_callback(self._abandon_result)
-            raise
-        if not isinstance(result, Waiter):
-            assert isinstance(result, reply_type)
-            return result
-        try:
-            reply = await self._room.wait(result, command.max_wait_ms)
-        except ShuttingDown:
-            reply = None
-        except asyncio.CancelledError:
-            self._abandon(result)
-            raise
+        result = await self._submit_waiting(command)
+        reply = await self._wait(result, command.max_wait_ms) if isinstance(result, Waiter) else result
         if reply is None:
             raise self._wait_ended(result)
         assert isinstance(reply, reply_type)
         return reply
+
+    async def _submit_waiting(self, command: Command) -> Any:
+        """Decide a command that may park. A caller that goes away meanwhile leaves nothing behind."""
+        self._check_active()
+        submitted = asyncio.ensure_future(self._mailbox.submit(command))
+        try:
+            return await asyncio.shield(submitted)
+        except asyncio.CancelledError:
+            submitted.add_done_callback(self._abandon_result)
+            raise
+
+    async def _wait(self, waiter: Waiter, max_wait_ms: Millis) -> BarrierReply | None:
+        """What a parked request is told; None when it is to ask again."""
+        try:
+            return await self._room.wait(waiter, max_wait_ms)
+        except ShuttingDown:
+            return None
+        except asyncio.CancelledError:
+            self._abandon(waiter)
+            raise
 
     @staticmethod
     def _wait_ended(waiter: Waiter) -> ProtocolError:
@@ -177,14 +216,35 @@ class GroupService:
         except ProtocolError:
             return  # the database is away and says so in the log; the parking ends by itself at its deadline
 
+    def _carry_out(self, effect: Effect) -> None:
+        """Do what a committed decision asked for. What gets lost is asked for again by a later heartbeat."""
+        if isinstance(effect, WakeMembers):
+            self._room.look_soon(effect.group_id)
+            return
+        task = asyncio.create_task(self._work_off(effect))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _work_off(self, effect: ComputeTarget | ResolveRegexes) -> None:
+        try:
+            if isinstance(effect, ComputeTarget):
+                result: Command = await asyncio.to_thread(compute, effect, self._environment.assignors)
+            else:
+                result = await self._environment.resolve(effect)
+            await self._mailbox.submit(result)
+        except ProtocolError as error:
+            log.info("background_work_lost", group_id=effect.group_id, reason=error.detail)
+        except Exception:
+            log.exception("background_work_failed", group_id=effect.group_id, work=type(effect).__name__)
+
     async def _tick_for_waiters(self, group_id: str) -> None:
         await self.tick(group_id)
 
-    async def _look(self, group_id: str) -> ClassicGroup | None:
+    async def _look(self, group_id: str) -> Group | None:
         return (await self.store.read(group_id)).group
 
     async def _close(self) -> None:
         await self._room.close()
-        if self._abandoned:
-            await asyncio.gather(*self._abandoned, return_exceptions=True)
+        if self._abandoned or self._background:
+            await asyncio.gather(*self._abandoned, *self._background, return_exceptions=True)
         await self._mailbox.close()

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from psycopg.types.json import Jsonb
 
 from groups import rows
-from groups.core.deadlines import wake_at
+from groups.classic_writer import ClassicWriter
+from groups.consumer_writer import ConsumerWriter
+from groups.core.consumer.group import ConsumerGroup
 from groups.core.events import GroupEvent
-from groups.core.types import ClassicGroup, ClassicMember, Millis
-from kcoord.consumer_protocol import decode_assignment
+from groups.core.group import Group
+from groups.core.types import Millis
+from groups.stored import MISSING, Stored
 from kcoord.db import Connection, Database
 from kcoord.hub import CHANGED, WAKE
 from kcoord.runtime import Runtime
@@ -27,25 +29,7 @@ from kcoord.sql import queries
 
 Q = queries("groups")
 
-CONSUMER_PROTOCOL_TYPE = "consumer"
-MAX_TOPIC_LENGTH = 249
-
-
-class GroupAppeared(Exception):
-    """Another process created the group between our look and our insert: start the transaction over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A group as it stands in the database: `pk` and `version` of its row (None, 0: there is no row)."""
-
-    pk: int | None
-    version: int
-    wake_at: Millis | None
-    group: ClassicGroup | None
-
-
-MISSING = Stored(pk=None, version=0, wake_at=None, group=None)
+CONSUMER = "consumer"
 
 
 class GroupStore:
@@ -54,6 +38,8 @@ class GroupStore:
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
         self._capacity = runtime.config.int("cache.max.groups")
+        self._classic = ClassicWriter(self._db)
+        self._consumer = ConsumerWriter(self._db)
         self._cache: OrderedDict[str, Stored] = OrderedDict()
 
     async def lock(self, connection: Connection, group_id: str, *, skip_locked: bool = False) -> tuple[Stored, Millis]:
@@ -80,9 +66,9 @@ class GroupStore:
         if cached is not None and (cached.pk, cached.version) == (header.pk, header.version):
             self._cache.move_to_end(group_id)
             return Stored(header.pk, header.version, header.wake_at, cached.group)
-        members = await self._db.rows(connection, Q.load_members, {"id": header.pk})
-        pending = await self._db.rows(connection, Q.load_pending, {"id": header.pk})
-        return Stored(header.pk, header.version, header.wake_at, rows.group_from_rows(group_id, row, members, pending))
+        loader = self._consumer if header.type == CONSUMER else self._classic
+        group = await loader.load(connection, group_id, row, header.pk)
+        return Stored(header.pk, header.version, header.wake_at, group)
 
     def remember(self, group_id: str, stored: Stored) -> None:
         """Keep what was committed. Call it only after the commit."""
@@ -98,7 +84,7 @@ class GroupStore:
         """Drop a group from memory, after a transaction of unknown or failed outcome."""
         self._cache.pop(group_id, None)
 
-    async def persist(self, connection: Connection, before: Stored, after: ClassicGroup | None, now: Millis) -> Stored:
+    async def persist(self, connection: Connection, before: Stored, after: Group | None, now: Millis) -> Stored:
         """Make the rows say what was folded; returns the group as it will stand after the commit.
 
         Raises GroupAppeared when the group was to be created and another process was faster.
@@ -107,76 +93,18 @@ class GroupStore:
             if before.pk is not None:
                 await connection.execute(Q.delete_group.encode(), {"id": before.pk})
             return MISSING
-        due = wake_at(after)
-        changes = rows.changes(before.group, after)
-        if before.pk is None:
-            pk = await self._db.value(
-                connection, Q.insert_group, {**rows.group_columns(after), "wake_at": due, "now": now}
-            )
-            if pk is None:
-                raise GroupAppeared
-            version = 1
-        elif changes.nothing and due == before.wake_at:
-            return Stored(before.pk, before.version, due, after)
-        else:
-            pk, version = before.pk, before.version + 1
-            await self._update_header(connection, pk, after, changes, due, now)
-        await self._write_members(connection, pk, changes)
-        await self._write_assignments(connection, pk, after, changes)
-        return Stored(pk, version, due, after)
+        before = await self._without_the_other_protocol(connection, before, after)
+        if isinstance(after, ConsumerGroup):
+            return await self._consumer.persist(connection, before, after, now)
+        return await self._classic.persist(connection, before, after, now)
 
-    async def _update_header(
-        self,
-        connection: Connection,
-        pk: int,
-        after: ClassicGroup,
-        changes: rows.Changes,
-        due: Millis | None,
-        now: Millis,
-    ) -> None:
-        only_deadlines = not (changes.header or changes.removed or changes.upserted)
-        if only_deadlines:
-            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due})
-        else:
-            parameters = {**rows.group_columns(after), "id": pk, "wake_at": due, "now": now}
-            await connection.execute(Q.update_group.encode(), parameters)
-
-    async def _write_members(self, connection: Connection, pk: int, changes: rows.Changes) -> None:
-        if changes.removed:
-            await connection.execute(Q.delete_members.encode(), {"id": pk, "member_id": list(changes.removed)})
-        if changes.pending_removed:
-            await connection.execute(Q.delete_pending.encode(), {"id": pk, "member_id": list(changes.pending_removed)})
-        if changes.upserted:
-            parameters = [rows.member_columns(pk, member) for member in changes.upserted]
-            await connection.cursor().executemany(Q.upsert_member.encode(), parameters)
-        if changes.progressed:
-            columns = [rows.progress_columns(member) for member in changes.progressed]
-            arrays = {name: [column[name] for column in columns] for name in columns[0]}
-            member_ids = [member.member_id for member in changes.progressed]
-            await connection.execute(Q.update_member_progress.encode(), {"id": pk, "member_id": member_ids, **arrays})
-        if changes.pending_set:
-            ids, deadlines = list(changes.pending_set), list(changes.pending_set.values())
-            await connection.execute(Q.upsert_pending.encode(), {"id": pk, "member_id": ids, "deadline": deadlines})
-
-    async def _write_assignments(
-        self, connection: Connection, pk: int, after: ClassicGroup, changes: rows.Changes
-    ) -> None:
-        emptied = [*changes.removed, *(member.member_id for member in changes.reassigned)]
-        if emptied:
-            await connection.execute(Q.delete_assignments.encode(), {"id": pk, "member_id": emptied})
-        owned = owned_partitions(after, changes.reassigned)
-        if owned:
-            topics, partitions, members = zip(*owned, strict=True)
-            await connection.execute(
-                Q.insert_assignments.encode(),
-                {
-                    "id": pk,
-                    "generation_id": after.generation_id,
-                    "topic": list(topics),
-                    "partition": list(partitions),
-                    "member_id": list(members),
-                },
-            )
+    async def _without_the_other_protocol(self, connection: Connection, before: Stored, after: Group) -> Stored:
+        """A group that changes its protocol keeps its row and its offsets; the rows of its members go first."""
+        if before.pk is None or before.group is None or type(before.group) is type(after):
+            return before
+        statement = Q.delete_consumer_children if isinstance(before.group, ConsumerGroup) else Q.delete_classic_children
+        await connection.execute(statement.encode(), {"id": before.pk})
+        return Stored(before.pk, before.version, before.wake_at, None)
 
     async def append_events(
         self, connection: Connection, group_id: str, events: Sequence[GroupEvent], now: Millis
@@ -227,20 +155,3 @@ class GroupStore:
         async with self._db.connection() as connection:
             cursor = await connection.execute(Q.trim_events.encode(), {"before": before, "limit": limit})
             return cursor.rowcount
-
-
-def owned_partitions(group: ClassicGroup, members: Sequence[ClassicMember]) -> list[tuple[str, int, str]]:
-    """(topic, partition, member id) of assignments that are Kafka's ConsumerProtocol bytes; others own nothing here."""
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        return []
-    owned: dict[tuple[str, int], str] = {}
-    for member in members:
-        assignment = decode_assignment(member.assignment)
-        if assignment is None:
-            continue
-        for topic, partitions in assignment.partitions.items():
-            if not topic or len(topic) > MAX_TOPIC_LENGTH or "\0" in topic:
-                continue  # opaque bytes may decode to names that no topic can have
-            for partition in partitions:
-                owned.setdefault((topic, partition), member.member_id)
-    return [(topic, partition, member_id) for (topic, partition), member_id in owned.items()]

@@ -20,17 +20,19 @@ from dataclasses import dataclass, field
 import structlog
 
 from groups.core.commands import ParkKind
-from groups.core.replies import Answer, JoinReply, Parked, SyncReply
-from groups.core.types import ClassicGroup, Millis
+from groups.core.group import Group
+from groups.core.replies import Answer, JoinReply, Parked, Rerun, SyncReply
+from groups.core.types import Millis
 from groups.core.waiting import answer_for
 from kcoord.clock import DatabaseClock
 from kcoord.errors import ProtocolError
+from kcoord.hub import TOPICS
 from kcoord.metrics import PARKED
 from kcoord.runtime import Runtime
 
 log = structlog.get_logger(__name__)
 
-BarrierReply = JoinReply | SyncReply
+BarrierReply = JoinReply | SyncReply | Rerun
 Key = tuple[ParkKind, str]
 
 MAX_TIMER_JITTER_MS = 20
@@ -68,7 +70,7 @@ class WaitingRoom:
         self,
         runtime: Runtime,
         tick: Callable[[str], Awaitable[None]],
-        look: Callable[[str], Awaitable[ClassicGroup | None]],
+        look: Callable[[str], Awaitable[Group | None]],
     ) -> None:
         self._db = runtime.db
         self._repair_seconds = runtime.config.int("hub.repair.interval.ms") / 1000
@@ -82,6 +84,7 @@ class WaitingRoom:
         self._closed = False
         self._moments = itertools.count()
         runtime.hub.on_wake(self._on_wake)
+        runtime.hub.on(TOPICS, self._on_topics)
         self._spawn(self._repair())
 
     def enter(self, group_id: str, parked: Parked) -> Waiter:
@@ -177,6 +180,19 @@ class WaitingRoom:
             if watched in self._waiters:
                 self._look_soon(watched)
 
+    def _on_topics(self, _: str | None) -> None:
+        """One waiting heartbeat of each group looks whether its topics changed; if so the group wakes the others."""
+        for by_key in tuple(self._waiters.values()):
+            waiting = [waiters[0] for (kind, _), waiters in by_key.items() if kind is ParkKind.HEARTBEAT]
+            if waiting and waiting[0].visible_since is not None:
+                self.leave(waiting[0])
+                self.answer([(waiting[0], Rerun())])
+
+    def look_soon(self, group_id: str) -> None:
+        """Look at a group that somebody here waits for."""
+        if group_id in self._waiters:
+            self._look_soon(group_id)
+
     def _look_soon(self, group_id: str) -> None:
         """One look at a time and group; hints that come meanwhile cause one more."""
         if group_id in self._looking:
@@ -199,7 +215,7 @@ class WaitingRoom:
         finally:
             self._looking.discard(group_id)
 
-    def _answer_from(self, group_id: str, group: ClassicGroup | None, started: int) -> None:
+    def _answer_from(self, group_id: str, group: Group | None, started: int) -> None:
         for waiters in tuple(self._waiters.get(group_id, {}).values()):
             for waiter in tuple(waiters):
                 if waiter.visible_since is None or waiter.visible_since > started:

@@ -1,10 +1,11 @@
 """The use-cases of committed offsets.
 
-Source: offsets specification, sections 3 and 5, for classic and simple groups.
+Source: offsets specification, sections 3 and 5; consumer specification, section 7.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from groups.core.commands import CommitOffsets
@@ -21,6 +22,7 @@ from offsets.core.types import (
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
+    PartitionCommit,
     TopicPartition,
 )
 from offsets.store import OffsetStore
@@ -53,7 +55,13 @@ class OffsetService:
             await self._store.write(connection, group, commit, records, now)
             return OffsetCommitReply(Error.NONE, refused + results, reply.session_deadline)
 
-        command = CommitOffsets(commit.group_id, commit.member_id, commit.group_instance_id, commit.generation_id)
+        command = CommitOffsets(
+            commit.group_id,
+            commit.member_id,
+            commit.group_instance_id,
+            commit.generation_id,
+            partitions=_by_topic(passed),
+        )
         outcome: Any = await self._groups.execute(command, write)
         if isinstance(outcome, OffsetCommitReply):
             return outcome
@@ -63,10 +71,13 @@ class OffsetService:
     async def fetch(self, fetch: OffsetFetch) -> OffsetFetchReply:
         """OffsetFetch: a read of what is committed. Partitions need not exist (section 5).
 
-        `require_stable` makes no difference yet: there are no transactional commits that could be pending.
+        Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a consumer
+        group that is not who it says. `require_stable` makes no difference yet: there are no transactional commits
+        that could be pending.
         """
         if not self._groups.active:
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+        await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
         if fetch.topics is None:
             found = await self._store.fetch(fetch.group_id, None)
             return OffsetFetchReply(Error.NONE, tuple(offset for offset in found if offset.topic not in fetch.denied))
@@ -82,3 +93,10 @@ class OffsetService:
             for partition in partitions
         ]
         return OffsetFetchReply(Error.NONE, tuple(offsets))
+
+
+def _by_topic(entries: Iterable[PartitionCommit]) -> dict[str, frozenset[int]]:
+    found: dict[str, set[int]] = {}
+    for entry in entries:
+        found.setdefault(entry.topic, set()).add(entry.partition)
+    return {topic: frozenset(partitions) for topic, partitions in found.items()}

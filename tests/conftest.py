@@ -23,9 +23,9 @@ START_MS = 1_700_000_000_000
 """Where virtual time begins."""
 
 EMPTIED = """
-truncate groups_group, groups_member, groups_consumermember, groups_pendingmember, groups_assignment, groups_event, groups_topic,
-         groups_watermark, groups_groupconfigoverride, offsets_committedoffset, kcoord_apitoken, kcoord_accessrule,
-         kcoord_timerheartbeat
+truncate groups_group, groups_member, groups_consumermember, groups_pendingmember, groups_assignment, groups_event,
+         groups_topic, groups_watermark, groups_groupconfigoverride, offsets_committedoffset, kcoord_apitoken,
+         kcoord_accessrule, kcoord_timerheartbeat
          restart identity cascade
 """
 

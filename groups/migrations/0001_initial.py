@@ -74,7 +74,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Assignment',
             fields=[
-                ('pk', models.CompositePrimaryKey('group_id', 'topic', 'partition', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('pk', models.CompositePrimaryKey('group_id', 'topic_id', 'partition', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('topic_id', models.CharField(max_length=249)),
                 ('topic', models.CharField(max_length=249)),
                 ('partition', models.IntegerField()),
                 ('member_id', models.CharField(max_length=300)),

@@ -2,7 +2,7 @@
 -- One row, no join: a join of lock and load returns the new group row with the old members.
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs
 from groups_group
 where group_id = %(group_id)s
 for update
@@ -11,7 +11,7 @@ for update
 -- For ticks: whoever holds the lock expires the group itself.
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs
 from groups_group
 where group_id = %(group_id)s
 for update skip locked
@@ -19,7 +19,7 @@ for update skip locked
 -- name: read_group
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs
 from groups_group
 where group_id = %(group_id)s
 
@@ -36,11 +36,12 @@ returning id
 
 -- name: update_group
 update groups_group
-set state = %(state)s, previous_state = %(previous_state)s, state_since = %(state_since)s,
+set type = 'classic', state = %(state)s, previous_state = %(previous_state)s, state_since = %(state_since)s,
     generation_id = %(generation_id)s, protocol_type = %(protocol_type)s, protocol_name = %(protocol_name)s,
     leader_id = %(leader_id)s, new_member_added = %(new_member_added)s, join_deadline = %(join_deadline)s,
     join_delay_ms = %(join_delay_ms)s, join_remaining_ms = %(join_remaining_ms)s, sync_deadline = %(sync_deadline)s,
-    wake_at = %(wake_at)s, version = version + 1, updated_at = %(now)s
+    assignment_epoch = 0, assignment_timestamp = 0, metadata_hash = '', metadata_version = -1, resolution = null,
+    jobs = null, wake_at = %(wake_at)s, version = version + 1, updated_at = %(now)s
 where id = %(id)s
 
 -- name: touch_group

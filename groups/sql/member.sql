@@ -64,10 +64,11 @@ where group_id = %(id)s and member_id = any(%(member_id)s)
 
 -- name: insert_assignments
 -- A partition that a leader gave to two members keeps its first owner; the rows that come back are the others'.
-insert into groups_assignment (group_id, topic, partition, member_id, generation_id)
-select %(id)s, topic, partition, member_id, %(generation_id)s
+-- The classic protocol knows topics by name alone: it stands for the id.
+insert into groups_assignment (group_id, topic_id, topic, partition, member_id, generation_id, pending)
+select %(id)s, topic, topic, partition, member_id, %(generation_id)s, false
 from unnest(%(topic)s::text[], %(partition)s::int[], %(member_id)s::text[]) as a (topic, partition, member_id)
-on conflict (group_id, topic, partition) do nothing
+on conflict (group_id, topic_id, partition) do nothing
 
 -- name: insert_events
 insert into groups_event (group_name, at, kind, generation_id, member_id, detail)

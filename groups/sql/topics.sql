@@ -16,6 +16,11 @@ from groups_topic
 where name = any(%(names)s::text[]) or topic_id = any(%(topic_ids)s::uuid[])
 order by name
 
+-- name: all_topics
+select topic_id, name, partitions
+from groups_topic
+order by name collate "C"
+
 -- name: list_topics
 -- The empty prefix matches every name, and the empty text is part of every name.
 select name, topic_id, partitions, labels, created_at

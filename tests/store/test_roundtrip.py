@@ -1,35 +1,56 @@
-"""`load . persist = fold`: what the store reads back is what the fold computed (invariant 5)."""
+"""`load . persist = fold`: what the store reads back is what the fold computed (invariant 5), for both protocols."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import uuid
+from collections.abc import Callable
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from groups.core.commands import Command
+from groups.core.group import Group
 from groups.core.machine import decide
-from groups.core.types import ClassicGroup, Env
-from groups.store import MISSING, GroupStore, Stored
+from groups.core.types import ClassicGroup, Env, TopicView
+from groups.environment import CONSUMER_PROTOCOL
+from groups.store import GroupStore
+from groups.stored import MISSING, Stored
 from kcoord.clock import VirtualClock
 from kcoord.config import Config
 from kcoord.db import Connection
 from kcoord.runtime import Runtime
 from tests.support.commands import random_command
+from tests.support.consumer_commands import random_consumer_command, random_topics
 
 STEPS = 40
 
+Choose = Callable[[Random, str, Group | None], Command]
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@SETTINGS
 @given(random=st.randoms(use_true_random=False))
-def test_what_is_read_back_is_what_was_folded(database: str, random: Random) -> None:
+def test_classic_groups_are_read_back_as_they_were_folded(database: str, random: Random) -> None:
+    def choose(random: Random, group_id: str, group: Group | None) -> Command:
+        assert group is None or isinstance(group, ClassicGroup)
+        return random_command(random, group_id, group)
+
     with asyncio.Runner() as runner:
-        runner.run(walk(database, random))
+        runner.run(walk(database, random, choose))
 
 
-async def walk(database: str, random: Random) -> None:
+@SETTINGS
+@given(random=st.randoms(use_true_random=False))
+def test_consumer_groups_are_read_back_as_they_were_folded(database: str, random: Random) -> None:
+    with asyncio.Runner() as runner:
+        runner.run(walk(database, random, random_consumer_command))
+
+
+async def walk(database: str, random: Random, choose: Choose) -> None:
     clock = VirtualClock(1_000_000)
     runtime = Runtime(Config({"cache.max.groups": 0}), database, clock)
     await runtime.db.open()
@@ -37,25 +58,34 @@ async def walk(database: str, random: Random) -> None:
     group_id = f"walk-{uuid.uuid4()}"  # the rows of an earlier example are still there
     serial = itertools.count(1)
     stored = MISSING
-    group: ClassicGroup | None = None
+    group: Group | None = None
+    topics = TopicView()
     try:
-        for _ in range(STEPS):
+        for step in range(STEPS):
             clock.advance(random.choice((0, 1, 500, 3_000, 12_000)))
-            env = Env(clock.now_ms(), lambda prefix: f"{prefix}-{next(serial)}")
-            group = decide(group, random_command(random, group_id, group), env).group
+            if random.random() < 0.1 or step == 0:
+                topics = random_topics(random, step + 1)
+            env = Env(
+                clock.now_ms(),
+                lambda prefix: f"{prefix}-{next(serial)}",
+                topics=topics,
+                consumer_protocol=CONSUMER_PROTOCOL,
+            )
+            group = decide(group, choose(random, group_id, group), env).group
             stored = await persist(runtime, store, group_id, stored, group)
-            loaded = (await store.read(group_id)).group
-            assert loaded == group
-            if group is not None and loaded is not None:
-                assert list(loaded.members) == list(group.members), "the order of arrival"
-                assert list(loaded.pending_join) == list(group.pending_join)
+            assert_same((await store.read(group_id)).group, group)
     finally:
         await runtime.db.close()
 
 
-async def persist(
-    runtime: Runtime, store: GroupStore, group_id: str, before: Stored, group: ClassicGroup | None
-) -> Stored:
+def assert_same(loaded: Group | None, folded: Group | None) -> None:
+    assert loaded == folded
+    if isinstance(loaded, ClassicGroup) and isinstance(folded, ClassicGroup):
+        assert list(loaded.members) == list(folded.members), "the order of arrival"
+        assert list(loaded.pending_join) == list(folded.pending_join)
+
+
+async def persist(runtime: Runtime, store: GroupStore, group_id: str, before: Stored, group: Group | None) -> Stored:
     async def work(connection: Connection) -> Stored:
         locked, now = await store.lock(connection, group_id)
         assert (locked.pk, locked.version) == (before.pk, before.version)

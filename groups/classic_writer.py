@@ -1,0 +1,122 @@
+"""Reads and writes the rows of classic groups, inside a transaction of `GroupStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from groups import rows
+from groups.core.deadlines import wake_at
+from groups.core.types import ClassicGroup, ClassicMember, Millis
+from groups.stored import GroupAppeared, Stored
+from kcoord.consumer_protocol import decode_assignment
+from kcoord.db import Connection, Database
+from kcoord.sql import queries
+
+Q = queries("groups")
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+MAX_TOPIC_LENGTH = 249
+
+
+class ClassicWriter:
+    """Classic groups: header, members, pending ids, and the mirror of what the leader assigned."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def load(self, connection: Connection, group_id: str, row: rows.Row, pk: int) -> ClassicGroup:
+        """The group of a header row."""
+        members = await self._db.rows(connection, Q.load_members, {"id": pk})
+        pending = await self._db.rows(connection, Q.load_pending, {"id": pk})
+        return rows.group_from_rows(group_id, row, members, pending)
+
+    async def persist(self, connection: Connection, before: Stored, after: ClassicGroup, now: Millis) -> Stored:
+        """Write what changed. Raises GroupAppeared."""
+        assert before.group is None or isinstance(before.group, ClassicGroup)
+        due = wake_at(after)
+        changes = rows.changes(before.group, after)
+        if before.pk is None:
+            pk = await self._db.value(
+                connection, Q.insert_group, {**rows.group_columns(after), "wake_at": due, "now": now}
+            )
+            if pk is None:
+                raise GroupAppeared
+            version = 1
+        elif changes.nothing and due == before.wake_at:
+            return Stored(before.pk, before.version, due, after)
+        else:
+            pk, version = before.pk, before.version + 1
+            await self._update_header(connection, pk, after, changes, due, now)
+        await self._write_members(connection, pk, changes)
+        await self._write_assignments(connection, pk, after, changes)
+        return Stored(pk, version, due, after)
+
+    async def _update_header(
+        self,
+        connection: Connection,
+        pk: int,
+        after: ClassicGroup,
+        changes: rows.Changes,
+        due: Millis | None,
+        now: Millis,
+    ) -> None:
+        only_deadlines = not (changes.header or changes.removed or changes.upserted)
+        if only_deadlines:
+            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due})
+        else:
+            parameters = {**rows.group_columns(after), "id": pk, "wake_at": due, "now": now}
+            await connection.execute(Q.update_group.encode(), parameters)
+
+    async def _write_members(self, connection: Connection, pk: int, changes: rows.Changes) -> None:
+        if changes.removed:
+            await connection.execute(Q.delete_members.encode(), {"id": pk, "member_id": list(changes.removed)})
+        if changes.pending_removed:
+            await connection.execute(Q.delete_pending.encode(), {"id": pk, "member_id": list(changes.pending_removed)})
+        if changes.upserted:
+            parameters = [rows.member_columns(pk, member) for member in changes.upserted]
+            await connection.cursor().executemany(Q.upsert_member.encode(), parameters)
+        if changes.progressed:
+            columns = [rows.progress_columns(member) for member in changes.progressed]
+            arrays = {name: [column[name] for column in columns] for name in columns[0]}
+            member_ids = [member.member_id for member in changes.progressed]
+            await connection.execute(Q.update_member_progress.encode(), {"id": pk, "member_id": member_ids, **arrays})
+        if changes.pending_set:
+            ids, deadlines = list(changes.pending_set), list(changes.pending_set.values())
+            await connection.execute(Q.upsert_pending.encode(), {"id": pk, "member_id": ids, "deadline": deadlines})
+
+    async def _write_assignments(
+        self, connection: Connection, pk: int, after: ClassicGroup, changes: rows.Changes
+    ) -> None:
+        emptied = [*changes.removed, *(member.member_id for member in changes.reassigned)]
+        if emptied:
+            await connection.execute(Q.delete_assignments.encode(), {"id": pk, "member_id": emptied})
+        owned = owned_partitions(after, changes.reassigned)
+        if owned:
+            topics, partitions, members = zip(*owned, strict=True)
+            await connection.execute(
+                Q.insert_assignments.encode(),
+                {
+                    "id": pk,
+                    "generation_id": after.generation_id,
+                    "topic": list(topics),
+                    "partition": list(partitions),
+                    "member_id": list(members),
+                },
+            )
+
+
+def owned_partitions(group: ClassicGroup, members: Sequence[ClassicMember]) -> list[tuple[str, int, str]]:
+    """(topic, partition, member id) of assignments that are Kafka's ConsumerProtocol bytes; others own nothing here."""
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return []
+    owned: dict[tuple[str, int], str] = {}
+    for member in members:
+        assignment = decode_assignment(member.assignment)
+        if assignment is None:
+            continue
+        for topic, partitions in assignment.partitions.items():
+            if not topic or len(topic) > MAX_TOPIC_LENGTH or "\0" in topic:
+                continue  # opaque bytes may decode to names that no topic can have
+            for partition in partitions:
+                owned.setdefault((topic, partition), member.member_id)
+    return [(topic, partition, member_id) for (topic, partition), member_id in owned.items()]

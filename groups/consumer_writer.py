@@ -1,0 +1,88 @@
+"""Reads and writes the rows of consumer groups, inside a transaction of `GroupStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groups import consumer_rows, rows
+from groups.consumer_rows import ConsumerChanges, Owned
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.deadlines import wake_at
+from groups.core.types import Millis
+from groups.stored import GroupAppeared, Stored
+from kcoord.db import Connection, Database
+from kcoord.sql import queries
+
+Q = queries("groups")
+
+
+class ConsumerWriter:
+    """Consumer groups: header, members, timers, and who owns which partition."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def load(self, connection: Connection, group_id: str, row: rows.Row, pk: int) -> ConsumerGroup:
+        """The group of a header row."""
+        members = await self._db.rows(connection, Q.load_consumer_members, {"id": pk})
+        owned = await self._db.rows(connection, Q.load_ownership, {"id": pk})
+        return consumer_rows.group_from_rows(group_id, row, members, owned)
+
+    async def persist(self, connection: Connection, before: Stored, after: ConsumerGroup, now: Millis) -> Stored:
+        """Write what changed. Raises GroupAppeared."""
+        assert before.group is None or isinstance(before.group, ConsumerGroup)
+        due = wake_at(after)
+        changes = consumer_rows.changes(before.group, after)
+        if before.pk is None:
+            parameters = {**consumer_rows.group_columns(after), "wake_at": due, "now": now}
+            pk = await self._db.value(connection, Q.insert_consumer_group, parameters)
+            if pk is None:
+                raise GroupAppeared
+            version = 1
+        elif changes.nothing and due == before.wake_at:
+            return Stored(before.pk, before.version, due, after)
+        else:
+            pk, version = before.pk, before.version + 1
+            await self._update_header(connection, pk, after, changes, due, now)
+        await self._write_members(connection, pk, after, changes)
+        await self._write_ownership(connection, pk, changes)
+        return Stored(pk, version, due, after)
+
+    async def _update_header(
+        self,
+        connection: Connection,
+        pk: int,
+        after: ConsumerGroup,
+        changes: ConsumerChanges,
+        due: Millis | None,
+        now: Millis,
+    ) -> None:
+        if changes.only_timers:
+            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due})
+        else:
+            parameters = {**consumer_rows.group_columns(after), "id": pk, "wake_at": due, "now": now}
+            await connection.execute(Q.update_consumer_group.encode(), parameters)
+
+    async def _write_members(
+        self, connection: Connection, pk: int, after: ConsumerGroup, changes: ConsumerChanges
+    ) -> None:
+        if changes.removed:
+            await connection.execute(Q.delete_consumer_members.encode(), {"id": pk, "member_id": list(changes.removed)})
+        if changes.upserted:
+            parameters = [consumer_rows.member_columns(pk, member) for member in changes.upserted]
+            await connection.cursor().executemany(Q.upsert_consumer_member.encode(), parameters)
+        if changes.timers:
+            columns = consumer_rows.timer_columns(after.timers, changes.timers)
+            await connection.execute(Q.update_consumer_timers.encode(), {"id": pk, **columns})
+
+    async def _write_ownership(self, connection: Connection, pk: int, changes: ConsumerChanges) -> None:
+        """What is released goes first: the primary key refuses a second owner."""
+        if changes.released:
+            await connection.execute(Q.release_ownership.encode(), {"id": pk, **_columns(changes.released)})
+        if changes.taken:
+            await connection.execute(Q.take_ownership.encode(), {"id": pk, **_columns(changes.taken)})
+
+
+def _columns(owned: Iterable[Owned]) -> dict[str, list[object]]:
+    names = ("topic_id", "partition", "member_id", "epoch", "pending")
+    return {name: list(column) for name, column in zip(names, zip(*owned, strict=True), strict=True)}

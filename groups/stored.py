@@ -1,0 +1,25 @@
+"""A group as it stands in the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groups.core.group import Group
+from groups.core.types import Millis
+
+
+class GroupAppeared(Exception):
+    """Another process created the group between our look and our insert: start the transaction over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A group with the key and version of its row (None, 0: there is no row)."""
+
+    pk: int | None
+    version: int
+    wake_at: Millis | None
+    group: Group | None
+
+
+MISSING = Stored(pk=None, version=0, wake_at=None, group=None)

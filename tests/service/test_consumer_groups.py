@@ -1,0 +1,156 @@
+"""Consumer groups through the service: heartbeats that wait, topics that change, work off the loop, two processes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from groups.core.assignors import BUILT_IN
+from groups.core.commands import ConsumerHeartbeat
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.replies import ConsumerHeartbeatReply
+from groups.service import GroupService
+from groups.topics import TopicService
+from kcoord.clock import VirtualClock
+from kcoord.errors import Error
+from kcoord.runtime import Runtime
+from tests.support.members import eventually
+
+
+def joining(member_id: str, **changes: Any) -> ConsumerHeartbeat:
+    """The first heartbeat of a member."""
+    values: dict[str, Any] = {
+        "client_id": "client",
+        "client_host": "127.0.0.1",
+        "rebalance_timeout_ms": 30_000,
+        "subscribed_topic_names": frozenset({"t"}),
+        "topic_partitions": {},
+        "server_assignor": "range",
+    }
+    return ConsumerHeartbeat("g", member_id, 0, **{**values, **changes})
+
+
+def beat(reply: ConsumerHeartbeatReply, **changes: Any) -> ConsumerHeartbeat:
+    """A later heartbeat, at the epoch of an earlier answer."""
+    return ConsumerHeartbeat("g", reply.member_id, reply.member_epoch, **changes)
+
+
+async def consumer_group(service: GroupService) -> ConsumerGroup:
+    group = (await service.describe("g")).group
+    assert isinstance(group, ConsumerGroup)
+    return group
+
+
+@pytest.fixture
+async def topic_id(runtime: Runtime) -> str:
+    """A topic `t` of four partitions."""
+    return str((await runtime.get(TopicService).create("t", 4)).topic_id)
+
+
+async def test_partition_changes_hands_only_after_it_was_given_up(
+    service: GroupService, other: GroupService, topic_id: str
+) -> None:
+    first = await service.consumer_heartbeat(joining("a"))
+    assert first.assignment == {topic_id: frozenset({0, 1, 2, 3})}
+    second = await other.consumer_heartbeat(joining("b"))
+    assert second.assignment == {}
+    told = await service.consumer_heartbeat(beat(first))
+    assert told.assignment == {topic_id: frozenset({0, 1})}
+    assert (await other.consumer_heartbeat(beat(second))).assignment is None
+    given_up = await service.consumer_heartbeat(beat(told, topic_partitions=told.assignment))
+    assert given_up.member_epoch == second.member_epoch
+    assert (await other.consumer_heartbeat(beat(second))).assignment == {topic_id: frozenset({2, 3})}
+
+
+async def test_waiting_heartbeat_is_answered_when_its_partitions_become_free(
+    service: GroupService, other: GroupService, topic_id: str
+) -> None:
+    first = await service.consumer_heartbeat(joining("a"))
+    second = await other.consumer_heartbeat(joining("b"))
+    waiting = asyncio.create_task(other.consumer_heartbeat(beat(second, max_wait_ms=60_000)))
+    told = await service.consumer_heartbeat(beat(first))
+    assert not waiting.done()
+    await service.consumer_heartbeat(beat(told, topic_partitions=told.assignment))
+    assert (await asyncio.wait_for(waiting, 10)).assignment == {topic_id: frozenset({2, 3})}
+
+
+async def test_waiting_heartbeat_is_told_at_once_what_to_give_up(service: GroupService, topic_id: str) -> None:
+    first = await service.consumer_heartbeat(joining("a"))
+    waiting = asyncio.create_task(service.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
+    await eventually(lambda: bool(service._room._waiters), "the heartbeat waits")
+    await service.consumer_heartbeat(joining("b"))
+    assert (await asyncio.wait_for(waiting, 10)).assignment == {topic_id: frozenset({0, 1})}
+
+
+async def test_heartbeat_that_waited_in_vain_says_that_nothing_changed(service: GroupService, topic_id: str) -> None:
+    first = await service.consumer_heartbeat(joining("a"))
+    reply = await service.consumer_heartbeat(beat(first, max_wait_ms=50))
+    assert (reply.error, reply.assignment, reply.member_epoch) == (Error.NONE, None, first.member_epoch)
+    assert not service._room._waiters
+
+
+async def test_grown_topic_reaches_a_waiting_member(
+    runtime: Runtime, service: GroupService, other: GroupService, topic_id: str
+) -> None:
+    first = await other.consumer_heartbeat(joining("a"))
+    waiting = asyncio.create_task(other.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
+    await eventually(lambda: bool(other._room._waiters), "the heartbeat waits")
+    await runtime.get(TopicService).update("t", partitions=6)
+    reply = await asyncio.wait_for(waiting, 10)
+    assert reply.assignment == {topic_id: frozenset(range(6))}
+    assert reply.member_epoch == first.member_epoch + 1
+
+
+async def test_silent_member_is_removed_by_the_tick(service: GroupService, clock: VirtualClock, topic_id: str) -> None:
+    await service.consumer_heartbeat(joining("a"))
+    clock.advance(45_000)
+    assert await service.store.due_groups(10) == ["g"]
+    await service.tick("g")
+    group = await consumer_group(service)
+    assert (len(group.members), group.group_epoch) == (0, 2)
+
+
+async def test_regular_expression_is_resolved_off_the_request(service: GroupService, topic_id: str) -> None:
+    first = await service.consumer_heartbeat(joining("a", subscribed_topic_names=None, subscribed_topic_regex="t|u.*"))
+    assert first.assignment == {}
+    await eventually(lambda: not service.busy, "the expression is resolved")
+    assert (await service.consumer_heartbeat(beat(first))).assignment == {topic_id: frozenset({0, 1, 2, 3})}
+
+
+async def test_expression_that_re2_refuses_changes_nothing(service: GroupService, topic_id: str) -> None:
+    reply = await service.consumer_heartbeat(joining("a", subscribed_topic_names=None, subscribed_topic_regex="("))
+    assert reply.error is Error.INVALID_REGULAR_EXPRESSION
+    assert (await service.describe("g")).group is None
+
+
+async def test_large_target_is_computed_off_the_loop(
+    service: GroupService, topic_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await service.consumer_heartbeat(joining("a"))
+    small = replace(service._environment._config, consumer_assignment_inline_limit=0)
+    monkeypatch.setattr(service._environment, "_config", small)
+    await service.consumer_heartbeat(joining("b"))
+    assert (await consumer_group(service)).target_job is not None
+    await eventually(lambda: not service.busy, "the target is computed")
+    group = await consumer_group(service)
+    assert (group.assignment_epoch, group.target_job) == (2, None)
+    assert (await service.consumer_heartbeat(beat(first))).assignment == {topic_id: frozenset({0, 1})}
+
+
+async def test_assignor_that_throws_is_answered_and_changes_nothing(
+    service: GroupService, topic_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        name = "range"
+
+        def assign(self, spec: object, topics: object) -> Any:
+            raise ZeroDivisionError
+
+    first = await service.consumer_heartbeat(joining("a"))
+    monkeypatch.setattr(service._environment, "assignors", {**BUILT_IN, "range": Broken()})
+    assert (await service.consumer_heartbeat(joining("b"))).error is Error.UNKNOWN_SERVER_ERROR
+    assert set((await consumer_group(service)).members) == {"a"}
+    assert (await service.consumer_heartbeat(beat(first))).error is Error.NONE
