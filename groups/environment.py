@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import re2
@@ -112,18 +112,19 @@ class Environment:
             return self.assignors
         return {name: self.assignors[name], **self.assignors}
 
-    async def resolve(self, effect: ResolveRegexes) -> ApplyRegexResolution:
-        """Match regular expressions against the whole names of all topics, off the event loop."""
+    async def resolve(self, effect: ResolveRegexes, visible: Callable[[str], bool]) -> ApplyRegexResolution:
+        """Match regular expressions against the whole names of all visible topics, off the event loop."""
         view = await self._topics.view()
-        topics = await asyncio.to_thread(_match, effect.patterns, view)
+        names = [name for name in view.by_name if visible(name)]
+        topics = await asyncio.to_thread(_match, effect.patterns, names)
         return ApplyRegexResolution(effect.group_id, topics, view.version, effect.started_at)
 
 
-def _match(patterns: frozenset[str], view: TopicView) -> dict[str, frozenset[str]]:
+def _match(patterns: Iterable[str], names: Sequence[str]) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     for pattern in patterns:
         compiled = re2.compile(pattern, options=_QUIET)
-        found[pattern] = frozenset(name for name in view.by_name if compiled.fullmatch(name))
+        found[pattern] = frozenset(name for name in names if compiled.fullmatch(name))
     return found
 
 

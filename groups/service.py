@@ -6,6 +6,7 @@ Source: HTTP contract, section 2 and "Waiting"; classic specification.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -44,6 +45,11 @@ log = structlog.get_logger(__name__)
 R = TypeVar("R", JoinReply, SyncReply)
 
 
+def everything(name: str) -> bool:
+    """Every topic may be described."""
+    return True
+
+
 class GroupService:
     """Membership of groups, for one process.
 
@@ -66,6 +72,7 @@ class GroupService:
             runtime.config.int("mailbox.max.batch"),
         )
         self._background: set[asyncio.Task[None]] = set()
+        self._visible: dict[tuple[str, str], Callable[[str], bool]] = {}
         self._abandoned: set[asyncio.Task[None]] = set()
         runtime.on_drain(self._room.close)
         runtime.on_stop(self._close)
@@ -89,8 +96,22 @@ class GroupService:
         """LeaveGroup, a batch with a result for each entry."""
         return cast(LeaveReply, await self.execute(command))
 
-    async def consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
-        """ConsumerGroupHeartbeat. With `max_wait_ms` it is held while there is nothing new for its member."""
+    async def consumer_heartbeat(
+        self, command: ConsumerHeartbeat, visible: Callable[[str], bool] = everything
+    ) -> ConsumerHeartbeatReply:
+        """ConsumerGroupHeartbeat. With `max_wait_ms` it is held while there is nothing new for its member.
+
+        `visible`: may the caller describe the topic of this name? Where this heartbeat makes the regular expressions
+        of its group be resolved, they match no other topic (consumer specification, section 4.6).
+        """
+        who = command.group_id, command.member_id
+        self._visible[who] = visible
+        try:
+            return await self._heartbeat_until_news(command)
+        finally:
+            self._visible.pop(who, None)
+
+    async def _heartbeat_until_news(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
         loop = asyncio.get_running_loop()
         until = loop.time() + command.max_wait_ms / 1000
         while True:
@@ -221,16 +242,20 @@ class GroupService:
         if isinstance(effect, WakeMembers):
             self._room.look_soon(effect.group_id)
             return
-        task = asyncio.create_task(self._work_off(effect))
+        # Taken now: the heartbeat that asked returns before the work begins.
+        visible = self._visible.get((effect.group_id, effect.member_id)) if isinstance(effect, ResolveRegexes) else None
+        task = asyncio.create_task(self._work_off(effect, visible))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _work_off(self, effect: ComputeTarget | ResolveRegexes) -> None:
+    async def _work_off(self, effect: ComputeTarget | ResolveRegexes, visible: Callable[[str], bool] | None) -> None:
         try:
             if isinstance(effect, ComputeTarget):
                 result: Command = await asyncio.to_thread(compute, effect, self._environment.assignors)
+            elif visible is None:
+                return  # who asked is gone, and with it what it may see; the next heartbeat asks again
             else:
-                result = await self._environment.resolve(effect)
+                result = await self._environment.resolve(effect, visible)
             await self._mailbox.submit(result)
         except ProtocolError as error:
             log.info("background_work_lost", group_id=effect.group_id, reason=error.detail)

@@ -120,6 +120,16 @@ async def test_regular_expression_is_resolved_off_the_request(service: GroupServ
     assert (await service.consumer_heartbeat(beat(first))).assignment == {topic_id: frozenset({0, 1, 2, 3})}
 
 
+async def test_regular_expression_matches_only_what_its_member_may_describe(
+    runtime: Runtime, service: GroupService, topic_id: str
+) -> None:
+    await runtime.get(TopicService).create("t2", 2)
+    command = joining("a", subscribed_topic_names=None, subscribed_topic_regex="t.*")
+    first = await service.consumer_heartbeat(command, visible=lambda name: name == "t")
+    await eventually(lambda: not service.busy, "the expression is resolved")
+    assert (await service.consumer_heartbeat(beat(first))).assignment == {topic_id: frozenset({0, 1, 2, 3})}
+
+
 async def test_expression_that_re2_refuses_changes_nothing(service: GroupService, topic_id: str) -> None:
     reply = await service.consumer_heartbeat(joining("a", subscribed_topic_names=None, subscribed_topic_regex="("))
     assert reply.error is Error.INVALID_REGULAR_EXPRESSION
