@@ -2,26 +2,34 @@
 
 A topic is a named set of partitions that members of groups share; what the partitions are is the user's business. A
 watermark says where a partition's log begins and ends, as a producer or probe last reported; lag is counted from it.
-Source: HTTP contract, section 3; Kafka's rules for topic names and CreatePartitions.
+The coordinator reads a copy of the catalogue in memory (`TopicService.view`).
+Source: HTTP contract, section 3; consumer specification, section 4; Kafka's rules for topic names and CreatePartitions.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeVar
 
 from psycopg.types.json import Jsonb
 
-from groups.core.types import Millis
+from groups import revisions
+from groups.core import types as core
+from groups.core.types import Millis, TopicView
+from groups.revisions import Subject
 from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
+from kcoord.mirror import Mirror
 from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
 
 Q = queries("groups")
+T = TypeVar("T")
 
 MAX_NAME_LENGTH = 249
 MAX_PARTITIONS = 100_000
@@ -70,6 +78,27 @@ class TopicService:
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
+        self._view = Mirror(runtime, Subject.TOPICS.channel, self._read_view)
+
+    async def view(self) -> TopicView:
+        """The catalogue as it was a moment ago, with every change that this process was told of. Costs no query.
+
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change that it was told of cannot be read.
+        """
+        return await self._view.get()
+
+    async def _read_view(self, known: TopicView | None) -> TopicView:
+        async with self._db.snapshot() as connection:
+            version = await revisions.read(self._db, connection, Subject.TOPICS)
+            if known is not None and known.version == version:
+                return known
+            rows = await self._db.rows(connection, Q.all_topics)
+        topics = [core.Topic(str(topic_id), name, partitions) for topic_id, name, partitions in rows]
+        return TopicView(
+            version,
+            MappingProxyType({topic.name: topic for topic in topics}),
+            MappingProxyType({topic.topic_id: topic for topic in topics}),
+        )
 
     async def create(self, name: str, partitions: int, labels: Mapping[str, str] | None = None) -> Topic:
         """Make a topic, with a new id even where one of this name was deleted before.
@@ -78,7 +107,8 @@ class TopicService:
         """
         check_topic_name(name)
         check_partitions(partitions)
-        async with self._db.connection() as connection:
+
+        async def work(connection: Connection) -> Topic:
             row = await self._db.row(
                 connection,
                 Q.insert_topic,
@@ -90,9 +120,12 @@ class TopicService:
                     "now": await self._db.now_ms(connection),
                 },
             )
-        if row is None:
-            raise ProtocolError(Error.TOPIC_ALREADY_EXISTS, f"there is a topic {name!r} already")
-        return Topic(*row)
+            if row is None:
+                raise ProtocolError(Error.TOPIC_ALREADY_EXISTS, f"there is a topic {name!r} already")
+            await _changed(connection)
+            return Topic(*row)
+
+        return await self._change(work)
 
     async def get(self, name: str) -> Topic:
         """The topic of this name. Raises ProtocolError INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION."""
@@ -152,9 +185,11 @@ class TopicService:
                 },
             )
             assert row is not None
+            if partitions is not None:
+                await _changed(connection)
             return Topic(*row)
 
-        return await self._db.transaction(work)
+        return await self._change(work)
 
     async def delete(self, name: str) -> None:
         """Delete a topic with its watermarks; offsets that groups committed on it stay.
@@ -167,8 +202,9 @@ class TopicService:
             pk, _ = await self._lock(connection, name)
             await connection.execute(Q.delete_topic_watermarks.encode(), {"id": pk})
             await connection.execute(Q.delete_topic.encode(), {"id": pk})
+            await _changed(connection)
 
-        await self._db.transaction(work)
+        await self._change(work)
 
     async def set_watermarks(self, name: str, watermarks: Sequence[Watermark]) -> list[Watermark]:
         """Record where logs begin and end as of now, all or none; returns what was recorded, by partition.
@@ -211,11 +247,22 @@ class TopicService:
         found, more = cut([Watermark(*row) for row in rows], limit)
         return Page(found, encode_cursor(found[-1].partition) if more else None)
 
+    async def _change(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Commit a change of the catalogue; this process sees it from then on, others once they are told."""
+        result = await self._db.transaction(work)
+        self._view.hint()
+        return result
+
     async def _lock(self, connection: Connection, name: str) -> tuple[int, Topic]:
         row = await self._db.row(connection, Q.lock_topic, {"name": name})
         if row is None:
             raise unknown_topic(name)
         return row[0], Topic(*row[1:])
+
+
+async def _changed(connection: Connection) -> None:
+    await revisions.lock(connection, Subject.TOPICS)
+    await revisions.tell(connection, Subject.TOPICS)
 
 
 def unknown_topic(name: str) -> ProtocolError:
