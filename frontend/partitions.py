@@ -122,8 +122,9 @@ def _strip(topic: GroupTopic, owners: Mapping[int, PartitionOwner], chosen: Mapp
     cells = tuple(_cell(partition, owners.get(partition), chosen) for partition in range(shown))
     free = [cell.partition for cell in cells if cell.partition not in owners]
     unowned = ranges(free, most=12)
-    members = len({owner.member_id for owner in owners.values()})
-    description = f"{plural(topic.size, 'partition')}, {plural(members, 'owner')}"
+    description = plural(topic.size, "partition")
+    if shown == topic.size:
+        description += f", {plural(len({owner.member_id for owner in owners.values()}), 'owner')}"
     if topic.size > topic.owned:
         description += f", {topic.size - topic.owned:,} without an owner"
     return Strip(

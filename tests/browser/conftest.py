@@ -1,0 +1,152 @@
+"""A server process on a database of its own, and real Chromium looking at it.
+
+Whatever a page does wrong without showing it (an error in the console, a request to another host, something the
+content policy refuses) is collected and fails the test.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+import psycopg
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+
+from tests.frontend.seed import Seed
+from tests.support.database import ROOT, cloned_database
+from tests.support.processes import Running, environment, start_server
+
+USER, PASSWORD = "mara", "correct horse battery staple"
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+EMPTIED = (
+    "truncate groups_group, groups_topic, groups_event, kcoord_apitoken, frontend_signinattempt"
+    " restart identity cascade"
+)
+MAKE_USER = f"""
+import django; django.setup()
+from django.contrib.auth import get_user_model
+get_user_model().objects.create_superuser({USER!r}, password={PASSWORD!r})
+"""
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Where Chromium is. These tests are not skipped without it: nobody would notice."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path:
+            return path
+    pytest.fail("Chromium is not installed; `apt-get install chromium`, or leave these tests out with -m 'not browser'")
+
+
+@pytest.fixture(scope="session")
+def site_database(postgres: str) -> Iterator[str]:
+    """The database of the server that the browser talks to."""
+    with cloned_database(postgres) as conninfo:
+        yield conninfo
+
+
+@pytest.fixture(scope="session")
+def site(site_database: str) -> Iterator[Running]:
+    """A running server with one account."""
+    with start_server(site_database) as server:
+        subprocess.run(
+            [sys.executable, "-c", MAKE_USER],
+            cwd=ROOT,
+            env=environment(site_database, server.directory / "data", {"PATH": os.environ["PATH"]}),
+            check=True,
+            timeout=60,
+        )
+        server.wait_ready()
+        yield server
+
+
+@pytest.fixture
+def seed(site_database: str) -> Iterator[Seed]:
+    """Writes rows into the server's database, which is empty."""
+    with psycopg.connect(site_database, autocommit=True) as connection:
+        connection.execute(EMPTIED)
+        yield Seed(connection)
+
+
+@dataclass
+class Wrongs:
+    """What pages did wrong. `expected` holds parts of messages that a test brings about on purpose."""
+
+    found: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        """Note a wrong."""
+        self.found.append(text)
+
+    def unexpected(self) -> list[str]:
+        """The wrongs that the test did not bring about."""
+        return [text for text in self.found if not any(part in text for part in self.expected)]
+
+
+@pytest.fixture
+async def browser(chromium: str) -> AsyncIterator[Browser]:
+    """Chromium."""
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield running
+        await running.close()
+
+
+@pytest.fixture
+def wrongs() -> Iterator[Wrongs]:
+    """Collects what pages do wrong, and fails the test for it."""
+    collected = Wrongs()
+    yield collected
+    assert collected.unexpected() == []
+
+
+def watch(page: Page, url: str, wrongs: Wrongs) -> None:
+    """Collect what a page does wrong."""
+    page.on("console", lambda message: wrongs.add(f"console: {message.text}") if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrongs.add(f"exception: {error}"))
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith((f"{url}/", "data:")) else wrongs.add(f"asks {request.url}"),
+    )
+
+
+async def open_context(browser: Browser, site: Running, **options: object) -> BrowserContext:
+    """A browser window's worth of state."""
+    given = {"viewport": {"width": 1440, "height": 900}, "base_url": site.url, **options}
+    return await browser.new_context(**given)  # type: ignore[arg-type]
+
+
+async def sign_in(page: Page) -> None:
+    """Sign in from the page that asks for it."""
+    await page.get_by_label("User name").fill(USER)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.wait_for_load_state()
+
+
+@pytest.fixture
+async def stranger(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> AsyncIterator[Page]:
+    """A page of somebody who has not signed in."""
+    context = await open_context(browser, site)
+    page = await context.new_page()
+    watch(page, site.url, wrongs)
+    yield page
+    await context.close()
+
+
+@pytest.fixture
+async def page(stranger: Page) -> Page:
+    """A page of somebody who has signed in; it shows the list of groups."""
+    await stranger.goto("/groups")
+    await sign_in(stranger)
+    return stranger

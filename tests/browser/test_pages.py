@@ -1,0 +1,197 @@
+"""Pages in real Chromium: signing in, finding groups, and what every page owes to keyboards, readers and weak eyes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.browser.conftest import PASSWORD, USER, Wrongs, open_context, sign_in, watch
+from tests.frontend.seed import Seed, member_id, working_group
+from tests.support.processes import Running
+
+pytestmark = pytest.mark.browser
+
+AUDIT = Path(__file__).with_name("audit.js").read_text()
+SIZES = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
+VIOLATIONS = (
+    "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective, e.blockedURI))"
+)
+
+
+async def test_signing_in_and_out(stranger: Page) -> None:
+    await stranger.goto("/groups?state=Empty")
+    await expect(stranger).to_have_title("Sign in · kcoord")
+    await expect(stranger.get_by_label("User name")).to_be_focused()
+    await stranger.get_by_label("User name").fill(USER)
+    await stranger.get_by_label("Password").fill("wrong")
+    await stranger.keyboard.press("Enter")
+    await expect(stranger.get_by_role("alert")).to_contain_text("do not fit together")
+    await expect(stranger.get_by_label("User name")).to_have_value(USER)
+    await stranger.get_by_label("Password").fill(PASSWORD)
+    await stranger.keyboard.press("Enter")
+    await expect(stranger).to_have_url(re.compile(r"/groups\?state=Empty$"))
+    await stranger.get_by_role("button", name="Sign out").click()
+    await expect(stranger).to_have_url(re.compile("/sign-in$"))
+    await stranger.goto("/groups")
+    await expect(stranger).to_have_title("Sign in · kcoord")
+
+
+async def test_searching_narrows_the_list_and_keeps_address_and_focus(page: Page, seed: Seed) -> None:
+    seed.many_groups(300)
+    await page.reload()
+    await expect(page.locator("tbody tr")).to_have_count(50)
+    search = page.get_by_label("Search")
+    await search.press_sequentially("service-0012", delay=20)
+    await expect(page.locator("tbody tr")).to_have_count(10)
+    await expect(page.get_by_text("10 groups found")).to_be_visible()
+    await expect(page).to_have_url(re.compile(r"/groups\?q=service-0012$"))
+    await expect(search).to_be_focused()
+    await page.get_by_label("Empty").check()
+    await expect(page.locator("tbody tr")).to_have_count(2)
+    await expect(page).to_have_url(re.compile(r"\?q=service-0012&state=Empty$"))
+    await page.get_by_label("Preparing rebalance").check()
+    await page.get_by_label("Empty").uncheck()
+    await expect(page.get_by_role("heading", name="No group matches")).to_be_visible()
+    await page.evaluate("setTimeout(() => history.back())")
+    await expect(page.locator("tbody tr")).to_have_count(2)
+    await expect(page.get_by_label("Empty")).to_be_checked()
+    await page.reload()
+    await expect(page.get_by_label("Search")).to_have_value("service-0012")
+
+
+async def test_ten_thousand_groups_come_page_by_page(page: Page, seed: Seed) -> None:
+    seed.many_groups(10_000)
+    await page.goto("/groups?sort=changed")
+    await expect(page.get_by_text("10,000 groups")).to_be_visible()
+    await expect(page.locator("tbody tr")).to_have_count(50)
+    first = await page.locator("tbody th").first.inner_text()
+    await page.get_by_role("link", name="Next ›").click()
+    await expect(page.locator("tbody th").first).not_to_have_text(first)
+    await expect(page).to_have_url(re.compile(r"\?sort=changed&after="))
+    await page.get_by_role("link", name="‹ Previous").click()
+    await expect(page.locator("tbody th").first).to_have_text(first)
+
+
+async def test_the_list_works_without_scripts(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
+    seed.many_groups(120)
+    context = await open_context(browser, site, java_script_enabled=False)
+    page = await context.new_page()
+    watch(page, site.url, wrongs)
+    await page.goto("/groups")
+    await sign_in(page)
+    await page.get_by_label("Search").fill("service-0001")
+    await page.get_by_label("Empty").check()
+    await page.get_by_role("button", name="Apply").click()
+    await expect(page.locator("tbody tr")).to_have_count(2)
+    await context.close()
+
+
+async def test_a_huge_group_shows_what_fits_and_the_rest_on_demand(page: Page, seed: Seed) -> None:
+    members = [member_id("fleet", number) for number in range(1_000)]
+    pk = seed.group("fleet")
+    seed.members(pk, members)
+    seed.assign(pk, {("telemetry", p): members[p % 1_000] for p in range(5_000)})
+    await page.goto("/groups/fleet")
+    await expect(page.locator("[aria-labelledby=members-title] tbody tr")).to_have_count(25)
+    await expect(page.locator(".cell")).to_have_count(960)
+    await expect(page.locator(".strip-note")).to_contain_text("5,000 partitions")
+    await expect(page.get_by_text("0, 1000, 2000, 3000, 4000", exact=True)).to_be_visible()
+    await page.get_by_role("link", name="Show all 1,000", exact=True).click()
+    await expect(page.locator("[aria-labelledby=members-title] tbody tr")).to_have_count(1_000)
+    await expect(page.locator(".cell")).to_have_count(960)
+
+
+async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Page, seed: Seed) -> None:
+    working_group(seed)
+    await page.goto("/groups")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    reached = []
+    for _ in range(18):
+        await page.keyboard.press("Tab")
+        reached.append(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
+    wanted = ["kcoord", "Groups", "Topics", "live-pause", "theme", "Sign out", "q", "state-Stable", "type", "billing"]
+    assert [name for name in reached if name in wanted] == wanted
+    outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none" or reached[-1] == ""
+    await page.get_by_role("link", name="billing").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("billing")
+
+
+async def test_the_skip_link_leads_to_the_content(page: Page) -> None:
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    assert await page.evaluate("document.activeElement.id") == "main"
+
+
+async def test_a_chosen_colour_scheme_is_kept(page: Page) -> None:
+    light = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    button = page.get_by_role("button", name="Colours")
+    await button.click()
+    await expect(button).to_have_text("Light")
+    await button.click()
+    await expect(button).to_have_text("Dark")
+    assert await page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    await page.goto("/topics")
+    await expect(page.get_by_role("button", name="Colours")).to_have_text("Dark")
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+async def test_every_page_is_readable_and_sound(
+    browser: Browser, site: Running, seed: Seed, wrongs: Wrongs, width: int, scheme: str
+) -> None:
+    wrongs.expected = ["the server responded with a status of 404", "the server responded with a status of 400"]
+    context = await open_context(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    await context.add_init_script(VIOLATIONS)
+    page = await context.new_page()
+    watch(page, site.url, wrongs)
+    complaints = {}
+
+    async def audit(address: str) -> None:
+        await page.goto(address)
+        found = await page.evaluate(AUDIT)
+        if found:
+            complaints[address] = found
+
+    await audit("/sign-in")
+    await sign_in(page)
+    await audit("/groups")
+    await audit("/topics")
+    working_group(seed)
+    rebalancing(seed)
+    seed.group("a-name-that-is-as-long-as-a-name-may-be-" * 6)
+    seed.topic("orders", 12, [12_000] * 12)
+    for address in (
+        "/groups", "/groups?q=nothing", "/groups/billing", "/groups/search", "/groups/billing/events", "/groups/none",
+        "/topics", "/topics?q=nothing", "/nowhere", "/groups?state=x", "/password", "/password/changed",
+    ):  # fmt: skip
+        await audit(address)
+    assert complaints == {}
+    await context.close()
+
+
+def rebalancing(seed: Seed) -> None:
+    """A group in the middle of a rebalance, with partitions that nobody owns."""
+    members = [member_id("search", number) for number in range(14)]
+    pk = seed.group("search", "PreparingRebalance", join_deadline_in=60_000, leader=members[0])
+    seed.members(pk, members, joined=[number % 2 == 0 for number in range(14)], static=True)
+    seed.assign(pk, {("clicks", p): members[p % 14] for p in range(90) if p % 7})
+    seed.commit(pk, {("clicks", p): p for p in range(90)}, metadata="a note that is longer than its column is wide")
+
+
+async def test_the_admin_keeps_to_its_own_policy(page: Page, seed: Seed) -> None:
+    working_group(seed)
+    await page.context.add_init_script(VIOLATIONS)
+    for address in ("/admin/", "/admin/groups/group/", "/admin/groups/group/1/change/", "/admin/kcoord/apitoken/add/"):
+        answer = await page.goto(address)
+        assert answer is not None
+        assert answer.status == 200
+        await page.wait_for_load_state("networkidle")
+    await page.get_by_label("Name").first.fill("from the browser")
+    await page.locator("#id_rules-0-pattern").select_option("prefix")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.locator("#secret")).to_have_text(re.compile(r"^kc_[\w-]{43}$"))
