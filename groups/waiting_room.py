@@ -256,6 +256,7 @@ class WaitingRoom:
                 for waiter in tuple(waiters):
                     if not waiter.answer.done():
                         waiter.answer.set_exception(ShuttingDown())
+                        waiter.answer.exception()  # its caller may be gone already; then nobody else asks for it
         for group_id in tuple(self._timers):
             self._disarm(group_id)
         for task in tuple(self._tasks):

@@ -24,6 +24,7 @@ from kcoord.metrics import TRANSACTIONS
 from kcoord.runtime import Runtime
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
+from tests.bench import consumer
 from tests.support.database import ephemeral_database
 from tests.support.members import join, sync
 
@@ -140,11 +141,27 @@ async def measure(conninfo: str) -> None:
     joins, transactions = await storm(slow.get(GroupService))
     await slow.stop()
 
+    runtime = Runtime(Config({}), conninfo)
+    await runtime.start()
+    await runtime.hub.wait_listening()
+    small = await consumer.crowd(runtime, 3, 30)
+    large = await consumer.crowd(runtime, 1_000, 10_000)
+    newcomer = [await consumer.arrival(runtime, 100, waiting=waiting) for waiting in (False, True)]
+    await runtime.stop()
+
     say("smallest locked transactions", base, base)
     say("heartbeats, a group each", beats, base)
     say("commits of 5 partitions, a group each", committed, base)
     say("joins of new groups (of 3 requests each)", cycles, base)
     say(f"joins of a storm of {STORM} in one group, {transactions:.0f} transactions", joins, base)
+    print(f"consumer group of 1,000 members, 10,000 partitions: Stable {large[0]:.1f} s after empty,")
+    print(f"  {large[1]:.1f} s after one member left")
+    print(f"heartbeat that changes nothing, CPU: {large[2]:.2f} ms there, {small[2]:.2f} ms in a group of 3;")
+    print(f"  {large[2] / small[2]:.2f} x")
+    print("newcomer in a group of 100 has its share: ", end="")
+    print(f"{newcomer[0]:.2f} s with a heartbeat each second, {newcomer[1]:.2f} s with heartbeats that wait")
+    for members, partitions in ((1_000, 10_000), (10_000, 100_000)):
+        print(f"uniform assignor, {members:,} x {partitions:,}: {consumer.uniform(members, partitions):.2f} s")
 
 
 def say(what: str, value: float, base: float) -> None:
