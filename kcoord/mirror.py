@@ -39,13 +39,14 @@ class Mirror(Generic[T]):
         self._hints_seen = 0
         self._reading: asyncio.Task[None] | None = None
         self._repairing: asyncio.Task[None] | None = None
+        self._closed = False
         runtime.hub.on(channel, self.hint)
         runtime.on_stop(self._close)
 
     def hint(self, payload: str | None = None) -> None:
         """It may have changed: who asks from now on gets what is read from now on."""
         self._hints += 1
-        if self._repairing is not None:
+        if self._repairing is not None and not self._closed:
             self._begin()
 
     async def get(self) -> T:
@@ -53,7 +54,7 @@ class Mirror(Generic[T]):
         hints = self._hints
         while self._hints_seen < hints:
             await asyncio.shield(self._begin())
-        if self._repairing is None:
+        if self._repairing is None and not self._closed:
             self._repairing = asyncio.create_task(self._repair(), name=f"{self._channel}-mirror")
         assert self._value is not None
         return self._value
@@ -88,8 +89,8 @@ class Mirror(Generic[T]):
 
     async def _close(self) -> None:
         """Look no more by itself; who waits for a reading gets it."""
-        repairing, self._repairing = self._repairing, None
-        if repairing is not None:
-            repairing.cancel()
-        tasks = [task for task in (repairing, self._reading) if task is not None]
+        self._closed = True
+        if self._repairing is not None:
+            self._repairing.cancel()
+        tasks = [task for task in (self._repairing, self._reading) if task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)

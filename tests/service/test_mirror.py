@@ -1,0 +1,131 @@
+"""A copy in memory: who asks after a hint gets what was read after it, and many who ask make one reading."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kcoord.config import Config
+from kcoord.errors import Error, ProtocolError
+from kcoord.hub import TOPICS
+from kcoord.mirror import Mirror
+from kcoord.runtime import Runtime
+
+
+@pytest.fixture
+def config() -> Config:
+    """No copy is renewed by itself while a test runs."""
+    return Config({"hub.repair.interval.ms": 60_000})
+
+
+class Source:
+    """What is copied: a reading sees the number as it is when the reading begins, and ends when the test lets it."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.readings = 0
+        self.fails = False
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+    async def read(self, known: int | None) -> int:
+        number = self.number
+        self.readings += 1
+        self.begun.set()
+        for _ in range(3):
+            await asyncio.sleep(0)  # others run meanwhile, as they do while a query is under way
+        await self.may_end.wait()
+        if self.fails:
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE)
+        return number
+
+
+@pytest.fixture
+def source() -> Source:
+    """What is copied."""
+    return Source()
+
+
+@pytest.fixture
+def mirror(runtime: Runtime, source: Source) -> Mirror[int]:
+    """The copy."""
+    return Mirror(runtime, TOPICS, source.read)
+
+
+async def test_a_hint_during_a_reading_leads_to_another(mirror: Mirror[int], source: Source) -> None:
+    source.may_end.clear()
+    early = asyncio.create_task(mirror.get())
+    await asyncio.wait_for(source.begun.wait(), 10)
+    source.number = 1
+    mirror.hint()
+    late = asyncio.create_task(mirror.get())
+    await asyncio.sleep(0)
+    source.may_end.set()
+    assert await asyncio.wait_for(early, 10) in (0, 1)
+    assert await asyncio.wait_for(late, 10) == 1
+    assert source.readings == 2
+
+
+async def test_many_who_ask_make_one_reading(mirror: Mirror[int], source: Source) -> None:
+    assert await asyncio.gather(*(mirror.get() for _ in range(100))) == [0] * 100
+    assert source.readings == 1
+    source.number = 1
+    for _ in range(100):
+        mirror.hint()
+    assert await asyncio.gather(*(mirror.get() for _ in range(100))) == [1] * 100
+    assert source.readings <= 3
+
+
+async def test_nothing_is_read_before_somebody_asks(mirror: Mirror[int], source: Source) -> None:
+    mirror.hint()
+    await asyncio.sleep(0)
+    assert source.readings == 0
+
+
+async def test_hints_that_never_end_make_nobody_wait_for_ever(mirror: Mirror[int], source: Source) -> None:
+    await mirror.get()
+    stop = False
+
+    async def hinting() -> None:
+        while not stop:
+            mirror.hint()
+            await asyncio.sleep(0)
+
+    noise = asyncio.create_task(hinting())
+    source.number = 1
+    mirror.hint()
+    assert await asyncio.wait_for(mirror.get(), 10) == 1
+    stop = True
+    await noise
+
+
+async def test_a_reading_that_fails_is_tried_again_by_the_next_who_asks(mirror: Mirror[int], source: Source) -> None:
+    source.fails = True
+    failed = await asyncio.gather(*(mirror.get() for _ in range(3)), return_exceptions=True)
+    assert [type(error) for error in failed] == [ProtocolError] * 3
+    assert source.readings == 1
+    source.fails = False
+    assert await mirror.get() == 0
+
+
+async def test_the_end_of_the_process_waits_for_a_reading(
+    runtime: Runtime, mirror: Mirror[int], source: Source
+) -> None:
+    await mirror.get()
+    source.may_end.clear()
+    source.begun.clear()
+    source.number = 1
+    mirror.hint()
+    waiting = asyncio.create_task(mirror.get())
+    await asyncio.wait_for(source.begun.wait(), 10)
+    closing = asyncio.create_task(mirror._close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    source.may_end.set()
+    assert await asyncio.wait_for(waiting, 10) == 1
+    await asyncio.wait_for(closing, 10)
+    mirror.hint()
+    await asyncio.sleep(0)
+    assert source.readings == 2
