@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from groups.core.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
+from groups.core.replies import ConsumerHeartbeatReply, HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from kcoord.errors import Error, ProtocolError
 from kcoord.http.types import rfc3339
 from kcoord.metrics import COMMANDS
 
 
-def raise_for_error(command: str, reply: JoinReply | SyncReply | HeartbeatReply | LeaveReply) -> None:
+def raise_for_error(
+    command: str, reply: JoinReply | SyncReply | HeartbeatReply | LeaveReply | ConsumerHeartbeatReply
+) -> None:
     """Count the reply of `command`; raise it as ProtocolError where it is an error.
 
     Every problem of a join carries the `member_id` of the reply. A session that was renewed all the same (a heartbeat

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.api import coordination, handlers
+from groups.api import consumer, coordination, handlers
 
 OPERATIONS = (
     handlers.join,
@@ -10,6 +10,7 @@ OPERATIONS = (
     handlers.heartbeat,
     handlers.leave,
     handlers.many_heartbeats,
+    consumer.consumer_heartbeat,
     coordination.coordinator,
     coordination.assign,
 )

@@ -1,0 +1,64 @@
+"""The JSON of the consumer heartbeat, field by field. Absent means the same as null: unchanged, or not reported.
+
+Source: HTTP contract, section 2; consumer specification, section 2.1.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from groups.api.wire import Expiry, Items, Request, Response
+from kcoord.http.types import INT32_MAX, ClientId, GroupInstanceId, Int32, MemberId, Millis32, TopicId, TopicName
+
+Partition = Annotated[int, Meta(ge=0, le=INT32_MAX)]
+
+
+class OwnedTopic(Request, frozen=True):
+    """Partitions of one topic that the member still has; the topic by `topic_id` or by `topic`."""
+
+    partitions: Annotated[list[Partition], Items]
+    topic_id: TopicId | None = None
+    topic: TopicName | None = None
+
+
+class ConsumerHeartbeatRequest(Request, frozen=True):
+    """ConsumerGroupHeartbeat, version 1. `member_epoch` 0 joins, -1 leaves, -2 leaves for a while."""
+
+    member_id: MemberId
+    member_epoch: Int32
+    instance_id: GroupInstanceId | None = None
+    rack_id: Annotated[str, Meta(max_length=255)] | None = None
+    client_id: ClientId = ""
+    rebalance_timeout_ms: Annotated[int, Meta(ge=-1, le=INT32_MAX, description="Milliseconds; -1: unchanged.")] = -1
+    subscribed_topic_names: Annotated[list[TopicName], Items] | None = None
+    subscribed_topic_regex: Annotated[str, Meta(description="RE2 syntax, matched against whole names.")] | None = None
+    server_assignor: Annotated[str, Meta(max_length=255)] | None = None
+    topic_partitions: Annotated[list[OwnedTopic], Items] | None = None
+    max_wait_ms: Millis32 = 0
+
+
+class AssignedTopic(Response, frozen=True):
+    """Partitions of one topic. `topic` is null where the topic was deleted."""
+
+    topic_id: str
+    topic: str | None
+    partitions: list[int]
+
+
+class MemberAssignment(Response, frozen=True):
+    """All that the member may use."""
+
+    topic_partitions: list[AssignedTopic]
+
+
+class ConsumerHeartbeatResponse(Response, frozen=True):
+    """`assignment` null: unchanged."""
+
+    member_id: str
+    member_epoch: int
+    heartbeat_interval_ms: int
+    session_expires_at: Expiry | None
+    assignment: MemberAssignment | None
+    error_code: int = 0
