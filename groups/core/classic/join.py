@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from groups.core.classic.checks import (
     accepts,
     refused,
@@ -65,8 +67,8 @@ def check_join(command: JoinGroup, config: GroupConfig) -> None:
         )
     # Differs from Kafka: a protocol listed twice would count twice and block the completion of the join (section
     # 13.1, 5).
-    names = [protocol.name for protocol in command.protocols]
-    repeated = next((name for name in names if names.count(name) > 1), None)
+    times = Counter(protocol.name for protocol in command.protocols)
+    repeated = next((name for name in times if times[name] > 1), None)
     if repeated is not None:
         raise ProtocolError(
             Error.INVALID_REQUEST, f"protocols lists {repeated!r} more than once: list each protocol once", fields=echo
