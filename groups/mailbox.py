@@ -38,11 +38,15 @@ Within = Callable[[Connection, int, Reply, Millis], Awaitable[Any]]
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """One command on its way. `result` is the reply, the waiter of a parked request, or what `within` returned."""
+    """One command on its way. `result` is the reply, the waiter of a parked request, or what `within` returned.
+
+    `alone`: a batch that it was in failed, so it is tried once more in a transaction of its own.
+    """
 
     command: Command
     within: Within | None = None
     skip_locked: bool = False
+    alone: bool = False
     result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -102,11 +106,15 @@ class Batch:
                 self._outcomes.append(Outcome(work, None, []))
                 replies.append(error)
                 continue
+            deletes = group is not None and decision.group is None
+            if deletes and self._outcomes:
+                # What was decided before it may still write to the row: a deletion is the first of its batch.
+                self.left_over = self.works[position:]
+                break
             self._note(work, group, decision)
             replies.append(decision.reply)
-            deleted = group is not None and decision.group is None
             group = decision.group
-            if deleted:
+            if deletes:
                 # What comes after a deletion concerns another group of the same name, with another row.
                 self.left_over = self.works[position + 1 :]
                 break
@@ -164,6 +172,10 @@ class Batch:
         """It did not commit, or nobody knows: answer the callers of this batch with the error."""
         self.undo()
         self._mailbox.store.forget(self.group_id)
+        self.refuse(error)
+
+    def refuse(self, error: BaseException) -> None:
+        """Answer the callers that have no answer yet with the error."""
         for work in self.works:
             if not work.result.done():
                 work.result.set_exception(error)
@@ -213,22 +225,48 @@ class Mailbox:
 
     async def _drain(self, group_id: str, queue: deque[Work]) -> None:
         while queue:
-            works = [queue.popleft() for _ in range(min(len(queue), self._max_batch))]
-            works = [work for work in works if not work.result.done()]
+            works = self._take(queue)
             if not works:
                 continue
             batch = Batch(group_id, works, self)
             try:
                 await self._transact(batch)
-            except Exception as error:
-                if not isinstance(error, ProtocolError):
-                    log.exception("group_transaction_failed", group_id=group_id)
+            except ProtocolError as error:
                 TRANSACTIONS.labels("failed").inc()
                 batch.fail(error)
-            else:
-                queue.extendleft(reversed(batch.left_over))
+                continue
+            except Exception as error:
+                log.exception("group_transaction_failed", group_id=group_id)
+                TRANSACTIONS.labels("failed").inc()
+                self._isolate(batch, queue, error)
+                continue
+            queue.extendleft(reversed(batch.left_over))
+            try:
                 batch.publish()
+            except Exception as error:
+                # It is committed. A bug here must not leave the group without anybody who drains its queue.
+                log.exception("publishing_failed", group_id=group_id)
+                self.store.forget(group_id)
+                batch.refuse(error)
         del self._queues[group_id]
+
+    def _take(self, queue: deque[Work]) -> list[Work]:
+        """The works of the next batch, without those whose caller went away."""
+        works = [queue.popleft()]
+        while queue and len(works) < self._max_batch and not (works[0].alone or queue[0].alone):
+            works.append(queue.popleft())
+        return [work for work in works if not work.result.done()]
+
+    def _isolate(self, batch: Batch, queue: deque[Work], error: Exception) -> None:
+        """A bug is that of one command: try each of the batch in a transaction of its own; a single one has failed."""
+        if len(batch.works) == 1:
+            batch.fail(error)
+            return
+        batch.undo()
+        self.store.forget(batch.group_id)
+        for work in batch.works:
+            work.alone = True
+        queue.extendleft(reversed(batch.works))
 
     async def _transact(self, batch: Batch) -> None:
         BATCH_SIZE.observe(len(batch.works))

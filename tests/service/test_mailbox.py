@@ -8,12 +8,14 @@ import psycopg
 import pytest
 
 from groups import mailbox
-from groups.core.commands import Heartbeat
+from groups.core.commands import CommitOffsets, Heartbeat
 from groups.core.decision import Decision
 from groups.core.machine import decide
+from groups.core.replies import HeartbeatReply
 from groups.core.types import ClassicGroup, Env
 from groups.service import GroupService
 from kcoord.clock import VirtualClock
+from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.metrics import TRANSACTIONS
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
@@ -120,3 +122,59 @@ async def test_a_caller_that_gives_up_early_leaves_no_waiter_behind(service: Gro
     with pytest.raises(asyncio.CancelledError):
         await task
     await eventually(lambda: not service.busy and not service._room._waiters, "the abandoned command is done")
+
+
+async def test_a_commit_decided_before_a_deletion_is_written_before_it(service: GroupService) -> None:
+    written: list[int] = []
+
+    async def write(connection: object, group: int, reply: object, now: int) -> str:
+        written.append(group)
+        return "written"
+
+    simple = CommitOffsets("g", "", None, -1)
+    assert await service.execute(simple, write) == "written"
+    row = (await service.describe("g")).pk
+    committed, deleted, again = await asyncio.gather(
+        service.execute(simple, write), service.delete("g"), service.execute(simple, write)
+    )
+    assert (committed, deleted.error, again) == ("written", Error.NONE, "written")
+    assert written[:2] == [row, row]
+    assert written[2] == (await service.describe("g")).pk != row
+
+
+async def test_a_command_whose_rows_cannot_be_written_spares_the_rest_of_its_batch(
+    service: GroupService, clock: VirtualClock
+) -> None:
+    member = await stable_member(service, clock)
+
+    async def refused_by_postgres(connection: Connection, *_: object) -> None:
+        await connection.execute("insert into groups_group (group_id) values (null)")
+
+    async def write(*_: object) -> str:
+        return "written"
+
+    mine = CommitOffsets("g", member.member_id, None, member.generation_id)
+    alive, bad, good = await asyncio.gather(
+        service.heartbeat(heartbeat(member)),
+        service.execute(mine, refused_by_postgres),
+        service.execute(mine, write),
+        return_exceptions=True,
+    )
+    assert isinstance(bad, psycopg.errors.NotNullViolation)
+    assert isinstance(alive, HeartbeatReply)
+    assert (alive.error, good) == (Error.NONE, "written")
+
+
+async def test_a_bug_after_the_commit_does_not_leave_the_group_unattended(
+    service: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = await stable_member(service, clock)
+
+    def broken(*args: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service._room, "arm", broken)
+        await asyncio.wait_for(service.heartbeat(heartbeat(member)), 10)
+    reply = await asyncio.wait_for(service.heartbeat(heartbeat(member)), 10)
+    assert reply.error is Error.NONE
