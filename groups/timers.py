@@ -22,7 +22,7 @@ DAY_MS = 86_400_000
 
 
 class TickFailed(Exception):
-    """Some groups could not be expired; they were pushed ahead, the others were not held up."""
+    """Some groups could not be expired; they were put off, the others were not held up."""
 
 
 class TimerService:
@@ -33,6 +33,7 @@ class TimerService:
         self._groups = runtime.get(GroupService)
         self._store = runtime.get(GroupStore)
         self._batch = runtime.config.int("timer.tick.batch")
+        self._retry_delay_ms = runtime.config.int("timer.tick.interval.ms")
         self._poison_delay_ms = runtime.config.int("timer.poison.delay.ms")
         self._retention_ms = runtime.config.int("events.retention.days") * DAY_MS
 
@@ -60,8 +61,12 @@ class TimerService:
     async def _tick(self, group_id: str) -> bool:
         try:
             await self._groups.tick(group_id, skip_locked=True)
-        except ProtocolError:
-            raise
+        except ProtocolError as error:
+            # Perhaps somebody holds rows of this group for long. It goes to the end of the line, so that the others
+            # have their turn; where the database is away for all of them, putting it off fails and ends the tick.
+            log.warning("tick_put_off", group_id=group_id, reason=error.detail, postponed_ms=self._retry_delay_ms)
+            await self._store.postpone(group_id, self._retry_delay_ms)
+            return False
         except Exception:
             log.exception("tick_failed", group_id=group_id, postponed_ms=self._poison_delay_ms)
             await self._store.postpone(group_id, self._poison_delay_ms)
