@@ -90,11 +90,14 @@ class WaitingRoom:
     def enter(self, group_id: str, parked: Parked) -> Waiter:
         """Register a waiter, before its parking is committed: an answer may come right after the commit."""
         waiter = Waiter(group_id, parked)
-        self._waiters[group_id].setdefault(waiter.key, []).append(waiter)
-        PARKED.labels(parked.kind.value).inc()
+        self._bring_in(waiter)
+        return waiter
+
+    def _bring_in(self, waiter: Waiter) -> None:
+        self._waiters[waiter.group_id].setdefault(waiter.key, []).append(waiter)
+        PARKED.labels(waiter.parked.kind.value).inc()
         if self._closed:
             waiter.answer.set_exception(ShuttingDown())
-        return waiter
 
     def committed(self, waiter: Waiter) -> None:
         """The parking of a waiter is committed: looks at the group can see it from now on."""
@@ -129,8 +132,7 @@ class WaitingRoom:
         """The transaction failed: those who were to be answered wait on."""
         for waiter, _ in claims:
             if not waiter.answer.done():
-                self._waiters[waiter.group_id].setdefault(waiter.key, []).append(waiter)
-                PARKED.labels(waiter.parked.kind.value).inc()
+                self._bring_in(waiter)
 
     @staticmethod
     def answer(claims: Sequence[Claim]) -> None:

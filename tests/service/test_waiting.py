@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import psycopg
 import pytest
 
 from groups.core.types import GroupState
@@ -122,6 +123,24 @@ async def test_shutdown_answers_waiters_with_retry(runtime: Runtime, service: Gr
     await service._close()
     with pytest.raises(ProtocolError) as raised:
         await asyncio.wait_for(waiting, 5)
+    assert raised.value.action is Action.RETRY
+
+
+async def test_shutdown_answers_waiters_whose_answer_could_not_be_committed(
+    service: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await parked_join(service)
+    clock.advance(3_000)
+
+    async def stop_and_fail(*args: object, **kwargs: object) -> None:
+        await service._room.close()
+        raise psycopg.OperationalError("the connection was lost")
+
+    monkeypatch.setattr(service.store, "append_events", stop_and_fail)
+    with pytest.raises(ProtocolError):
+        await service.tick("g")
+    with pytest.raises(ProtocolError) as raised:
+        await asyncio.wait_for(waiting, 10)
     assert raised.value.action is Action.RETRY
 
 
