@@ -151,15 +151,23 @@ class Hub:
 
     def _dispatch(self, channel: str, payload: str) -> None:
         for listener in self._listeners[channel]:
-            listener(payload)
+            self._tell(listener, payload)
         if channel == TOPICS:
             return  # it concerns no group in particular
         for subscription in self._subscriptions:
             subscription.put(payload)
 
+    @staticmethod
+    def _tell(listener: Listener, payload: str | None) -> None:
+        """A listener with a bug must not make this process deaf."""
+        try:
+            listener(payload)
+        except Exception:
+            log.exception("listener_failed", listener=getattr(listener, "__qualname__", repr(listener)))
+
     def _everything_may_have_changed(self) -> None:
         for listeners in self._listeners.values():
             for listener in listeners:
-                listener(None)
+                self._tell(listener, None)
         for subscription in self._subscriptions:
             subscription.put(None)

@@ -56,3 +56,23 @@ async def test_after_a_lost_connection_anything_may_have_changed(runtime: Runtim
         )
     for event in again.values():
         await asyncio.wait_for(event.wait(), 10)
+
+
+async def test_a_listener_with_a_bug_does_not_make_the_process_deaf(runtime: Runtime, database: str) -> None:
+    heard: list[str | None] = []
+    done = asyncio.Event()
+
+    def broken(payload: str | None) -> None:
+        raise ZeroDivisionError
+
+    def listen(payload: str | None) -> None:
+        heard.append(payload)
+        if payload == "last":
+            done.set()
+
+    runtime.hub.on_wake(broken)
+    runtime.hub.on_wake(listen)
+    await asyncio.to_thread(notify, database, (WAKE, "g"), (WAKE, "last"))
+    await asyncio.wait_for(done.wait(), 10)
+    assert heard == ["g", "last"]
+    assert runtime.hub.listening
