@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import psycopg
 import structlog
 from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
@@ -48,6 +49,7 @@ class Database:
         self._pool = self._make_pool()
 
     def _make_pool(self) -> AsyncConnectionPool[Connection]:
+        given = conninfo_to_dict(self.conninfo).get("options") or ""
         timeout = self._config.int("database.statement.timeout.ms")
         return AsyncConnectionPool(
             self.conninfo,
@@ -57,7 +59,11 @@ class Database:
             reconnect_timeout=5,
             open=False,
             check=None,
-            kwargs={"autocommit": True, "options": f"-c statement_timeout={timeout}", "application_name": "kcoord"},
+            kwargs={
+                "autocommit": True,
+                "options": f"{given} -c statement_timeout={timeout}".strip(),
+                "application_name": "kcoord",
+            },
         )
 
     async def open(self) -> None:
