@@ -67,7 +67,8 @@ def configure(level: str) -> None:
     threshold = LEVELS[level]
     people = sys.stderr.isatty()
     rendering: list[Processor] = (
-        [structlog.dev.ConsoleRenderer()]
+        # The other formatters show local variables, and tokens stand in some.
+        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if people
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_json)]
     )

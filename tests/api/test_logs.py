@@ -78,3 +78,19 @@ def test_the_level_is_one_of_the_setting() -> None:
     assert set(logs.LEVELS) == set(BY_NAME["log.level"].choices)
     with pytest.raises(KeyError):
         logs.configure("loud")
+
+
+def test_what_people_read_shows_no_values_of_variables(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    logs.configure("info")
+
+    def authenticate(secret: str) -> None:
+        try:
+            raise ZeroDivisionError("why")
+        except ZeroDivisionError:
+            structlog.get_logger().exception("failed")
+
+    authenticate("kc_of_somebody")
+    text = written.readouterr().err
+    assert "ZeroDivisionError: why" in text
+    assert "kc_of_somebody" not in text
