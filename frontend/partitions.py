@@ -25,6 +25,7 @@ class Cell:
     colour: int | None
     title: str
     owner: str
+    pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,9 @@ def _strip(topic: GroupTopic, owners: Mapping[int, PartitionOwner], chosen: Mapp
     description = plural(topic.size, "partition")
     if shown == topic.size:
         description += f", {plural(len({owner.member_id for owner in owners.values()}), 'owner')}"
+    pending = sum(owner.pending for owner in owners.values())
+    if pending:
+        description += f", {pending:,} on the way to another"
     if topic.size > topic.owned:
         description += f", {topic.size - topic.owned:,} without an owner"
     return Strip(
@@ -145,4 +149,5 @@ def _cell(partition: int, owner: PartitionOwner | None, chosen: Mapping[str, int
         return Cell(partition, None, f"{partition}: no owner", "")
     # An owner that is not a member any more keeps the partition until the next generation.
     key = "gone" if owner.member_pk is None else str(owner.member_pk)
-    return Cell(partition, chosen.get(owner.member_id, 0), f"{partition}: {short_id(owner.member_id)}", key)
+    title = f"{partition}: {short_id(owner.member_id)}" + (", which gives it up" if owner.pending else "")
+    return Cell(partition, chosen.get(owner.member_id, 0), title, key, owner.pending)

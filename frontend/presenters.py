@@ -9,7 +9,7 @@ from typing import Any
 from frontend.partitions import COLOURS, legend, page_colours, strips, written_colours
 from frontend.queries import GroupPage
 from frontend.rows import Member, OwnedPartitions, PartitionOffset
-from frontend.states import State, explain, member_state, next_timer, state
+from frontend.states import State, explain, generation_word, member_state, next_timer, state
 from frontend.timeline import lines
 from frontend.wording import plural, ranges
 from groups.core.coordinator import partition_of
@@ -19,9 +19,10 @@ RANGES_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What a member owns of a topic: `0–4, 7`; `whole` where that is cut short."""
+    """What a member owns of a topic: `0–4, 7`; `whole` where that is cut short. `pending`: it gives them up."""
 
     topic: str
+    pending: bool
     text: str
     whole: str
     count: int
@@ -59,6 +60,7 @@ def group(page: GroupPage, coordinator_partitions: int, kept: Mapping[int, int])
         "now": page.now,
         "group": header,
         "state": state(header.state),
+        "generation_word": generation_word(header),
         "explanation": explain(page),
         "counts": counts,
         "coordinator_partition": partition_of(header.group_id, coordinator_partitions),
@@ -87,7 +89,8 @@ def _announcement(page: GroupPage) -> str:
     """What a screen reader is told when it changes; short, and the same as long as nothing important changes."""
     header = page.header
     members = plural(page.counts.members, "member")
-    return f"{header.group_id} is {state(header.state).label}, generation {header.generation_id}, {members}"
+    word = generation_word(header).lower()
+    return f"{header.group_id} is {state(header.state).label}, {word} {header.generation_id}, {members}"
 
 
 def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
@@ -97,7 +100,7 @@ def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
     return [
         MemberLine(
             member=member,
-            state=member_state(member, page.header.state, page.now),
+            state=member_state(member, page.header, page.now),
             colour=chosen.get(member.member_id),
             leads=member.member_id == page.header.leader_id,
             owned=tuple(_owned(part) for part in owned.get(member.member_id, ())),
@@ -108,7 +111,7 @@ def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
 
 def _owned(part: OwnedPartitions) -> Owned:
     whole = ranges(part.partitions)
-    return Owned(part.topic, ranges(part.partitions, RANGES_SHOWN), whole, len(part.partitions))
+    return Owned(part.topic, part.pending, ranges(part.partitions, RANGES_SHOWN), whole, len(part.partitions))
 
 
 def _offsets(offsets: Sequence[PartitionOffset], chosen: Mapping[str, int]) -> list[OffsetLine]:

@@ -76,7 +76,7 @@ class GroupPage:
     now: Millis
     header: rows.GroupHeader
     counts: rows.GroupCounts
-    earliest_session: rows.Session | None
+    earliest_timer: rows.MemberTimer | None
     members: tuple[rows.Member, ...]
     owned: tuple[rows.OwnedPartitions, ...]
     topics: tuple[rows.GroupTopic, ...]
@@ -163,7 +163,7 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
             return None
         pk = {"pk": header[0]}
         counts = await db.row(connection, Q.group_counts, pk)
-        session = await db.row(connection, Q.earliest_session, pk)
+        timer = await db.row(connection, Q.earliest_timer, pk)
         members = await db.rows(connection, Q.group_members, {**pk, "limit": limits.members})
         owned = await db.rows(connection, Q.owned_partitions, {**pk, "member_ids": [row[1] for row in members]})
         found = await db.rows(connection, Q.group_topics, {**pk, "limit": limits.topics + 1})
@@ -180,9 +180,9 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
             now=await db.now_ms(connection),
             header=rows.GroupHeader(*header),
             counts=rows.GroupCounts(*counts),
-            earliest_session=rows.Session(*session) if session else None,
+            earliest_timer=rows.MemberTimer(*timer) if timer else None,
             members=tuple(rows.Member(*row) for row in members),
-            owned=tuple(rows.OwnedPartitions(row[0], row[1], tuple(row[2])) for row in owned),
+            owned=tuple(rows.OwnedPartitions(*(*row[:3], tuple(row[3]))) for row in owned),
             topics=topics,
             more_topics=len(found) > limits.topics,
             widths=widths,

@@ -42,55 +42,65 @@ class GroupHeader:
     join_deadline: Millis | None
     join_delay_ms: Millis | None
     sync_deadline: Millis | None
-    wake_at: Millis | None
+    assignment_epoch: int
     created_at: Millis
     updated_at: Millis
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
-    """How many members there are, how many have joined again, how many still owe a sync; pending ids."""
+    """How many members there are, how many of a classic group have joined again, how many of a consumer group have
+    all they are meant to have; ids handed out and not used yet.
+    """
 
     members: int
     joined: int
-    pending_sync: int
+    reconciled: int
     pending_ids: int
     pending_deadline: Millis | None
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """The session that runs out first."""
+class MemberTimer:
+    """The first timer of a member to run out: its session, or one of the waits for it (`rebalance`, `join`, `sync`)."""
 
     member_id: str
+    kind: str
     deadline: Millis
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member with the number of partitions it owns."""
+    """A member of either protocol, with the number of partitions it owns.
+
+    Of the consumer protocol alone: `member_epoch`, `consumer_state` (0 has what it is meant to have, 1 gives up, 2
+    waits for others to give up) and `target`, how many partitions it is meant to have.
+    """
 
     pk: int
     member_id: str
     instance_id: str | None
     client_id: str
     client_host: str
-    is_new: bool
     awaiting_join: bool
     awaiting_sync: bool
     pending_sync: bool
-    session_timeout_ms: Millis
+    session_timeout_ms: Millis | None
     session_deadline: Millis | None
     last_heartbeat_at: Millis | None
+    member_epoch: int | None
+    consumer_state: int | None
+    target: int | None
     owned: int
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedPartitions:
-    """The partitions of a topic that a member owns, ascending."""
+    """The partitions of a topic that a member owns, ascending. `pending`: it was told to give them up."""
 
     member_id: str
     topic: str
+    pending: bool
     partitions: tuple[int, ...]
 
 
@@ -115,13 +125,13 @@ class GroupTopic:
 
 @dataclass(frozen=True, slots=True)
 class PartitionOwner:
-    """Who owns a partition. `member_pk` is None when the owner is not a member any more."""
+    """Who owns a partition. `member_pk` None: the owner is not a member any more; `pending`: it is to give it up."""
 
     topic: str
     partition: int
     member_id: str
     member_pk: int | None
-    client_id: str | None
+    pending: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +151,6 @@ class PartitionOffset:
     topic: str
     partition: int
     owner: str | None
-    owner_client_id: str | None
     committed_offset: int | None
     metadata: str | None
     commit_timestamp: Millis | None

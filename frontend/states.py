@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from frontend.queries import GroupPage
-from frontend.rows import Member, Millis
+from frontend.rows import GroupHeader, Member, Millis
 from frontend.wording import duration, plural, short_id
 
 
@@ -33,6 +33,8 @@ STATES: tuple[State, ...] = (
         "busy",
         "All members have joined: the coordinator waits for the leader's assignment.",
     ),
+    State("Assigning", "Assigning", "warn", "Something changed: the coordinator computes who is meant to have what."),
+    State("Reconciling", "Reconciling", "busy", "Members give up and take over partitions until all have theirs."),
     State("Empty", "Empty", "idle", "No members. Committed offsets are kept."),
     State("Dead", "Dead", "bad", "The group is being removed; its members are told to start over."),
 )
@@ -44,6 +46,11 @@ BY_NAME = {state.name: state for state in STATES}
 def state(name: str) -> State:
     """A state by the protocol's name; one that this page does not know keeps its name and says so."""
     return BY_NAME.get(name) or State(name, name, "idle", "A state that this page has no words for yet.")
+
+
+def generation_word(header: GroupHeader) -> str:
+    """What the number of a group counts: the consumer protocol calls it otherwise."""
+    return "Group epoch" if header.type == "consumer" else "Generation"
 
 
 def explain(page: GroupPage) -> str:
@@ -60,16 +67,30 @@ def explain(page: GroupPage) -> str:
             )
         case "Stable":
             who = "One member works" if counts.members == 1 else f"{counts.members:,} members work"
+            word = "epoch" if header.type == "consumer" else "generation"
             return (
-                f"{who} on generation {header.generation_id}. Whoever sends no heartbeat until its session ends loses "
-                "its partitions to the others."
+                f"{who} on {word} {header.generation_id}. Whoever sends no heartbeat until its session ends loses its "
+                "partitions to the others."
             )
+        case "Assigning":
+            return f"Epoch {header.generation_id} has begun: the coordinator computes who is meant to have what."
+        case "Reconciling":
+            return _reconciling(page)
         case "Empty" if counts.pending_ids:
             return f"No members yet; {plural(counts.pending_ids, 'member id')} handed out and about to join."
         case "Empty" if page.totals.committed:
             return f"No members. {plural(page.totals.committed, 'committed offset')} kept for the next one."
         case other:
             return state(other).meaning
+
+
+def _reconciling(page: GroupPage) -> str:
+    counts = page.counts
+    done = (
+        f"{counts.reconciled:,} of {plural(counts.members, 'member')} have what epoch {page.header.assignment_epoch} "
+    )
+    giving = [short_id(member.member_id) for member in page.members if member.consumer_state == 1][:MISSING_NAMED]
+    return done + "gives them" + (f"; others wait for {', '.join(giving)} to give up partitions." if giving else ".")
 
 
 def _preparing(page: GroupPage) -> str:
@@ -111,6 +132,14 @@ class NextTimer:
     late: bool
 
 
+MEMBER_TIMERS = {
+    "session": "session of {member} ends",
+    "rebalance": "{member} is removed if it has not given up its partitions",
+    "join": "{member} is removed if it has not joined again",
+    "sync": "{member} is removed if it has not synced",
+}
+
+
 def next_timer(page: GroupPage) -> NextTimer | None:
     """The earliest deadline of the group, in words; None when it has none. The deadlines are those of the core."""
     header = page.header
@@ -120,9 +149,9 @@ def next_timer(page: GroupPage) -> NextTimer | None:
         timers.append((header.join_deadline, what))
     if header.sync_deadline is not None:
         timers.append((header.sync_deadline, "who has not synced is removed"))
-    if page.earliest_session is not None:
-        session = page.earliest_session
-        timers.append((session.deadline, f"session of {short_id(session.member_id)} ends"))
+    if page.earliest_timer is not None:
+        words = MEMBER_TIMERS[page.earliest_timer.kind]
+        timers.append((page.earliest_timer.deadline, words.format(member=short_id(page.earliest_timer.member_id))))
     if page.counts.pending_deadline is not None:
         timers.append((page.counts.pending_deadline, "an unused member id is forgotten"))
     if not timers:
@@ -131,18 +160,41 @@ def next_timer(page: GroupPage) -> NextTimer | None:
     return NextTimer(at, what, late=at < page.now - LATE_MS)
 
 
-def member_state(member: Member, group_state: str, now: Millis) -> State:
+ACTIVE = State("active", "Active", "good", "It sends heartbeats in time.")
+CONSUMER_MEMBERS = {
+    1: State("giving-up", "Giving up", "warn", "It was told to give up partitions and has not said that it did."),
+    2: State("waiting", "Waiting", "busy", "It waits for partitions that others have not given up yet."),
+}
+"""What a member of the consumer protocol does on the way to its target."""
+
+AWAY_EPOCH = -2
+"""The epoch of a static member that left for a while."""
+
+
+def member_state(member: Member, header: GroupHeader, now: Millis) -> State:
     """What a member is doing."""
     if member.session_deadline is not None and member.session_deadline <= now:
         return State("overdue", "Overdue", "bad", "Its session has run out; it is removed at the next look.")
-    if group_state == "PreparingRebalance":
+    if member.member_epoch is not None:
+        return _consumer_member_state(member, header)
+    if header.state == "PreparingRebalance":
         if member.awaiting_join:
             return State("joined", "Joined", "busy", "It has joined and waits for the others.")
         return State("not-joined", "Not joined yet", "warn", "The rebalance waits for it to join again.")
-    if group_state == "CompletingRebalance":
+    if header.state == "CompletingRebalance":
         if member.awaiting_sync:
             return State("syncing", "Syncing", "busy", "It waits for the leader's assignment.")
         return State("joined", "Joined", "warn", "It has joined and has not asked for its assignment yet.")
     if member.pending_sync:
         return State("owes-sync", "Not synced yet", "warn", "It has not fetched its assignment yet.")
-    return State("active", "Active", "good", "It sends heartbeats in time.")
+    return ACTIVE
+
+
+def _consumer_member_state(member: Member, header: GroupHeader) -> State:
+    if member.member_epoch == AWAY_EPOCH:
+        return State("away", "Away", "idle", "A static member that left for a while; it keeps its partitions so long.")
+    if member.consumer_state in CONSUMER_MEMBERS:
+        return CONSUMER_MEMBERS[member.consumer_state]
+    if member.member_epoch != header.assignment_epoch:
+        return State("behind", "Behind", "busy", "It hears of its new partitions with its next heartbeat.")
+    return ACTIVE

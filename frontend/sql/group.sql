@@ -1,39 +1,61 @@
 -- name: group_header
 select id, group_id, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
-       join_deadline, join_delay_ms, sync_deadline, wake_at, created_at, updated_at
+       join_deadline, join_delay_ms, sync_deadline, assignment_epoch, created_at, updated_at
 from groups_group
 where group_id = %(group_id)s
 
 -- name: group_counts
-select count(*), count(*) filter (where join_parked_until is not null), count(*) filter (where pending_sync),
+-- A group has members of one kind. `reconciled`: those of a consumer group that have all they are meant to have.
+select (select count(*) from groups_member where group_id = %(pk)s)
+       + (select count(*) from groups_consumermember where group_id = %(pk)s),
+       (select count(*) from groups_member where group_id = %(pk)s and join_parked_until is not null),
+       (select count(*) from groups_consumermember c
+        join groups_group g on g.id = c.group_id
+        where c.group_id = %(pk)s and c.state = 0 and c.member_epoch = g.assignment_epoch),
        (select count(*) from groups_pendingmember where group_id = %(pk)s),
        (select min(deadline) from groups_pendingmember where group_id = %(pk)s)
-from groups_member
-where group_id = %(pk)s
 
--- name: earliest_session
-select member_id, session_deadline
-from groups_member
-where group_id = %(pk)s and session_deadline is not null
-order by session_deadline, id
+-- name: earliest_timer
+-- Of one member; the timers of the group itself stand in its header.
+select member_id, kind, deadline
+from (select member_id, 'session' as kind, session_deadline as deadline
+      from groups_member where group_id = %(pk)s
+      union all
+      select member_id, kind, deadline
+      from groups_consumermember
+      cross join lateral (values ('session', session_deadline), ('rebalance', rebalance_deadline),
+                                 ('join', join_deadline), ('sync', sync_deadline)) t (kind, deadline)
+      where group_id = %(pk)s) timers
+where deadline is not null
+order by deadline, member_id
 limit 1
 
 -- name: group_members
--- In the order of arrival.
-select id, member_id, instance_id, client_id, client_host, is_new, join_parked_until is not null,
-       sync_parked_until is not null, pending_sync, session_timeout_ms, session_deadline, last_heartbeat_at,
-       (select count(*) from groups_assignment a where a.group_id = m.group_id and a.member_id = m.member_id)
-from groups_member m
-where group_id = %(pk)s
-order by id
-limit %(limit)s
+-- In the order of arrival. The length of a consumer member's session is the one it was last armed with.
+select m.id, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync, m.pending_sync,
+       m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state, m.target,
+       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.member_id = m.member_id)
+from (select id, member_id, instance_id, client_id, client_host, join_parked_until is not null as awaiting_join,
+             sync_parked_until is not null as awaiting_sync, pending_sync, session_timeout_ms, session_deadline,
+             last_heartbeat_at, null::int as member_epoch, null::smallint as consumer_state, null::bigint as target
+      from groups_member
+      where group_id = %(pk)s
+      union all
+      select id, member_id, instance_id, client_id, client_host, false, false, false,
+             session_deadline - session_armed_at, session_deadline, session_armed_at, member_epoch, state,
+             (select coalesce(sum(jsonb_array_length(value)), 0) from jsonb_each(target))
+      from groups_consumermember
+      where group_id = %(pk)s
+      order by id
+      limit %(limit)s) m
+order by m.id
 
 -- name: owned_partitions
-select member_id, topic, array_agg(partition order by partition)
+select member_id, topic, pending, array_agg(partition order by partition)
 from groups_assignment
 where group_id = %(pk)s and member_id = any(%(member_ids)s)
-group by member_id, topic
-order by member_id, topic
+group by member_id, topic, pending
+order by member_id, topic, pending
 
 -- name: group_topics
 -- What the group owns or has committed, by a loose index scan, and how much of it.
@@ -57,10 +79,13 @@ order by t.topic
 limit %(limit)s
 
 -- name: partition_owners
-select a.topic, a.partition, a.member_id, m.id, m.client_id
+select a.topic, a.partition, a.member_id, m.id, a.pending
 from unnest(%(topics)s::text[], %(widths)s::int[]) as drawn (topic, width)
 join groups_assignment a on a.group_id = %(pk)s and a.topic = drawn.topic and a.partition < drawn.width
-left join groups_member m on m.group_id = a.group_id and m.member_id = a.member_id
+left join lateral (select id from groups_member where group_id = a.group_id and member_id = a.member_id
+                   union all
+                   select id from groups_consumermember where group_id = a.group_id and member_id = a.member_id) m
+    on true
 order by a.topic, a.partition
 
 -- name: partition_totals
@@ -77,7 +102,7 @@ left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
 
 -- name: partition_offsets
 -- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none.
-select p.topic, p.partition, p.owner, m.client_id, p.committed_offset, p.metadata, p.commit_timestamp,
+select p.topic, p.partition, p.owner, p.committed_offset, p.metadata, p.commit_timestamp,
        w.log_start_offset, w.log_end_offset, w.sampled_at
 from (select topic, partition, a.member_id as owner, o.committed_offset, o.metadata, o.commit_timestamp
       from (select topic, partition, member_id from groups_assignment where group_id = %(pk)s) a
@@ -85,7 +110,6 @@ from (select topic, partition, a.member_id as owner, o.committed_offset, o.metad
                  from offsets_committedoffset where group_id = %(pk)s) o using (topic, partition)
       order by topic, partition
       limit %(limit)s) p
-left join groups_member m on m.group_id = %(pk)s and m.member_id = p.owner
 left join groups_topic t on t.name = p.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
 order by p.topic, p.partition

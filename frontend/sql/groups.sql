@@ -52,7 +52,8 @@ limit %(limit)s
 -- Topics by a loose index scan: one look per topic, however many partitions a group has. A group without members
 -- still has the topics it committed.
 select g.id, g.group_id, g.type, g.state, g.state_since, g.generation_id, g.protocol_name, g.updated_at,
-       (select count(*) from groups_member m where m.group_id = g.id) as members,
+       (select count(*) from groups_member m where m.group_id = g.id)
+       + (select count(*) from groups_consumermember c where c.group_id = g.id) as members,
        array(
            with recursive t (topic) as (
                select least((select min(a.topic) from groups_assignment a where a.group_id = g.id),

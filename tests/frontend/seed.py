@@ -110,6 +110,64 @@ class Seed:
                 ],
             )
 
+    def consumer_group(self, group_id: str, state: str, *, epoch: int, assignment_epoch: int) -> int:
+        """A group of the consumer protocol without members; returns its key."""
+        now = now_ms()
+        row = self.connection.execute(
+            """
+            insert into groups_group (group_id, type, state, previous_state, state_since, generation_id, protocol_type,
+                new_member_added, assignment_epoch, version, created_at, updated_at)
+            values (%s, 'consumer', %s, '', %s, %s, 'consumer', false, %s, 1, %s, %s)
+            returning id
+            """,
+            [group_id, state, now - 4_000, epoch, assignment_epoch, now - 900_000, now - 1_000],
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def consumer_member(
+        self,
+        group: int,
+        member_id: str,
+        *,
+        epoch: int,
+        state: int = 0,
+        target: Sequence[int] = (),
+        instance_id: str | None = None,
+        rebalance_deadline_in: int | None = None,
+    ) -> None:
+        """A member of a consumer group, meant to have these partitions of one topic."""
+        now = now_ms()
+        self.connection.execute(
+            """
+            insert into groups_consumermember (group_id, member_id, instance_id, client_id, client_host,
+                rebalance_timeout_ms, subscribed_topic_names, subscribed_topic_regex, member_epoch,
+                previous_member_epoch, state, target, session_deadline, session_armed_at, rebalance_deadline,
+                rebalance_armed_at)
+            values (%s, %s, %s, 'ledger', '10.0.0.9', 300000, '{entries}', '', %s, %s, %s, %s, %s, %s, %s, %s)
+            """,
+            [
+                group,
+                member_id,
+                instance_id,
+                epoch,
+                epoch - 1,
+                state,
+                Jsonb({"t1": list(target)}),
+                now + 43_700,
+                now - 1_300,
+                None if rebalance_deadline_in is None else now + rebalance_deadline_in,
+                None if rebalance_deadline_in is None else now - 1_300,
+            ],
+        )
+
+    def give_up(self, group: int, *partitions: int) -> None:
+        """The owners of these partitions were told to give them up."""
+        self.connection.execute(
+            "update groups_assignment set pending = true where group_id = %s and partition = any(%s)",
+            [group, list(partitions)],
+        )
+
     def assign(self, group: int, owners: Mapping[tuple[str, int], str], generation: int = 1) -> None:
         """Who owns which (topic, partition)."""
         with (
@@ -198,6 +256,21 @@ def working_group(seed: Seed, group_id: str = "billing", workers: int = 3, parti
     seed.commit(pk, {("payments", p): 88_000 + p for p in range(4)}, metadata="batch 17")
     events(seed, group_id, members)
     return members
+
+
+def reconciling_group(seed: Seed, group_id: str = "ledger") -> tuple[str, str]:
+    """A consumer group of three, in which the first member gives up partitions that the second waits for."""
+    first, second, third = (str(uuid5(NAMESPACE, f"{group_id}/{number}")) for number in range(3))
+    pk = seed.consumer_group(group_id, "Reconciling", epoch=12, assignment_epoch=12)
+    seed.consumer_member(pk, first, epoch=11, state=1, target=range(4), rebalance_deadline_in=41_000)
+    seed.consumer_member(pk, second, epoch=12, state=2, target=range(4, 8), instance_id="ledger-2")
+    seed.consumer_member(pk, third, epoch=12, target=range(8, 12))
+    owners = [first] * 6 + [second] * 2 + [third] * 4
+    seed.assign(pk, {("entries", partition): owner for partition, owner in enumerate(owners)}, generation=12)
+    seed.give_up(pk, 4, 5)
+    seed.event(group_id, "group_epoch_bumped", 12, second, ms_ago=5_000, cause="member_joined")
+    seed.event(group_id, "target_computed", 12, ms_ago=4_900, members=2, assignor="uniform")
+    return first, second
 
 
 def events(seed: Seed, group_id: str, members: Sequence[str]) -> None:

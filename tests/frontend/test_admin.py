@@ -12,12 +12,22 @@ from django.test import Client
 from groups.models import ProtocolOwned, Topic, Watermark
 from kcoord.models import AccessRule, ApiToken, TimerHeartbeat
 from kcoord.tokens import digest
-from tests.frontend.seed import Seed, working_group
+from tests.frontend.seed import Seed, reconciling_group, working_group
 
 OURS = [model for model in admin.site._registry if model._meta.app_label in ("kcoord", "groups", "offsets")]
 ONLY_SHOWN = [m for m in OURS if issubclass(m, ProtocolOwned) or m in (Topic, Watermark, TimerHeartbeat)]
 
-FILLED = {"Group", "Member", "PendingMember", "Event", "Topic", "Watermark", "TimerHeartbeat", "ApiToken"}
+FILLED = {
+    "Group",
+    "Member",
+    "ConsumerMember",
+    "PendingMember",
+    "Event",
+    "Topic",
+    "Watermark",
+    "TimerHeartbeat",
+    "ApiToken",
+}
 
 
 def address(model: type[Model], page: str, *keys: object) -> str:
@@ -30,9 +40,11 @@ def address(model: type[Model], page: str, *keys: object) -> str:
 def rows(seed: Seed) -> None:
     """One of everything."""
     members = working_group(seed)
+    reconciling_group(seed)
     seed.topic("orders", 12, [11_000] * 12)
     seed.connection.execute(
-        "insert into groups_pendingmember (group_id, member_id, deadline) select id, 'pending', 1 from groups_group"
+        "insert into groups_pendingmember (group_id, member_id, deadline)"
+        " select id, 'pending', 1 from groups_group where type = 'classic'"
     )
     seed.connection.execute("insert into kcoord_timerheartbeat values (1, 1700000000123)")
     # kcoord's subscription bytes, version 0: one topic, no user data
@@ -82,7 +94,7 @@ def test_what_the_service_owns_can_only_be_looked_at(operator: Client, model: ty
 def test_the_page_of_a_group_shows_ownership_offsets_and_times_in_utc(operator: Client) -> None:
     from groups.models import Group
 
-    text = operator.get(address(Group, "change", Group.objects.get().pk)).content.decode()
+    text = operator.get(address(Group, "change", Group.objects.get(group_id="billing").pk)).content.decode()
     assert text.count(">orders</td>") == 24  # 12 owned, 12 committed
     assert "10400" in text
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC", text)

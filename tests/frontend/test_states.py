@@ -9,6 +9,7 @@ import pytest
 from frontend import rows
 from frontend.queries import GroupPage
 from frontend.states import BY_NAME, explain, member_state, next_timer, state
+from groups.core.consumer.state import ConsumerGroupState, TimerKind
 from groups.core.types import GroupState
 
 NOW = 1_700_000_000_000
@@ -16,7 +17,13 @@ LEADER = "billing-3f2a81c0-1111-4222-8333-444455556666"
 
 
 def member(pk: int, *, joined: bool = False, deadline: int | None = NOW + 9_000) -> rows.Member:
-    return rows.Member(pk, f"m{pk}", None, "c", "h", False, joined, False, False, 10_000, deadline, NOW - 1_000, 0)
+    return rows.Member(
+        pk, f"m{pk}", None, "c", "h", joined, False, False, 10_000, deadline, NOW - 1_000, None, None, None, 0
+    )
+
+
+def consumer(pk: int, epoch: int = 7, state: int = 0) -> rows.Member:
+    return replace(member(pk), member_epoch=epoch, consumer_state=state, target=4)
 
 
 def page(
@@ -25,7 +32,7 @@ def page(
     members: tuple[rows.Member, ...] = (),
     counts: rows.GroupCounts | None = None,
     committed: int = 0,
-    session: rows.Session | None = None,
+    timer: rows.MemberTimer | None = None,
     **header: object,
 ) -> GroupPage:
     filled = rows.GroupHeader(
@@ -51,7 +58,7 @@ def page(
         now=NOW,
         header=replace(filled, **header),  # type: ignore[arg-type]
         counts=counts or rows.GroupCounts(len(members), joined, 0, 0, None),
-        earliest_session=session,
+        earliest_timer=timer,
         members=members,
         owned=(),
         topics=(),
@@ -66,7 +73,7 @@ def page(
 
 
 def test_every_state_of_the_protocol_has_words() -> None:
-    assert set(BY_NAME) == {state.value for state in GroupState}
+    assert set(BY_NAME) == {state.value for state in (*GroupState, *ConsumerGroupState)}
     assert all(known.label and known.meaning for known in BY_NAME.values())
 
 
@@ -94,6 +101,12 @@ def test_a_state_without_words_keeps_its_name() -> None:
             "A rebalance has begun. 0 of 5 members joined again; the coordinator waits for m0, m1, m2 and 2 more to",
         ),
         (
+            page("Reconciling", members=(consumer(1), consumer(2, state=1)), type="consumer", assignment_epoch=7),
+            "0 of 2 members have what epoch 7 gives them; others wait for m2 to give up partitions.",
+        ),
+        (page("Assigning", type="consumer"), "Epoch 7 has begun: the coordinator computes"),
+        (page("Stable", members=(consumer(1), consumer(2)), type="consumer"), "2 members work on epoch 7."),
+        (
             page("CompletingRebalance", members=(member(1), member(2)), sync_deadline=NOW + 58_100),
             "2 members joined generation 7; the coordinator waits up to 58 s for billing-3f2a81c0… to assign",
         ),
@@ -104,7 +117,7 @@ def test_explanations(given: GroupPage, text: str) -> None:
 
 
 def test_the_next_timer_is_the_earliest_and_says_what_it_does() -> None:
-    given = page(session=rows.Session("m1", NOW + 4_000), join_deadline=NOW + 9_000)
+    given = page(timer=rows.MemberTimer("m1", "session", NOW + 4_000), join_deadline=NOW + 9_000)
     timer = next_timer(given)
     assert timer is not None
     assert (timer.at, timer.what, timer.late) == (NOW + 4_000, "session of m1 ends", False)
@@ -112,7 +125,7 @@ def test_the_next_timer_is_the_earliest_and_says_what_it_does() -> None:
 
 
 def test_a_timer_long_overdue_is_late() -> None:
-    timer = next_timer(page(session=rows.Session("m1", NOW - 5_001)))
+    timer = next_timer(page(timer=rows.MemberTimer("m1", "session", NOW - 5_001)))
     assert timer is not None
     assert timer.late
 
@@ -127,7 +140,20 @@ def test_a_timer_long_overdue_is_late() -> None:
         ("PreparingRebalance", member(1), "Not joined yet"),
         ("CompletingRebalance", replace(member(1), awaiting_sync=True), "Syncing"),
         ("CompletingRebalance", member(1), "Joined"),
+        ("Stable", consumer(1), "Active"),
+        ("Reconciling", consumer(1, epoch=6), "Behind"),
+        ("Reconciling", consumer(1, state=1), "Giving up"),
+        ("Reconciling", consumer(1, state=2), "Waiting"),
+        ("Stable", consumer(1, epoch=-2), "Away"),
     ],
 )
 def test_member_states(group_state: str, given: rows.Member, label: str) -> None:
-    assert member_state(given, group_state, NOW).label == label
+    header = page(group_state, assignment_epoch=7).header
+    assert member_state(given, header, NOW).label == label
+
+
+@pytest.mark.parametrize("kind", list(TimerKind))
+def test_every_timer_of_a_consumer_member_has_words(kind: TimerKind) -> None:
+    timer = next_timer(page(timer=rows.MemberTimer("m1", kind.value, NOW)))
+    assert timer is not None
+    assert "m1" in timer.what
