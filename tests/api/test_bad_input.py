@@ -42,6 +42,19 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "/v1/groups/g/heartbeat": {"member_id": "m", "generation_id": 1, "group_instance_id": "i"},
     "/v1/groups/g/leave": {"members": [{"member_id": "m", "group_instance_id": "i", "reason": "r"}]},
+    "/v1/groups/g/consumer-heartbeat": {
+        "member_id": "m",
+        "member_epoch": 1,
+        "topic_partitions": [{"topic": "orders", "partitions": [0]}],
+        "instance_id": "i",
+        "rack_id": "r",
+        "client_id": "c",
+        "rebalance_timeout_ms": 1,
+        "subscribed_topic_names": ["orders"],
+        "subscribed_topic_regex": "o.*",
+        "server_assignor": "range",
+        "max_wait_ms": 0,
+    },
     "/v1/heartbeats": {
         "heartbeats": [{"group_id": "g", "member_id": "m", "generation_id": 1, "group_instance_id": "i"}]
     },
