@@ -122,7 +122,7 @@ class GroupService:
             over = await self._wait(result, left_ms) is None
             # A heartbeat is not answered by whoever changed the group: it is run again and answers itself.
             left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
-            command = replace(command, max_wait_ms=left_ms)
+            command = replace(command, max_wait_ms=left_ms, resumes=result.parked)
 
     async def delete(self, group_id: str) -> Done:
         """DeleteGroups for one group: it goes with all its offsets if it is Empty."""

@@ -23,6 +23,24 @@ class ParkKind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Parked:
+    """Not answered yet: the member waits for a barrier, a consumer member for anything new.
+
+    `group_instance_id` is the member's. `generation_id` is the group's when the request parked, of a heartbeat the
+    member's epoch; with it any process can tell from the group alone whether the wait is over (`waiting.answer_for`).
+    `parked_until`: how long this request is held; it also tells it from a later one of the same member (`AbandonWait`).
+    `session_deadline`: of a heartbeat, when the session ends that it suspends; a later heartbeat sets another.
+    """
+
+    kind: ParkKind
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    parked_until: Millis = 0
+    session_deadline: Millis = 0
+
+
+@dataclass(frozen=True, slots=True)
 class JoinGroup:
     """JoinGroup, version 9. `member_id` "" asks for a new id."""
 
@@ -139,7 +157,8 @@ class ConsumerHeartbeat:
     """ConsumerGroupHeartbeat, version 1 (consumer specification, section 2.1). None: unchanged, or not reported.
 
     `topic_partitions`: what the member still has, by topic id. `member_epoch` 0 joins, -1 leaves, -2 leaves for a
-    while. With `max_wait_ms` above 0 the request waits for something new for this member.
+    while. With `max_wait_ms` above 0 the request waits for something new for this member. `resumes`: what it was told
+    when it began to wait, where it is decided again; it does nothing if the member has sent another heartbeat since.
     """
 
     group_id: str
@@ -155,6 +174,7 @@ class ConsumerHeartbeat:
     server_assignor: str | None = None
     topic_partitions: Partitions | None = None
     max_wait_ms: Millis = 0
+    resumes: Parked | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groups.core.assignors import Partitions
-from groups.core.commands import ParkKind
+from groups.core.commands import Parked, ParkKind
 from groups.core.types import Millis
 from kcoord.errors import Error
+
+__all__ = [
+    "Answer",
+    "CommitReply",
+    "ConsumerHeartbeatReply",
+    "Done",
+    "HeartbeatReply",
+    "JoinReply",
+    "JoinedMember",
+    "LeaveReply",
+    "LeftMember",
+    "Parked",
+    "Reply",
+    "Rerun",
+    "SyncReply",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +133,7 @@ Reply = JoinReply | SyncReply | HeartbeatReply | LeaveReply | CommitReply | Cons
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """Of a heartbeat that waits: there is something for its member. Decide it again; that gives the answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """Not answered yet: the member waits for a barrier, a consumer member for anything new.
-
-    `group_instance_id` is the member's. `generation_id` is the group's when the request parked, of a heartbeat the
-    member's epoch; with it any process can tell from the group alone whether the wait is over (`waiting.answer_for`).
-    `parked_until`: how long this request is held; it also tells it from a later one of the same member (`AbandonWait`).
-    """
-
-    kind: ParkKind
-    member_id: str
-    group_instance_id: str | None
-    generation_id: int
-    parked_until: Millis = 0
+    """Of a heartbeat that waits: its wait is over. Decide it again with `resumes`; that gives the answer."""
 
 
 @dataclass(frozen=True, slots=True)

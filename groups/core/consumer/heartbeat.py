@@ -9,7 +9,7 @@ from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.joining import find_group, find_member, is_new, update_member
 from groups.core.consumer.leaving import Remove, leave
 from groups.core.consumer.partitions import Assigned, Partitions, plain
-from groups.core.consumer.polling import park
+from groups.core.consumer.polling import displaced, park
 from groups.core.consumer.reconcile import reconcile
 from groups.core.consumer.records import EpochCause, TimerArmed, TimerCancelled
 from groups.core.consumer.regexes import RegexChange, refresh_regexes, regex_change
@@ -25,7 +25,11 @@ def consumer_heartbeat(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -
     check_request(command, turn.env)
     if command.member_epoch < 0:
         return leave(turn, command, remove)
+    answered = displaced(turn, command)
+    if answered is not None:
+        return answered
     find_group(turn, command)
+    session_before = turn.consumer.timers.session.get(command.member_id)
     before = find_member(turn, command)
     joins = is_new(turn.consumer, before)
     change = _regex_change(turn.consumer, before, command, turn)
@@ -34,7 +38,7 @@ def consumer_heartbeat(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -
     deadline = turn.now + turn.config.consumer_session_timeout_ms
     turn.emit(TimerArmed(TimerKind.SESSION, command.member_id, deadline, turn.now))
     reply = _reply(turn, command, before.assigned, deadline)
-    return park(turn, command, reply) or reply
+    return park(turn, command, reply, session_before) or reply
 
 
 def _regex_change(group: ConsumerGroup, before: ConsumerMember, command: ConsumerHeartbeat, turn: Turn) -> RegexChange:

@@ -27,4 +27,15 @@ def has_news(group: ConsumerGroup, member: ConsumerMember) -> bool:
 def is_over(group: ConsumerGroup, parked: Parked) -> bool:
     """Is there a reason to run the heartbeat that parked as `parked` says again?"""
     member = group.members.get(parked.member_id)
-    return member is None or member.member_epoch != parked.generation_id or has_news(group, member)
+    return (
+        member is None
+        or member.member_epoch != parked.generation_id
+        or is_displaced(group, parked)
+        or has_news(group, member)
+    )
+
+
+def is_displaced(group: ConsumerGroup, parked: Parked) -> bool:
+    """Has the member that is still in the group sent another heartbeat since this one began to wait?"""
+    session = group.timers.session.get(parked.member_id)
+    return session is not None and session.deadline != parked.session_deadline

@@ -7,17 +7,23 @@ Source: HTTP contract, "Waiting" and "consumer-heartbeat". Differs from Kafka: i
 from __future__ import annotations
 
 from groups.core.commands import AbandonWait, ConsumerHeartbeat, ParkKind
-from groups.core.consumer.news import has_news
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.news import has_news, is_displaced
+from groups.core.consumer.persistent import Timer
 from groups.core.consumer.records import TimerArmed
 from groups.core.consumer.state import TimerKind
 from groups.core.replies import ConsumerHeartbeatReply, Done, Parked
 from groups.core.turn import Turn
+from kcoord.errors import Error
 
 
-def park(turn: Turn, command: ConsumerHeartbeat, reply: ConsumerHeartbeatReply) -> Parked | None:
+def park(
+    turn: Turn, command: ConsumerHeartbeat, reply: ConsumerHeartbeatReply, session_before: Timer | None
+) -> Parked | None:
     """Let the request wait if it asks for it and `reply` has nothing new; None: it is to be answered.
 
-    The session ends one session timeout after the last instant at which the request may be held.
+    The session ends one session timeout after the last instant at which the request may be held. `session_before`:
+    the member's session timer before this request.
     """
     nothing_new = reply.assignment is None and reply.member_epoch == command.member_epoch
     member = turn.consumer.members[command.member_id]
@@ -25,8 +31,26 @@ def park(turn: Turn, command: ConsumerHeartbeat, reply: ConsumerHeartbeatReply) 
         return None
     until = turn.now + command.max_wait_ms
     deadline = until + turn.config.consumer_session_timeout_ms
+    if session_before is not None and session_before.deadline == deadline:
+        until, deadline = until + 1, deadline + 1  # two of the same millisecond must differ
     turn.emit(TimerArmed(TimerKind.SESSION, member.member_id, deadline, turn.now))
-    return Parked(ParkKind.HEARTBEAT, member.member_id, member.instance_id, member.member_epoch, until)
+    return Parked(ParkKind.HEARTBEAT, member.member_id, member.instance_id, member.member_epoch, until, deadline)
+
+
+def displaced(turn: Turn, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
+    """The answer of a heartbeat that waited while its member sent another one; None: it is the member's latest.
+
+    It says that nothing changed, and changes nothing: what it says of its member may be out of date.
+    """
+    parked = command.resumes
+    if parked is None or not isinstance(turn.either, ConsumerGroup) or not is_displaced(turn.either, parked):
+        return None
+    return ConsumerHeartbeatReply(
+        Error.NONE,
+        member_id=command.member_id,
+        member_epoch=parked.generation_id,
+        heartbeat_interval_ms=turn.config.consumer_heartbeat_interval_ms,
+    )
 
 
 def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
