@@ -47,11 +47,8 @@ async def test_scripts_that_arrive_late_and_out_of_step_do_no_harm(page: Page) -
         await route.continue_()
 
     await page.route("**/hx-sse.min.js", later)
-    async with page.expect_request("**/hx-sse.min.js"):
-        await page.goto("/groups", wait_until="commit")
-    async with asyncio.timeout(BOUND_MS / 1000):
-        while not await page.evaluate("typeof htmx === 'object'"):
-            await asyncio.sleep(0.01)
+    first = page.wait_for_event("requestfinished", lambda request: request.url.endswith("/htmx.min.js"))
+    await asyncio.gather(first, page.goto("/groups", wait_until="commit"))
     await page.evaluate("new Promise(done => setTimeout(done, 50))")  # time enough for a premature start
     release.set()
     await live(page)

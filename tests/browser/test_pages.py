@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.conftest import PASSWORD, USER, Wrongs, open_context, sign_in, watch
-from tests.frontend.seed import Seed, member_id, working_group
+from tests.frontend.seed import Seed, member_id, reconciling_group, working_group
 from tests.support.processes import Running
 
 pytestmark = pytest.mark.browser
@@ -110,10 +110,10 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     reached = []
-    for _ in range(18):
+    for _ in range(20):
         await page.keyboard.press("Tab")
         reached.append(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
-    wanted = ["kcoord", "Groups", "Topics", "live-pause", "theme", "Sign out", "q", "state-Stable", "type", "billing"]
+    wanted = ["kcoord", "Groups", "Topics", "live-pause", "theme", "Sign out", "q", "type", "state-Stable", "billing"]
     assert [name for name in reached if name in wanted] == wanted
     outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none" or reached[-1] == ""
@@ -163,10 +163,12 @@ async def test_every_page_is_readable_and_sound(
     await audit("/topics")
     working_group(seed)
     rebalancing(seed)
+    reconciling_group(seed)
     seed.group("a-name-that-is-as-long-as-a-name-may-be-" * 6)
     seed.topic("orders", 12, [12_000] * 12)
     for address in (
-        "/groups", "/groups?q=nothing", "/groups/billing", "/groups/search", "/groups/billing/events", "/groups/none",
+        "/groups", "/groups?q=nothing", "/groups/billing", "/groups/search",
+            "/groups/ledger", "/groups/billing/events", "/groups/none",
         "/topics", "/topics?q=nothing", "/nowhere", "/groups?state=x", "/password", "/password/changed",
     ):  # fmt: skip
         await audit(address)
