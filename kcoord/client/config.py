@@ -13,6 +13,10 @@ from urllib.parse import urlsplit
 from kcoord.client.errors import InvalidConfigurationError
 
 AUTO_OFFSET_RESETS = ("earliest", "latest", "none")
+CLASSIC = "classic"
+CONSUMER = "consumer"
+CLASSIC_ONLY = ("session_timeout_ms", "heartbeat_interval_ms", "partition_assignment_strategy")
+"""Settings that members of a consumer group do not have: the service decides (KIP-848)."""
 MAX_INT = 2**31 - 1
 
 _INSTANCE_ID = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -25,14 +29,16 @@ class ConsumerConfig:
     Parameters (defaults: classic specification 11.1, HTTP contract section 1):
     `group_id` the group (1 to 255 characters, no `/`); `url` one or more servers, separated by commas (else
     KCOORD_URL); `token` API token (else KCOORD_TOKEN); `client_id` a name for logs and member ids; `group_instance_id`
-    makes the member static (KIP-345); `client_rack` where it runs (KIP-881); `session_timeout_ms` silence after which
-    the group drops the member; `heartbeat_interval_ms` at most a third of it is usual; `max_poll_interval_ms` longest
-    time between polls, and the rebalance timeout; `enable_auto_commit`, `auto_commit_interval_ms`;
-    `auto_offset_reset` "earliest", "latest" or "none"; `partition_assignment_strategy` assignor names or assignors,
-    preferred first; `max_poll_records` most records of one poll; `request_timeout_ms` of one request beyond what the
-    server may hold it; `max_wait_ms` longest time the server may hold a join or sync; `default_api_timeout_ms` of
-    calls that are given none; `retry_backoff_ms` to `retry_backoff_max_ms` between attempts; `metadata_max_age_ms`
-    how often partition counts are looked up; `fetch_wait_ms` pause before a source that had nothing is asked again.
+    makes the member static (KIP-345); `client_rack` where it runs (KIP-881); `group_protocol` "classic" or "consumer"
+    (KIP-848); `group_remote_assignor` the service's assignor that a member of a consumer group votes for;
+    `session_timeout_ms` (classic) silence after which the group drops the member; `heartbeat_interval_ms` (classic) at
+    most a third of it is usual; `max_poll_interval_ms` longest time between polls, and the rebalance timeout;
+    `enable_auto_commit`, `auto_commit_interval_ms`; `auto_offset_reset` "earliest", "latest" or "none";
+    `partition_assignment_strategy` (classic) assignor names or assignors, preferred first; `max_poll_records` most
+    records of one poll; `request_timeout_ms` of one request beyond what the server may hold it; `max_wait_ms` longest
+    time the server may hold a join, sync or heartbeat; `default_api_timeout_ms` of calls that are given none;
+    `retry_backoff_ms` to `retry_backoff_max_ms` between attempts; `metadata_max_age_ms` (classic) how often the leader
+    looks up partition counts; `fetch_wait_ms` pause before a source that had nothing is asked again.
     Raises InvalidConfigurationError.
     """
 
@@ -42,7 +48,8 @@ class ConsumerConfig:
     client_id: str = "kcoord"
     group_instance_id: str | None = None
     client_rack: str | None = None
-    group_protocol: str = "classic"
+    group_protocol: str = CLASSIC
+    group_remote_assignor: str | None = None
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
@@ -70,6 +77,12 @@ class ConsumerConfig:
                 raise InvalidConfigurationError(name, f"there is no such setting; {hint}")
         if "group_id" not in options:
             raise InvalidConfigurationError("group_id", "it is required: the name of the group to join")
+        if options.get("group_protocol") == CONSUMER:
+            for name in CLASSIC_ONLY:
+                if name in options:
+                    raise InvalidConfigurationError(
+                        name, f"the service decides this for groups of the protocol {CONSUMER!r}: leave it out"
+                    )
         given = dict(options)
         given["url"] = given.get("url") or os.environ.get("KCOORD_URL") or "http://127.0.0.1:8000"
         given["token"] = given.get("token") or os.environ.get("KCOORD_TOKEN") or ""
@@ -83,14 +96,26 @@ class ConsumerConfig:
             raise InvalidConfigurationError(
                 "auto_offset_reset", f"{self.auto_offset_reset!r}: expected one of {', '.join(AUTO_OFFSET_RESETS)}"
             )
-        if self.group_protocol != "classic":
-            raise InvalidConfigurationError(
-                "group_protocol", f"{self.group_protocol!r}: this client speaks the protocol 'classic' only"
-            )
+        self._check_protocol()
         if isinstance(self.partition_assignment_strategy, str) or not self.partition_assignment_strategy:
             raise InvalidConfigurationError(
                 "partition_assignment_strategy", "expected a sequence of at least one assignor, e.g. ('range',)"
             )
+
+    def _check_protocol(self) -> None:
+        if self.group_protocol not in (CLASSIC, CONSUMER):
+            raise InvalidConfigurationError(
+                "group_protocol", f"{self.group_protocol!r}: expected {CLASSIC!r} or {CONSUMER!r}"
+            )
+        if self.group_remote_assignor is None:
+            return
+        if self.group_protocol == CLASSIC:
+            raise InvalidConfigurationError(
+                "group_remote_assignor",
+                f"the leader assigns in groups of the protocol {CLASSIC!r}: use partition_assignment_strategy",
+            )
+        if not self.group_remote_assignor.strip():
+            raise InvalidConfigurationError("group_remote_assignor", "expected the name of an assignor, e.g. 'uniform'")
 
     def _check_identity(self) -> None:
         if not isinstance(self.group_id, str) or not 1 <= len(self.group_id) <= 255:

@@ -12,22 +12,21 @@ from typing import Any
 
 import httpx
 
-from kcoord.client.catalogue import TopicWatch
-from kcoord.client.config import ConsumerConfig
+from kcoord.client.config import CLASSIC, ConsumerConfig
+from kcoord.client.consumer_group.coordinator import ConsumerGroupCoordinator
 from kcoord.client.coordinator import GroupCoordinator
 from kcoord.client.errors import ClientTimeoutError, IllegalStateError, WakeupError
 from kcoord.client.fetcher import Fetcher
+from kcoord.client.group import Coordinator, Parts
 from kcoord.client.http import Http
 from kcoord.client.link import Link
 from kcoord.client.listener import ConsumerRebalanceListener
-from kcoord.client.membership import Generation, Membership
+from kcoord.client.membership import Generation
 from kcoord.client.monitor import Monitor
 from kcoord.client.offsets import CommitCallback, Committed, OffsetManager
 from kcoord.client.positions import Positions
-from kcoord.client.rebalance import Shared
 from kcoord.client.strategies import Strategies
 from kcoord.client.subscription import SubscriptionState
-from kcoord.client.timers import HeartbeatTimer
 from kcoord.client.types import MemberState, OffsetAndMetadata, Record, RecordSource, TopicPartition
 from kcoord.client.worker import Worker
 
@@ -55,22 +54,22 @@ class Consumer:
         strategies = Strategies(self._config.partition_assignment_strategy)
         self._monitor = Monitor()
         self._http = Http(self._config.token, self._config.request_timeout_ms, http_client)
-        self._shared = Shared(
-            self._config,
-            Link(self._config, self._http),
-            strategies,
-            self._monitor,
-            Membership(),
-            HeartbeatTimer(self._config, time.monotonic()),
-        )
+        link = Link(self._config, self._http)
         self._worker = Worker(f"kcoord-requests-{self._config.group_id}", self._monitor)
         self._subscription = SubscriptionState()
-        self._offsets = OffsetManager(self._shared, self._worker, self._raise_wakeup)
+        self._offsets = OffsetManager(self._config, link, self._monitor, self._worker, self._raise_wakeup)
         self._positions = Positions(self._config, self._subscription, self._offsets, source)
         self._fetcher = Fetcher(self._config, self._subscription, self._positions, source)
         self._has_source = source is not None
-        watch = TopicWatch(self._config, self._shared.link, self._worker)
-        self._coordinator = GroupCoordinator(self._shared, self._subscription, self._offsets, self._positions, watch)
+        parts = Parts(
+            self._config, link, self._monitor, self._worker, self._subscription, self._offsets, self._positions
+        )
+        self._coordinator: Coordinator
+        if self._config.group_protocol == CLASSIC:
+            self._coordinator = GroupCoordinator(strategies, parts)
+        else:
+            self._coordinator = ConsumerGroupCoordinator(parts)
+        self._offsets.member = self._coordinator
         self._user = threading.RLock()
         self._woken = False
         self._closed = False
@@ -88,17 +87,31 @@ class Consumer:
 
     # Membership
 
-    def subscribe(self, topics: Iterable[str], listener: ConsumerRebalanceListener | None = None) -> None:
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        listener: ConsumerRebalanceListener | None = None,
+        *,
+        pattern: str | None = None,
+    ) -> None:
         """Subscribe to `topics` instead of those before; the group assigns partitions of them in a later `poll`.
 
-        `listener` hears of rebalances. No topics at all: `unsubscribe`. Raises IllegalStateError after `assign`.
+        `listener` hears of rebalances. `pattern`, alone or besides topics: every topic whose whole name matches this
+        regular expression (RE2 syntax), now or later; the service matches it, so it needs group_protocol="consumer".
+        Neither topics nor pattern: `unsubscribe`. Raises IllegalStateError after `assign`, and for a pattern in the
+        classic protocol.
         """
         wanted = [topics] if isinstance(topics, str) else list(topics)
+        if pattern is not None and self._config.group_protocol == CLASSIC:
+            raise IllegalStateError(
+                "pattern: the service matches it, which the classic protocol does not know; "
+                'use group_protocol="consumer", or name the topics'
+            )
         with self._use():
-            if not wanted:
+            if not wanted and not pattern:
                 self.unsubscribe()
                 return
-            self._subscription.subscribe(wanted, listener)
+            self._subscription.subscribe(wanted, listener, pattern)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read `partitions` without taking part in the group; commits are those of a lone reader (generation -1)."""
@@ -116,7 +129,7 @@ class Consumer:
             self._positions.forget()
 
     def subscription(self) -> frozenset[str]:
-        """The topics subscribed to."""
+        """The topics subscribed to by name."""
         return self._subscription.topics
 
     def assignment(self) -> frozenset[TopicPartition]:
@@ -126,17 +139,17 @@ class Consumer:
     @property
     def state(self) -> MemberState:
         """How far the member's part in the group has come."""
-        with self._monitor:
-            return self._shared.membership.state
+        return self._coordinator.state
 
     @property
     def generation(self) -> Generation:
-        """The member's id and generation, as far as it has them."""
-        with self._monitor:
-            return self._shared.membership.generation
+        """The member's id and generation, as far as it has them; in a consumer group, `generation_id` is the member
+        epoch.
+        """
+        return self._coordinator.generation
 
     def enforce_rebalance(self, reason: str = "the user asked for it") -> None:
-        """Join again at the next poll (KIP-568, KIP-800)."""
+        """Join again at the next poll (KIP-568, KIP-800). Raises IllegalStateError in a consumer group."""
         with self._use():
             self._coordinator.request_rejoin(reason)
 

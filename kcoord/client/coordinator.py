@@ -10,16 +10,25 @@ import time
 from collections.abc import Collection
 
 from kcoord.assignors import RebalanceProtocol
+from kcoord.client.autocommit import AutoCommit
 from kcoord.client.catalogue import TopicWatch
-from kcoord.client.errors import CommitFailedError, KcoordError, RebalanceInProgressError, error_of
+from kcoord.client.errors import (
+    CommitFailedError,
+    FencedInstanceIdError,
+    KcoordError,
+    RebalanceInProgressError,
+    error_of,
+)
+from kcoord.client.group import Parts
 from kcoord.client.heartbeat import Departure, HeartbeatThread
-from kcoord.client.membership import Generation, Phase
-from kcoord.client.offsets import OffsetManager
-from kcoord.client.positions import Positions
+from kcoord.client.membership import Generation, Membership, Phase, Step
+from kcoord.client.offsets import Identity, LoneReader
+from kcoord.client.reactions import Api
 from kcoord.client.rebalance import Failed, Going, Joined, Rebalance, Shared
-from kcoord.client.strategies import Owned
-from kcoord.client.subscription import SubscriptionState
-from kcoord.client.types import TopicPartition
+from kcoord.client.strategies import Owned, Strategies
+from kcoord.client.timers import HeartbeatTimer
+from kcoord.client.types import MemberState, TopicPartition
+from kcoord.errors import Error, ProtocolError
 
 log = logging.getLogger("kcoord.client")
 
@@ -30,28 +39,33 @@ FIRST_ANSWER_S = 1.0
 class GroupCoordinator:
     """What `poll` does for the group. `poll` here never waits, except for commits and the listener."""
 
-    def __init__(
-        self,
-        shared: Shared,
-        subscription: SubscriptionState,
-        offsets: OffsetManager,
-        positions: Positions,
-        watch: TopicWatch,
-    ) -> None:
-        self._shared = shared
-        self._config = shared.config
-        self._subscription = subscription
-        self._offsets = offsets
-        self._positions = positions
-        self._watch = watch
-        self._departure = Departure(shared)
-        self._heartbeat = HeartbeatThread(shared, self._departure)
+    def __init__(self, strategies: Strategies, parts: Parts) -> None:
+        config = parts.config
+        timer = HeartbeatTimer(config, time.monotonic())
+        self._shared = Shared(config, parts.link, strategies, parts.monitor, Membership(), timer)
+        self._config = config
+        self._subscription = parts.subscription
+        self._positions = parts.positions
+        self._watch = TopicWatch(config, parts.link, parts.worker)
+        self._autocommit = AutoCommit(config, parts.subscription, parts.offsets)
+        self._departure = Departure(self._shared)
+        self._heartbeat = HeartbeatThread(self._shared, self._departure)
         self._rebalance: Rebalance | None = None
         self._prepared = False
         self._joined_topics: frozenset[str] = frozenset()
         self._remembered = Owned()
-        self._next_commit = time.monotonic() + self._config.auto_commit_interval_ms / 1000
-        offsets.generation = self.generation_if_stable
+
+    @property
+    def state(self) -> MemberState:
+        """How far the member's part in the group has come."""
+        with self._shared.monitor:
+            return self._shared.membership.state
+
+    @property
+    def generation(self) -> Generation:
+        """The member's id and generation, as far as it has them."""
+        with self._shared.monitor:
+            return self._shared.membership.generation
 
     def poll(self) -> None:
         """Take part in the group as far as it goes without waiting.
@@ -71,21 +85,40 @@ class GroupCoordinator:
             self._note_changes()
             while self._advance():
                 pass
-        self._auto_commit_when_due()
+        self._autocommit.when_due(allowed=self._rebalance is None)
 
     def wait_s(self) -> float | None:
         """How long `poll` has nothing to do unless there is news."""
-        if not self._config.enable_auto_commit:
-            return None
-        return max(0.0, self._next_commit - time.monotonic())
+        return self._autocommit.wait_s()
 
     def request_rejoin(self, reason: str) -> None:
         """Join again at the next poll."""
         with self._shared.monitor:
             self._shared.membership.request_rejoin(reason)
 
-    def generation_if_stable(self) -> Generation:
-        """What commits are sent as. Raises RebalanceInProgressError, CommitFailedError while they cannot succeed."""
+    def begin_commit(self) -> Identity:
+        """A commit begins. Raises RebalanceInProgressError, CommitFailedError where it cannot succeed."""
+        generation = self._generation_in_place()
+        # One generation for all attempts: an attempt in a later one could overwrite what a new owner committed.
+        return lambda: generation
+
+    def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
+        """Change the state as the failure of a commit says. Returns what the user is told; None: try again."""
+        if not sent.known:
+            return LoneReader().commit_failed(failure, sent)
+        with self._shared.monitor:
+            membership = self._shared.membership
+            unchanged = membership.generation == sent
+            rejoining = membership.phase is Phase.PREPARING_REBALANCE
+            step = membership.failed(Api.COMMIT, failure, sent)
+            self._shared.monitor.changed()
+        return _commit_error(failure, unchanged, rejoining) if step is Step.RAISE else None
+
+    def fetches_as(self) -> Generation | None:
+        """Anybody: the classic protocol does not ask who fetches offsets."""
+        return None
+
+    def _generation_in_place(self) -> Generation:
         if not self._subscription.automatic:
             return Generation()
         with self._shared.monitor:
@@ -107,7 +140,7 @@ class GroupCoordinator:
         """
         try:
             if commit and self._subscription.assigned and not self._lost():
-                self._auto_commit_now(self._subscription.assigned, self._left_ms(deadline))
+                self._autocommit.now(self._subscription.assigned, self._left_ms(deadline))
             self._give_up(self._subscription.assigned)
         finally:
             self._stop_rebalance()
@@ -180,7 +213,7 @@ class GroupCoordinator:
         """Before a join: commit, then give up what must not be kept."""
         owned = self._subscription.assigned
         if owned and not self._lost():
-            self._auto_commit_now(owned, self._config.request_timeout_ms)
+            self._autocommit.now(owned, self._config.request_timeout_ms)
         self._watch.stop()
         if self._lost() or self._shared.strategies.protocol is RebalanceProtocol.EAGER:
             self._give_up(owned, always=True)
@@ -225,12 +258,12 @@ class GroupCoordinator:
         for topic, partition in sorted(assigned):
             by_topic.setdefault(topic, []).append(partition)
         self._remembered = Owned(by_topic, joined.generation.generation_id)
-        self._next_commit = time.monotonic() + self._config.auto_commit_interval_ms / 1000
+        self._autocommit.restart()
         try:
             if revoked:
                 # Records may have been read since the commit before the join.
                 self.request_rejoin("revoked partitions can go to their new owners")
-                self._auto_commit_now(revoked, self._config.request_timeout_ms)
+                self._autocommit.now(revoked, self._config.request_timeout_ms)
                 self._revoke(revoked, owned - revoked)
         finally:
             self._assign(assigned)
@@ -240,23 +273,6 @@ class GroupCoordinator:
             joined.generation.protocol_name or "", by_topic, joined.generation.generation_id, joined.user_data
         )
         self._subscription.listener.on_partitions_assigned(sorted(added))
-
-    def _auto_commit_when_due(self) -> None:
-        now = time.monotonic()
-        if not self._config.enable_auto_commit or now < self._next_commit:
-            return
-        self._next_commit = now + self._config.auto_commit_interval_ms / 1000
-        if self._rebalance is None:
-            self._offsets.commit_async(self._subscription.consumed(), None)
-
-    def _auto_commit_now(self, partitions: Collection[TopicPartition], timeout_ms: int) -> None:
-        """Commit the positions, if that is automatic; a failure is logged: its records will be read again."""
-        if not self._config.enable_auto_commit:
-            return
-        try:
-            self._offsets.commit(self._subscription.consumed(partitions), timeout_ms, wakeable=False)
-        except KcoordError as error:
-            log.warning("group %s: the automatic commit failed: %s", self._config.group_id, error)
 
     def _stop_rebalance(self) -> None:
         rebalance, self._rebalance = self._rebalance, None
@@ -271,3 +287,16 @@ class GroupCoordinator:
 
 def _listed(partitions: Collection[TopicPartition]) -> str:
     return ", ".join(map(str, sorted(partitions))) or "none"
+
+
+def _commit_error(failure: ProtocolError, unchanged: bool, rejoining: bool) -> KcoordError:
+    """What whoever commits is told. Source: classic specification 11.2, column OffsetCommit."""
+    if failure.error is Error.REBALANCE_IN_PROGRESS:
+        return RebalanceInProgressError(failure.detail)
+    if failure.error is Error.FENCED_INSTANCE_ID and unchanged:
+        return FencedInstanceIdError(failure.detail)
+    if failure.error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID):
+        if not unchanged and rejoining:
+            return RebalanceInProgressError(failure.detail)
+        return CommitFailedError(failure.detail, error=failure.error)
+    return error_of(failure)

@@ -144,6 +144,30 @@ class GroupMaxSizeReachedError(FatalError):
     error = Error.GROUP_MAX_SIZE_REACHED
 
 
+class UnreleasedInstanceIdError(FatalError):
+    """The group still has a member with this group_instance_id, which did not leave: its session must end first."""
+
+    error = Error.UNRELEASED_INSTANCE_ID
+
+
+class UnsupportedAssignorError(FatalError):
+    """The service has no assignor of the name in group_remote_assignor."""
+
+    error = Error.UNSUPPORTED_ASSIGNOR
+
+
+class InvalidRegularExpressionError(FatalError):
+    """The pattern subscribed to is not a regular expression in RE2 syntax."""
+
+    error = Error.INVALID_REGULAR_EXPRESSION
+
+
+class StaleMemberEpochError(KcoordError):
+    """The member's epoch has moved on since the request was sent; sent again, it goes out with the new one."""
+
+    error = Error.STALE_MEMBER_EPOCH
+
+
 class OffsetMetadataTooLargeError(KcoordError):
     """The metadata of a committed offset is longer than the server allows."""
 
@@ -179,6 +203,10 @@ _CLASSES: Mapping[Error, type[KcoordError]] = {
         InvalidGroupIdError,
         InvalidSessionTimeoutError,
         GroupMaxSizeReachedError,
+        UnreleasedInstanceIdError,
+        UnsupportedAssignorError,
+        InvalidRegularExpressionError,
+        StaleMemberEpochError,
         OffsetMetadataTooLargeError,
         UnknownTopicOrPartitionError,
         CoordinatorNotAvailableError,

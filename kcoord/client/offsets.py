@@ -1,4 +1,7 @@
-"""Committing offsets and reading committed ones. Source: classic specification 11.2; HTTP contract, section 2."""
+"""Committing offsets and reading committed ones.
+
+Source: classic specification 11.2; consumer specification 7 and 11.4; HTTP contract, section 2.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kcoord.client import wire
 from kcoord.client.backoff import Backoff
-from kcoord.client.errors import (
-    ClientTimeoutError,
-    CommitFailedError,
-    FencedInstanceIdError,
-    KcoordError,
-    RebalanceInProgressError,
-    error_of,
-)
-from kcoord.client.membership import Generation, Phase, Step
-from kcoord.client.reactions import Api
-from kcoord.client.rebalance import Shared
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.errors import ClientTimeoutError, KcoordError, error_of
+from kcoord.client.link import Link
+from kcoord.client.membership import Generation
+from kcoord.client.monitor import Monitor
 from kcoord.client.types import OffsetAndMetadata, Offsets, TopicPartition
 from kcoord.client.worker import Worker
 from kcoord.errors import BY_CODE, Error, ProtocolError
@@ -33,34 +30,80 @@ CommitCallback = Callable[[Offsets, KcoordError | None], None]
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 
+Identity = Callable[[], Generation]
+"""What one commit is sent as, asked anew for each of its attempts. Raises KcoordError once it can no longer succeed."""
+
 log = logging.getLogger("kcoord.client")
+
+
+class Committer(Protocol):
+    """The member on whose behalf offsets are committed and fetched: of either protocol, or none."""
+
+    def begin_commit(self) -> Identity:
+        """A commit begins. Raises RebalanceInProgressError, CommitFailedError where it cannot succeed."""
+
+    def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
+        """A commit sent as `sent` failed: what the user is told; None: another attempt may succeed."""
+
+    def fetches_as(self) -> Generation | None:
+        """Who fetches committed offsets; None: anybody."""
+
+
+class LoneReader:
+    """The committer of a consumer that takes part in no group: commits carry no member and generation -1."""
+
+    def begin_commit(self) -> Identity:
+        """Always nobody."""
+        return Generation
+
+    def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
+        """There is no membership to change."""
+        return None if may_pass(failure) else error_of(failure)
+
+    def fetches_as(self) -> Generation | None:
+        """Anybody."""
+        return None
+
+
+class OutdatedMember(ProtocolError):
+    """A fetch of committed offsets was refused for what the member was when it was sent.
+
+    It counts as STALE_MEMBER_EPOCH: the heartbeat finds out what the member is now, and another attempt goes out as
+    that.
+    """
+
+    def __init__(self, failure: ProtocolError) -> None:
+        super().__init__(Error.STALE_MEMBER_EPOCH, failure.detail, retry_after_ms=failure.retry_after_ms)
 
 
 class OffsetManager:
     """Sends commits in the order they were made, and fetches committed offsets. Used by the user's thread.
 
-    `check` is called while waiting: it raises when `wakeup()` was called.
+    `check` is called while waiting: it raises when `wakeup()` was called. `member` is who commits.
     """
 
-    def __init__(self, shared: Shared, worker: Worker, check: Callable[[], None]) -> None:
-        self._shared = shared
+    def __init__(
+        self, config: ConsumerConfig, link: Link, monitor: Monitor, worker: Worker, check: Callable[[], None]
+    ) -> None:
+        self._config = config
+        self._link = link
+        self._monitor = monitor
         self._worker = worker
         self._check = check
         self._finished: deque[tuple[CommitCallback, Offsets, Future[None]]] = deque()
-        self.generation: Callable[[], Generation] = lambda: shared.membership.generation
+        self.member: Committer = LoneReader()
 
     def commit(self, offsets: Offsets, timeout_ms: int, *, wakeable: bool = True) -> None:
         """Commit and wait for the answer; failures that may pass are tried again until `timeout_ms` are over.
 
         Parameters: `wakeable` False where a WakeupError would leave a rebalance half done.
 
-        Raises CommitFailedError, RebalanceInProgressError, ClientTimeoutError, and what else the table of 11.2 says.
+        Raises CommitFailedError, RebalanceInProgressError, ClientTimeoutError, and what else the tables say.
         """
         if not offsets:
             return
-        # One generation for all attempts: an attempt in a later one could overwrite what a new owner committed.
-        sent = self.generation()
-        self._until(timeout_ms, lambda: self._send(offsets, sent), wakeable)
+        identity = self.member.begin_commit()
+        self._until(timeout_ms, lambda: self._send(offsets, identity()), wakeable)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
         """Commit without waiting and without a second attempt; `callback` runs in a later call of the user's thread."""
@@ -68,7 +111,7 @@ class OffsetManager:
             return
         done: Future[None]
         try:
-            sent = self.generation()
+            sent = self.member.begin_commit()()
         except KcoordError as error:
             done = Future()
             done.set_exception(error)
@@ -95,11 +138,11 @@ class OffsetManager:
         topics: dict[str, list[int]] = {}
         for topic, partition in sorted(set(partitions)):
             topics.setdefault(topic, []).append(partition)
-        body = {
+        body: dict[str, Any] = {
             "topics": [{"name": topic, "partitions": numbers} for topic, numbers in topics.items()],
             "require_stable": True,
         }
-        answer = self._shared.link.call("offsets/fetch", body, wire.FetchAnswer)
+        answer = self._fetch(body, self.member.fetches_as())
         _raise_first((None, 0, answer.error_code) for _ in (0,))
         found: Committed = {TopicPartition(topic, p): None for topic, numbers in topics.items() for p in numbers}
         _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
@@ -122,34 +165,37 @@ class OffsetManager:
         wanted = list(partitions)
         return self._until(timeout_ms, lambda: self.fetch(wanted)) if wanted else {}
 
+    def _fetch(self, body: dict[str, Any], member: Generation | None) -> wire.FetchAnswer:
+        if member is None:
+            return self._link.call("offsets/fetch", body, wire.FetchAnswer)
+        body |= {"member_id": member.member_id, "member_epoch": member.generation_id}
+        try:
+            return self._link.call("offsets/fetch", body, wire.FetchAnswer)
+        except ProtocolError as failure:
+            if failure.error in _OUTDATED:
+                raise OutdatedMember(failure) from failure
+            raise
+
     def _send(self, offsets: Offsets, sent: Generation) -> None:
         """One commit request. Raises ProtocolError where another attempt may succeed, else KcoordError."""
         body = {
             "generation_id_or_member_epoch": sent.generation_id,
             "member_id": sent.member_id,
-            "group_instance_id": self._shared.config.group_instance_id if sent.member_id else None,
+            "group_instance_id": self._config.group_instance_id if sent.member_id else None,
             "topics": _topics(offsets),
         }
         try:
-            answer = self._shared.link.call("offsets/commit", body, wire.CommitAnswer)
+            answer = self._link.call("offsets/commit", body, wire.CommitAnswer)
             _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
         except ProtocolError as failure:
-            self._failed(failure, sent)
-
-    def _failed(self, failure: ProtocolError, sent: Generation) -> None:
-        with self._shared.monitor:
-            membership = self._shared.membership
-            unchanged = membership.generation == sent
-            rejoining = membership.phase is Phase.PREPARING_REBALANCE
-            step = membership.failed(Api.COMMIT, failure, sent) if sent.known else _step_alone(failure)
-            self._shared.monitor.changed()
-        if step is not Step.RAISE:
-            raise failure
-        raise _commit_error(failure, unchanged, rejoining) from failure
+            told = self.member.commit_failed(failure, sent)
+            if told is None:
+                raise
+            raise told from failure
 
     def _until(self, timeout_ms: int, task: Callable[[], T], wakeable: bool = True) -> T:
         """Run `task` on the worker again and again until it succeeds, fails for good, or the time is over."""
-        config = self._shared.config
+        config = self._config
         deadline = time.monotonic() + timeout_ms / 1000
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         while True:
@@ -164,7 +210,7 @@ class OffsetManager:
                 return future.result()
             if not isinstance(failure, ProtocolError):
                 raise failure
-            if not _may_pass(failure):
+            if not may_pass(failure):
                 raise error_of(failure)
             pause = time.monotonic() + backoff.next_ms(failure.retry_after_ms) / 1000
             if pause >= deadline:
@@ -173,7 +219,7 @@ class OffsetManager:
             self._wait(lambda: False, pause, wakeable)
 
     def _wait(self, done: Callable[[], bool], deadline: float, wakeable: bool) -> None:
-        monitor = self._shared.monitor
+        monitor = self._monitor
         while True:
             seen = monitor.version
             if wakeable:
@@ -215,30 +261,16 @@ _PASSING = frozenset(
         Error.REQUEST_TIMED_OUT,
         Error.UNSTABLE_OFFSET_COMMIT,
         Error.THROTTLING_QUOTA_EXCEEDED,
+        Error.STALE_MEMBER_EPOCH,
     }
 )
 
+_OUTDATED = frozenset({Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.STALE_MEMBER_EPOCH})
 
-def _may_pass(failure: ProtocolError) -> bool:
+
+def may_pass(failure: ProtocolError) -> bool:
+    """Another attempt may succeed."""
     return failure.error in _PASSING
-
-
-def _step_alone(failure: ProtocolError) -> Step:
-    """A commit outside of any generation: there is no membership to change."""
-    return Step.RETRY if _may_pass(failure) else Step.RAISE
-
-
-def _commit_error(failure: ProtocolError, unchanged: bool, rejoining: bool) -> KcoordError:
-    """What whoever commits is told. Source: classic specification 11.2, column OffsetCommit."""
-    if failure.error is Error.REBALANCE_IN_PROGRESS:
-        return RebalanceInProgressError(failure.detail)
-    if failure.error is Error.FENCED_INSTANCE_ID and unchanged:
-        return FencedInstanceIdError(failure.detail)
-    if failure.error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID):
-        if not unchanged and rejoining:
-            return RebalanceInProgressError(failure.detail)
-        return CommitFailedError(failure.detail, error=failure.error)
-    return error_of(failure)
 
 
 def _log_failure(offsets: Mapping[TopicPartition, OffsetAndMetadata], error: KcoordError | None) -> None:

@@ -12,20 +12,24 @@ from kcoord.client.types import OffsetAndMetadata, TopicPartition
 
 @dataclass(slots=True)
 class PartitionState:
-    """One assigned partition. `position` is the next offset to read, None until it is known; `reset_to` a reset that
-    the user asked for, "earliest" or "latest".
+    """One assigned partition.
+
+    `position` is the next offset to read, None until it is known; `reset_to` a reset that the user asked for,
+    "earliest" or "latest"; `withheld`: no records yet, or no more, because a listener has not returned from its call.
     """
 
     position: int | None = None
     paused: bool = False
+    withheld: bool = False
     reset_to: str | None = None
 
 
 class SubscriptionState:
-    """Topics, listener, assigned partitions with their positions."""
+    """Topics, pattern, listener, assigned partitions with their positions."""
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
+        self.pattern = ""
         self.listener = ConsumerRebalanceListener()
         self.manual = False
         self._partitions: dict[TopicPartition, PartitionState] = {}
@@ -33,13 +37,16 @@ class SubscriptionState:
     @property
     def automatic(self) -> bool:
         """The group assigns the partitions."""
-        return bool(self.topics)
+        return bool(self.topics or self.pattern)
 
-    def subscribe(self, topics: Iterable[str], listener: ConsumerRebalanceListener | None) -> None:
-        """Subscribe to `topics` instead of those before."""
+    def subscribe(
+        self, topics: Iterable[str], listener: ConsumerRebalanceListener | None, pattern: str | None = None
+    ) -> None:
+        """Subscribe to `topics`, and to what `pattern` matches, instead of what was before."""
         if self.manual:
             raise IllegalStateError("partitions were assigned by hand: call unsubscribe() first")
         self.topics = frozenset(topics)
+        self.pattern = pattern or ""
         self.listener = listener or ConsumerRebalanceListener()
 
     def assign_by_hand(self, partitions: Iterable[TopicPartition]) -> None:
@@ -52,6 +59,7 @@ class SubscriptionState:
     def clear(self) -> None:
         """No topics, no partitions."""
         self.topics = frozenset()
+        self.pattern = ""
         self.manual = False
         self._partitions = {}
 
@@ -71,6 +79,11 @@ class SubscriptionState:
         """Replace the assignment; partitions that stay keep their state."""
         self._partitions = {tp: self._partitions.get(tp) or PartitionState() for tp in sorted(partitions)}
 
+    def withhold(self, partitions: Iterable[TopicPartition], withheld: bool) -> None:
+        """Return no records of these assigned partitions, or return records again."""
+        for partition in partitions:
+            self._partitions[partition].withheld = withheld
+
     def state(self, partition: TopicPartition) -> PartitionState:
         """The state of an assigned partition. Raises IllegalStateError."""
         try:
@@ -87,8 +100,12 @@ class SubscriptionState:
         return [tp for tp, state in self._partitions.items() if state.position is None]
 
     def fetchable(self) -> Sequence[TopicPartition]:
-        """Assigned partitions that are not paused and have a position."""
-        return [tp for tp, state in self._partitions.items() if state.position is not None and not state.paused]
+        """Assigned partitions that are not paused or withheld, and have a position."""
+        return [
+            tp
+            for tp, state in self._partitions.items()
+            if state.position is not None and not state.paused and not state.withheld
+        ]
 
     def paused(self) -> frozenset[TopicPartition]:
         """Assigned partitions that are paused."""

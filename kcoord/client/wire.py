@@ -82,6 +82,28 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True):
     error_code: int = 0
 
 
+class AssignedTopic(msgspec.Struct, frozen=True):
+    """One topic of an assignment; `topic` is None for one that was deleted."""
+
+    topic_id: str
+    topic: str | None = None
+    partitions: list[int] = []
+
+
+class ConsumerAssignment(msgspec.Struct, frozen=True):
+    """All that a member of a consumer group may have."""
+
+    topic_partitions: list[AssignedTopic] = []
+
+
+class ConsumerHeartbeatAnswer(msgspec.Struct, frozen=True):
+    """ConsumerGroupHeartbeat. `assignment` None: unchanged."""
+
+    member_epoch: int
+    heartbeat_interval_ms: int = 0
+    assignment: ConsumerAssignment | None = None
+
+
 class LeftMember(msgspec.Struct, frozen=True):
     """One member in a leave answer."""
 

@@ -320,7 +320,7 @@ def test_failed_heartbeat_is_repeated_after_the_back_off_not_the_interval(server
         stable(consumer)
         server.script("heartbeat", Refusal(Error.UNKNOWN_SERVER_ERROR))
         with consumer._monitor:
-            consumer._shared.timer.next_at = 0.0
+            consumer._coordinator._shared.timer.next_at = 0.0
             consumer._monitor.changed()
         assert len(server.wait_for("heartbeat", 2)) == 2
 

@@ -1,0 +1,309 @@
+"""The user's side of a member of a consumer group: puts assignments in place, reports losses, commits, leaves.
+
+Used by the user's thread. Source: consumer specification, 11.3 and 11.4; Kafka's `ConsumerMembershipManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Collection, Iterable
+
+from kcoord.client.autocommit import AutoCommit
+from kcoord.client.consumer_group.heartbeat import ConsumerHeartbeatThread, Member
+from kcoord.client.consumer_group.membership import ConsumerMembership, Reconciliation, TopicIdPartition
+from kcoord.client.consumer_group.reactions import CommitReaction, commit_reaction
+from kcoord.client.consumer_group.request import HeartbeatRequest, Subscribed
+from kcoord.client.consumer_group.states import SHOWN, State
+from kcoord.client.consumer_group.timer import ConsumerHeartbeatTimer
+from kcoord.client.errors import CommitFailedError, IllegalStateError, KcoordError, error_of
+from kcoord.client.group import Parts
+from kcoord.client.membership import NO_GENERATION, Generation
+from kcoord.client.offsets import Identity, LoneReader
+from kcoord.client.types import MemberState, TopicPartition
+from kcoord.errors import ProtocolError
+
+log = logging.getLogger("kcoord.client")
+
+JOIN_ANSWER_S = 1.0
+"""How long a member that leaves waits for the answer to its join: a leave that overtakes it would leave nobody."""
+
+HELD_ANSWER_S = 1.0
+"""How long the end waits for the answer to a heartbeat that the service may still hold."""
+
+_LOST = frozenset({State.FENCED, State.STALE, State.FATAL, State.LEAVING})
+"""States in which a user who polls no longer has its partitions."""
+
+_NOT_A_MEMBER = "this consumer is not part of the group: it was removed, or has not joined yet"
+
+
+class ConsumerGroupCoordinator:
+    """What `poll` does for the group. It never waits, except for commits and the listener."""
+
+    def __init__(self, parts: Parts) -> None:
+        config = parts.config
+        self._member = Member(
+            config,
+            parts.link,
+            parts.monitor,
+            ConsumerMembership(str(uuid.uuid4()), static=config.group_instance_id is not None),
+            ConsumerHeartbeatTimer(config, time.monotonic()),
+            HeartbeatRequest(config),
+            Subscribed(),
+        )
+        self._monitor = parts.monitor
+        self._membership = self._member.membership
+        self._config = config
+        self._subscription = parts.subscription
+        self._positions = parts.positions
+        self._autocommit = AutoCommit(config, parts.subscription, parts.offsets)
+        self._heartbeat = ConsumerHeartbeatThread(self._member)
+        self._held: frozenset[TopicIdPartition] = frozenset()
+        self._untold: frozenset[TopicIdPartition] = frozenset()
+        self._in_listener = False
+
+    @property
+    def state(self) -> MemberState:
+        """How far the member's part in the group has come."""
+        with self._monitor:
+            return SHOWN[self._membership.state]
+
+    @property
+    def generation(self) -> Generation:
+        """The member's id, and its epoch in place of a generation; -1 while it has none."""
+        with self._monitor:
+            return Generation(self._membership.epoch or NO_GENERATION, self._membership.member_id)
+
+    def poll(self) -> None:
+        """Take part in the group as far as it goes without waiting for the service, except for commits.
+
+        Raises what a heartbeat found to be fatal or worth telling, and what the listener raises.
+        """
+        with self._monitor:
+            self._member.timer.polled(time.monotonic())
+            broken = self._heartbeat.failure
+        if broken is not None:
+            raise RuntimeError("the heartbeat thread failed: close this consumer") from broken
+        if self._subscription.automatic and not self._in_listener:
+            self._heartbeat.start()
+            while self._settle() or self._reconcile():
+                pass
+        with self._monitor:
+            allowed = self._membership.may_commit or not self._subscription.automatic
+        self._autocommit.when_due(allowed=allowed)
+
+    def wait_s(self) -> float | None:
+        """How long `poll` has nothing to do unless there is news."""
+        return self._autocommit.wait_s()
+
+    def request_rejoin(self, reason: str) -> None:
+        """Raises IllegalStateError: the service alone decides when partitions move."""
+        raise IllegalStateError('group_protocol="consumer": the service balances the group, members cannot ask for it')
+
+    def begin_commit(self) -> Identity:
+        """A commit begins. Raises CommitFailedError where it cannot succeed.
+
+        Each of its attempts goes out with the epoch of that moment, as long as the member stays in the group without
+        a break: then nobody else has had its partitions in between.
+        """
+        if not self._subscription.automatic:
+            return Generation
+        with self._monitor:
+            if self._membership.fatal is not None:
+                raise error_of(self._membership.fatal)
+            stay = self._membership.stay
+
+        def identity() -> Generation:
+            with self._monitor:
+                membership = self._membership
+                if membership.stay != stay or not membership.may_commit:
+                    raise CommitFailedError(_NOT_A_MEMBER)
+                return Generation(membership.epoch, membership.member_id)
+
+        identity()
+        return identity
+
+    def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
+        """What the user is told of a commit that failed; None: try again."""
+        if not sent.known:
+            return LoneReader().commit_failed(failure, sent)
+        reaction = commit_reaction(failure.error)
+        if reaction is CommitReaction.RETRY:
+            return None
+        if reaction is CommitReaction.OUT:
+            return CommitFailedError(failure.detail, error=failure.error)
+        return error_of(failure)
+
+    def fetches_as(self) -> Generation | None:
+        """The member, so that a fetch with an outdated epoch is refused; anybody outside of the group."""
+        with self._monitor:
+            membership = self._membership
+            return Generation(membership.epoch, membership.member_id) if membership.may_commit else None
+
+    def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
+        """Commit (if automatic, and `commit`), report the partitions, leave the group.
+
+        What the listener raises is raised after that.
+        """
+        log.info("group %s: leaving: %s", self._config.group_id, reason)
+        with self._monitor:
+            self._membership.prepare_leaving()
+        try:
+            if commit and self._held and self._leaves():
+                self._autocommit.now(self._subscription.assigned, self._left_ms(deadline))
+            if not self._leaves():
+                self._report_lost()
+            elif self._held:
+                self._call("revoked", self._subscription.assigned)
+        finally:
+            self._have(frozenset())
+            self._say_leave(deadline)
+
+    def stop(self, timeout_s: float) -> bool:
+        """End the heartbeat thread. True if it ended in time."""
+        with self._monitor:
+            held = self._membership.in_flight is not None
+        return self._heartbeat.stop(min(timeout_s, HELD_ANSWER_S) if held else timeout_s)
+
+    # Losing and joining
+
+    def _settle(self) -> bool:
+        """One step after what happened meanwhile: report losses, join. False if there is nothing to do."""
+        with self._monitor:
+            state = self._membership.state
+            self._member.subscribed = Subscribed(self._subscription.topics, self._subscription.pattern)
+        if state in _LOST and self._report_lost():
+            return True
+        with self._monitor:
+            membership = self._membership
+            if membership.fatal is not None:
+                raise error_of(membership.fatal)
+            if membership.reported:
+                raise error_of(membership.reported.pop(0))
+            if membership.state not in (State.UNSUBSCRIBED, State.FENCED, State.STALE) or self._held:
+                return False
+            membership.join()
+            self._monitor.changed()
+        log.info("group %s: member %s joins", self._config.group_id, self._membership.member_id)
+        return True
+
+    def _report_lost(self) -> bool:
+        """Whatever the member held is not its own any more. False if it held nothing."""
+        lost = self._subscription.assigned
+        if not self._held:
+            return False
+        log.warning("group %s: partitions lost: %s", self._config.group_id, _listed(lost))
+        try:
+            self._call("lost", lost)
+        finally:
+            self._have(frozenset())
+        return True
+
+    # Reconciling
+
+    def _reconcile(self) -> bool:
+        """Put the service's assignment in place. False if there is nothing to do.
+
+        Revocations come first; both calls of the listener must have returned before the member acknowledges. After a
+        call that raised, nothing is acknowledged and the next poll makes that call again.
+        """
+        with self._monitor:
+            work = self._membership.reconciliation()
+        if work is None:
+            return False
+        revoked = self._held - work.target.partitions
+        if revoked and not self._revoke(work, revoked):
+            return True
+        self._assign(work)
+        return True
+
+    def _revoke(self, work: Reconciliation, revoked: frozenset[TopicIdPartition]) -> bool:
+        """Commit and give up `revoked`. False if the assignment does not count any more."""
+        named = _named(revoked)
+        self._subscription.withhold(named, True)
+        self._autocommit.now(named, min(self._config.request_timeout_ms, self._config.max_poll_interval_ms))
+        if not self._stands(work):
+            return False
+        log.info("group %s: revoked: %s", self._config.group_id, _listed(named))
+        self._call("revoked", named)
+        self._have(self._held - revoked)
+        return self._stands(work)
+
+    def _assign(self, work: Reconciliation) -> None:
+        """Take over what is new, then acknowledge. Nothing of it is read before the listener has returned."""
+        target = work.target.partitions
+        added = (target - self._held) | (self._untold & target)
+        self._have(target)
+        self._untold = added
+        named = _named(added)
+        self._subscription.withhold(named, True)
+        everything = _listed(self._subscription.assigned)
+        log.info("group %s: assigned: %s, new: %s", self._config.group_id, everything, _listed(named))
+        self._call("assigned", named)
+        self._untold = frozenset()
+        self._subscription.withhold(named, False)
+        with self._monitor:
+            self._membership.reconciled(work)
+            self._monitor.changed()
+
+    def _stands(self, work: Reconciliation) -> bool:
+        with self._monitor:
+            return self._membership.stands(work)
+
+    def _have(self, partitions: frozenset[TopicIdPartition]) -> None:
+        self._held = partitions
+        self._untold &= partitions
+        self._subscription.set_assigned(_named(partitions))
+        self._positions.forget()
+
+    def _call(self, what: str, partitions: Collection[TopicPartition]) -> None:
+        """Call the listener. A poll in there reads what is held, but does not begin another reconciliation."""
+        listener = self._subscription.listener
+        method = {
+            "revoked": listener.on_partitions_revoked,
+            "assigned": listener.on_partitions_assigned,
+            "lost": listener.on_partitions_lost,
+        }[what]
+        self._in_listener = True
+        try:
+            method(sorted(partitions))
+        finally:
+            self._in_listener = False
+
+    # Leaving
+
+    def _leaves(self) -> bool:
+        with self._monitor:
+            return self._membership.state is State.PREPARE_LEAVING
+
+    def _left_ms(self, deadline: float) -> int:
+        return max(1, min(self._config.request_timeout_ms, int((deadline - time.monotonic()) * 1000)))
+
+    def _say_leave(self, deadline: float) -> None:
+        self._await_join(min(deadline, time.monotonic() + JOIN_ANSWER_S))
+        with self._monitor:
+            if not self._membership.begin_leaving():
+                return
+            body = self._member.request.leave(self._membership)
+        self._member.send_leave(body, self._left_ms(deadline))
+        with self._monitor:
+            self._membership.left()
+            self._monitor.changed()
+
+    def _await_join(self, deadline: float) -> None:
+        while True:
+            with self._monitor:
+                seen, sent = self._monitor.version, self._membership.in_flight
+            left_s = deadline - time.monotonic()
+            if sent is None or not sent.joining or left_s <= 0:
+                return
+            self._monitor.wait(seen, left_s)
+
+
+def _named(partitions: Iterable[TopicIdPartition]) -> frozenset[TopicPartition]:
+    return frozenset(tp.named for tp in partitions)
+
+
+def _listed(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(str, sorted(partitions))) or "none"

@@ -1,0 +1,206 @@
+"""The heartbeat thread of a member of a consumer group. Source: consumer specification, 11.2 to 11.4."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kcoord.client import wire
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.consumer_group.membership import ConsumerMembership, Sent, TopicIdPartition
+from kcoord.client.consumer_group.reactions import Reaction
+from kcoord.client.consumer_group.request import HeartbeatRequest, Subscribed
+from kcoord.client.consumer_group.states import AT_ONCE, State
+from kcoord.client.consumer_group.timer import ConsumerHeartbeatTimer
+from kcoord.client.link import Link
+from kcoord.client.monitor import Monitor
+from kcoord.errors import ProtocolError
+
+log = logging.getLogger("kcoord.client")
+
+PATH = "consumer-heartbeat"
+
+
+@dataclass(slots=True)
+class Member:
+    """What the two threads of a member share. All but `config`, `link` and `monitor` is guarded by `monitor`."""
+
+    config: ConsumerConfig
+    link: Link
+    monitor: Monitor
+    membership: ConsumerMembership
+    timer: ConsumerHeartbeatTimer
+    request: HeartbeatRequest
+    subscribed: Subscribed
+
+    def send_leave(self, body: dict[str, Any], timeout_ms: int) -> None:
+        """Tell the coordinator, once; whatever it answers, the member has left."""
+        epoch, group = body["member_epoch"], self.config.group_id
+        if self.link.coordinator is None:
+            log.warning("group %s: member %s cannot say that it leaves", group, body["member_id"])
+            return
+        log.info("group %s: member %s leaves with epoch %d", group, body["member_id"], epoch)
+        try:
+            self.link.call(PATH, body, wire.ConsumerHeartbeatAnswer, timeout_ms=timeout_ms)
+        except ProtocolError as failure:
+            log.warning("group %s: the leave failed: %s", group, failure)
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A heartbeat about to be sent."""
+
+    sent: Sent
+    body: dict[str, Any]
+    hold_ms: int
+    full: bool
+
+
+class ConsumerHeartbeatThread:
+    """Sends heartbeats while the member has something to say or a session to keep, one at a time; leaves when
+    max_poll_interval_ms passed without a poll.
+
+    `failure` is what ended the thread, if it was not `stop`: without heartbeats the membership cannot go on.
+    """
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._stopped = False
+        self.failure: Exception | None = None
+        self._thread = threading.Thread(
+            target=self._run, name=f"kcoord-heartbeat-{member.config.group_id}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin, if it did not yet."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def stop(self, timeout_s: float) -> bool:
+        """End it; waits for a heartbeat under way, at most `timeout_s`. True if the thread ended."""
+        with self._member.monitor:
+            self._stopped = True
+            self._member.monitor.changed()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._beat_until_stopped()
+        except Exception as error:  # noqa: BLE001 - poll() raises it; a thread of its own has nobody to tell
+            with self._member.monitor:
+                self.failure = error
+                self._member.monitor.changed()
+
+    def _beat_until_stopped(self) -> None:
+        member = self._member
+        while True:
+            going: Going | None = None
+            with member.monitor:
+                if self._stopped:
+                    return
+                seen, now = member.monitor.version, time.monotonic()
+                overdue = now >= member.timer.poll_deadline and member.membership.poll_expired()
+                if not overdue:
+                    wait_s = self._wait_s(now)
+                    if wait_s is None or wait_s > 0:
+                        member.monitor.wait(seen, wait_s)
+                        continue
+                    going = self._next(now)
+            if going is None:
+                self._leave_stale()
+            else:
+                self._beat(going)
+
+    def _wait_s(self, now: float) -> float | None:
+        """How long there is nothing to do; None: until there is news."""
+        membership, timer = self._member.membership, self._member.timer
+        if not membership.heartbeating:
+            return None
+        due = timer.due_at(at_once=membership.state in AT_ONCE)
+        if membership.takes_part:
+            due = min(due, timer.poll_deadline)
+        return max(0.0, due - now)
+
+    def _next(self, now: float) -> Going:
+        member = self._member
+        hold_ms = member.timer.hold_ms(now) if member.membership.idle else 0
+        full = member.request.is_full or member.membership.state is State.JOINING
+        body = member.request.body(member.membership, member.subscribed, hold_ms)
+        member.timer.sent(now)
+        return Going(member.membership.sending(), body, hold_ms, full)
+
+    def _beat(self, going: Going) -> None:
+        member = self._member
+        try:
+            answer = member.link.call(
+                PATH,
+                going.body,
+                wire.ConsumerHeartbeatAnswer,
+                held_ms=going.hold_ms,
+                timeout_ms=member.timer.timeout_ms(),
+            )
+        except ProtocolError as failure:
+            self._failed(going, failure)
+            return
+        with member.monitor:
+            news = member.membership.answered(going.sent, answer.member_epoch, _partitions(answer))
+            # With nothing to do, wait for news at the service rather than here. An answer without news to a heartbeat
+            # that could have been held means that the service does not hold: then the interval counts.
+            at_once = member.membership.state is State.STABLE and (news or going.full)
+            member.timer.succeeded(time.monotonic(), answer.heartbeat_interval_ms, at_once=at_once)
+            member.monitor.changed()
+        if news:
+            member_id = going.body["member_id"]
+            log.info("group %s: member %s is at epoch %d", member.config.group_id, member_id, answer.member_epoch)
+
+    def _failed(self, going: Going, failure: ProtocolError) -> None:
+        member = self._member
+        with member.monitor:
+            reaction = member.membership.failed(going.sent, failure)
+            member.request.forget()
+            now = time.monotonic()
+            if reaction is Reaction.REPORT:
+                member.timer.reported(now, failure.retry_after_ms)
+            elif reaction is not None:
+                at_once = reaction in (Reaction.REDISCOVER, Reaction.REJOIN)
+                member.timer.failed(now, failure.retry_after_ms, at_once=at_once)
+            member.monitor.changed()
+        if reaction is None:
+            return
+        log.info("group %s: heartbeat: %s: %s", member.config.group_id, failure.error.name, failure)
+
+    def _leave_stale(self) -> None:
+        member = self._member
+        log.warning("group %s: %s", member.config.group_id, _POLL_EXPIRED)
+        with member.monitor:
+            body = member.request.leave(member.membership)
+        member.send_leave(body, member.timer.timeout_ms())
+        with member.monitor:
+            member.membership.stale()
+            member.monitor.changed()
+
+
+def _partitions(answer: wire.ConsumerHeartbeatAnswer) -> list[TopicIdPartition] | None:
+    return None if answer.assignment is None else list(_named(answer.assignment))
+
+
+def _named(assignment: wire.ConsumerAssignment) -> Iterator[TopicIdPartition]:
+    for topic in assignment.topic_partitions:
+        if topic.topic is None:
+            # The service takes partitions of deleted topics away with the next assignment.
+            log.warning("topic %s was deleted: its partitions are not read", topic.topic_id)
+            continue
+        for partition in topic.partitions:
+            yield TopicIdPartition(topic.topic_id, topic.topic, partition)
+
+
+_POLL_EXPIRED = (
+    "leaving, consumer poll timeout has expired: poll() was not called for longer than max_poll_interval_ms. "
+    "Process fewer records a poll (max_poll_records) or raise max_poll_interval_ms."
+)
