@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from kcoord.client import Consumer, ConsumerRebalanceListener, Record, TopicPartition
+from kcoord.client import Consumer, Record, TopicPartition
 from tests.support.processes import ROOT, Running, environment, start_server
 
 DEADLINE_S = 40.0
@@ -82,22 +82,6 @@ def running_service(conninfo: str) -> Iterator[Service]:
             timeout=60,
         )
         yield Service(server, conninfo, made.stdout.split()[-1])
-
-
-class Journal(ConsumerRebalanceListener):
-    """Writes down the rebalances of one consumer: what happened, and to which partitions."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, list[int]]] = []
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        self.calls.append(("revoked", [tp.partition for tp in revoked]))
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        self.calls.append(("assigned", [tp.partition for tp in assigned]))
-
-    def on_partitions_lost(self, lost: Any) -> None:
-        self.calls.append(("lost", [tp.partition for tp in lost]))
 
 
 def owned(consumer: Consumer) -> set[int]:

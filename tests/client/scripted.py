@@ -212,6 +212,20 @@ class ScriptedCoordinator:
         }
 
 
+def given(partitions: list[int]) -> Any:
+    """A sync answer that assigns `partitions` of topic t, whatever the leader said."""
+
+    def answer(body: dict[str, Any]) -> Any:
+        return {
+            "protocol_type": "consumer",
+            "protocol_name": body["protocol_name"],
+            "assignment": "AAE=",
+            "partitions": {"t": partitions},
+        }
+
+    return answer
+
+
 def name_of(value: Any) -> str | None:
     """The test id of an error or an exception class."""
     return getattr(value, "name", None) or getattr(value, "__name__", None)

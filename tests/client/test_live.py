@@ -18,7 +18,8 @@ from kcoord.client import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from tests.client.live import DEADLINE_S, SESSION_MS, Journal, Service, owned, poll_until, running_service, shared_out
+from tests.client.journal import Journal
+from tests.client.live import DEADLINE_S, SESSION_MS, Service, owned, poll_until, running_service, shared_out
 from tests.client.scripted import wait_until
 from tests.client.sources import lettered
 from tests.client.worker import start_worker_process

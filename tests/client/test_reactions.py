@@ -9,7 +9,6 @@ import pytest
 
 from kcoord.client import (
     CommitFailedError,
-    ConsumerRebalanceListener,
     FencedInstanceIdError,
     GroupAuthorizationError,
     GroupMaxSizeReachedError,
@@ -25,26 +24,11 @@ from kcoord.client import (
 from kcoord.client.backoff import Backoff
 from kcoord.client.timers import HeartbeatTimer
 from kcoord.errors import Action, Error
+from tests.client.journal import Journal
 from tests.client.scripted import WAIT_S, Refusal, ScriptedCoordinator, consumer_of, name_of, stable, wait_until
 
 TP = TopicPartition("t", 0)
 NO_HEARTBEATS = {"heartbeat_interval_ms": 9_000}
-
-
-class Log(ConsumerRebalanceListener):
-    """Writes down what happened."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, list[int]]] = []
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        self.calls.append(("revoked", [tp.partition for tp in revoked]))
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        self.calls.append(("assigned", [tp.partition for tp in assigned]))
-
-    def on_partitions_lost(self, lost: Any) -> None:
-        self.calls.append(("lost", [tp.partition for tp in lost]))
 
 
 @pytest.fixture
@@ -213,7 +197,7 @@ def test_failed_heartbeats_are_repeated(server: ScriptedCoordinator, answer: Any
 def test_heartbeat_makes_the_member_rejoin(
     server: ScriptedCoordinator, error: Error, member_id: str, reported: str
 ) -> None:
-    listener = Log()
+    listener = Journal()
     with consumer_of(server) as consumer:
         consumer.subscribe(["t"], listener)
         stable(consumer)
@@ -239,7 +223,7 @@ def test_heartbeats_go_on_until_the_next_poll_of_a_rebalance(server: ScriptedCoo
 
 
 def test_fenced_heartbeat_is_fatal_at_the_next_poll(server: ScriptedCoordinator) -> None:
-    listener = Log()
+    listener = Journal()
     with consumer_of(server, group_instance_id="i1") as consumer:
         consumer.subscribe(["t"], listener)
         stable(consumer)
@@ -303,7 +287,7 @@ def test_commit_is_repeated(server: ScriptedCoordinator, answer: Any) -> None:
     ("error", "member_id"), [(Error.UNKNOWN_MEMBER_ID, ""), (Error.ILLEGAL_GENERATION, "m1")], ids=str
 )
 def test_failed_commit_loses_the_partitions(server: ScriptedCoordinator, error: Error, member_id: str) -> None:
-    listener = Log()
+    listener = Journal()
     with consumer_of(server, **NO_HEARTBEATS) as consumer:
         consumer.subscribe(["t"], listener)
         stable(consumer)
