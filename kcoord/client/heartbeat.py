@@ -64,7 +64,8 @@ class HeartbeatThread:
 
     def start(self) -> None:
         """Begin, if it did not yet."""
-        if not self._thread.is_alive():
+        # Not "is it alive": one that broke is reported by `failure`, it cannot start again.
+        if self._thread.ident is None:
             self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:
