@@ -65,22 +65,29 @@ def compute(work: ComputeTarget, assignors: Mapping[str, Assignor]) -> ApplyTarg
     except Exception as error:  # noqa: BLE001 - an assignor is a plug-in: whatever it raises, it has failed
         failure = str(error) if isinstance(error, AssignorFailed) else repr(error)
         return ApplyTarget(work.group_id, work.group_epoch, work.assignor, None, failure)
-    return ApplyTarget(work.group_id, work.group_epoch, work.assignor, targets)
+    everybody = {member_id: targets.get(member_id, {}) for member_id in spec.members}
+    return ApplyTarget(work.group_id, work.group_epoch, work.assignor, everybody)
 
 
 def apply_target(turn: Turn, command: ApplyTarget) -> Done:
     """Store what was computed in the background, unless the group stopped waiting for it.
 
-    Members that joined since then keep the empty target they have; the next computation includes them.
+    Where the group epoch has moved on, members that joined since then keep the empty target they have and the share
+    of those that left stays free: the next computation sees to it. At the same epoch only the replacement of a static
+    member can have come between; then a computation with the new member is under way, or asked for next.
     """
-    job = turn.consumer.target_job
+    group = turn.consumer
+    job = group.target_job
     if job is None or job.epoch != command.group_epoch:
         return Done()
-    if command.targets is None:
+    targets = command.targets
+    if targets is not None and command.group_epoch == group.group_epoch and not targets.keys() <= group.members.keys():
+        return Done()
+    if targets is None:
         retry_at = turn.now + RETRY_AFTER_MS
         turn.emit(TargetFailed(command.group_epoch, command.assignor, command.failure, retry_at, turn.now))
     else:
-        _store(turn, command, command.targets)
+        _store(turn, command, targets)
     return Done()
 
 
