@@ -23,6 +23,11 @@ def member_id(client_id: str, number: int) -> str:
     return f"{client_id}-{uuid5(NAMESPACE, f'{client_id}/{number}')}"
 
 
+def topic_id(name: str) -> str:
+    """The id that `Seed.topic` gives a topic."""
+    return str(uuid5(NAMESPACE, name))
+
+
 class Seed:
     """Writes rows and tells listeners, as the stores do. For pages only: it keeps no rule of the protocol."""
 
@@ -136,7 +141,7 @@ class Seed:
         instance_id: str | None = None,
         rebalance_deadline_in: int | None = None,
     ) -> None:
-        """A member of a consumer group, meant to have these partitions of one topic."""
+        """A member of a consumer group, meant to have these partitions of `entries`."""
         now = now_ms()
         self.connection.execute(
             """
@@ -153,7 +158,7 @@ class Seed:
                 epoch,
                 epoch - 1,
                 state,
-                Jsonb({"t1": list(target)}),
+                Jsonb({topic_id("entries"): list(target)}),
                 now + 43_700,
                 now - 1_300,
                 None if rebalance_deadline_in is None else now + rebalance_deadline_in,
@@ -168,8 +173,10 @@ class Seed:
             [group, list(partitions)],
         )
 
-    def assign(self, group: int, owners: Mapping[tuple[str, int], str], generation: int = 1) -> None:
-        """Who owns which (topic, partition)."""
+    def assign(
+        self, group: int, owners: Mapping[tuple[str, int], str], generation: int = 1, *, by_id: bool = False
+    ) -> None:
+        """Who owns which (topic, partition). Only consumer groups know topics by their ids (`by_id`)."""
         with (
             self.connection.cursor() as cursor,
             cursor.copy(
@@ -177,7 +184,7 @@ class Seed:
             ) as copy,
         ):
             for (topic, partition), member in owners.items():
-                copy.write_row((group, topic, topic, partition, member, generation))
+                copy.write_row((group, topic_id(topic) if by_id else topic, topic, partition, member, generation))
 
     def commit(self, group: int, offsets: Mapping[tuple[str, int], int], metadata: str = "", ms_ago: int = 900) -> None:
         """Committed offsets."""
@@ -198,7 +205,7 @@ class Seed:
         row = self.connection.execute(
             "insert into groups_topic (name, topic_id, partitions, labels, created_at) values (%s, %s, %s, %s, %s) "
             "returning id",
-            [name, uuid5(NAMESPACE, name), partitions, Jsonb({}), now - 86_400_000],
+            [name, topic_id(name), partitions, Jsonb({}), now - 86_400_000],
         ).fetchone()
         assert row is not None
         with self.connection.cursor() as cursor:
@@ -261,12 +268,13 @@ def working_group(seed: Seed, group_id: str = "billing", workers: int = 3, parti
 def reconciling_group(seed: Seed, group_id: str = "ledger") -> tuple[str, str]:
     """A consumer group of three, in which the first member gives up partitions that the second waits for."""
     first, second, third = (str(uuid5(NAMESPACE, f"{group_id}/{number}")) for number in range(3))
+    seed.topic("entries", 12)
     pk = seed.consumer_group(group_id, "Reconciling", epoch=12, assignment_epoch=12)
     seed.consumer_member(pk, first, epoch=11, state=1, target=range(4), rebalance_deadline_in=41_000)
     seed.consumer_member(pk, second, epoch=12, state=2, target=range(4, 8), instance_id="ledger-2")
     seed.consumer_member(pk, third, epoch=12, target=range(8, 12))
     owners = [first] * 6 + [second] * 2 + [third] * 4
-    seed.assign(pk, {("entries", partition): owner for partition, owner in enumerate(owners)}, generation=12)
+    seed.assign(pk, {("entries", partition): owner for partition, owner in enumerate(owners)}, 12, by_id=True)
     seed.give_up(pk, 4, 5)
     seed.event(group_id, "group_epoch_bumped", 12, second, ms_ago=5_000, cause="member_joined")
     seed.event(group_id, "target_computed", 12, ms_ago=4_900, members=2, assignor="uniform")
