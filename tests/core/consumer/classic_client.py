@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from groups.core.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
+from groups.core.replies import JoinReply, SyncReply
 from groups.core.types import Protocol
 from kcoord.consumer_protocol import Assignment, Subscription, decode_assignment, encode_assignment, encode_subscription
+from kcoord.errors import Error
 from tests.core.consumer.world import GROUP, Call, World
 
 
@@ -67,3 +69,67 @@ def synced(call: Call) -> dict[str, list[int]]:
     assignment = decode_assignment(call.reply.assignment)
     assert assignment is not None
     return {name: sorted(numbers) for name, numbers in assignment.partitions.items()}
+
+
+@dataclass(slots=True, eq=False)
+class ClassicClient:
+    """A member of the classic protocol that behaves, in a group of either. `owned`: what it works on, by topic name."""
+
+    world: World
+    cooperative: bool
+    instance_id: str | None = None
+    running: bool = True
+    member_id: str = ""
+    generation_id: int = -1
+    owned: dict[str, list[int]] | None = None
+    call: Call | None = None
+
+    def step(self) -> None:
+        """The next thing a client does: handle an answer, join, or beat."""
+        if not self.running:
+            return
+        if self.call is None:
+            self.call = self._beat() if self.owned is not None else self._join()
+        elif self.call.reply is not None:
+            call, self.call = self.call, None
+            self._handle(call)
+        elif self.call not in self.world.waiting:
+            self.call = None  # it was held for as long as it may be
+
+    def leave(self) -> None:
+        self.running = False
+        leave_classic(self.world, (self.member_id, self.instance_id))
+
+    def _join(self) -> Call:
+        topics, owned = ("foo",), self.owned if self.cooperative else None
+        return join_classic(self.world, self.member_id, topics, owned, self.instance_id)
+
+    def _beat(self) -> Call:
+        return beat_classic(self.world, self.member_id, self.generation_id, self.instance_id)
+
+    def _handle(self, call: Call) -> None:
+        error = call.error
+        if error is Error.MEMBER_ID_REQUIRED:
+            self.member_id = call.reply.member_id
+        elif error is Error.REBALANCE_IN_PROGRESS:
+            if isinstance(call.reply, JoinReply) and call.reply.member_id:
+                self.member_id = call.reply.member_id
+            self.call = self._join()
+            self.owned = self.owned if self.cooperative else None
+        elif error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
+            self.member_id = "" if error is Error.UNKNOWN_MEMBER_ID else self.member_id
+            self.owned = None
+        elif error is not Error.NONE:
+            raise AssertionError(f"{call.command} is answered {call.reply}")
+        elif isinstance(call.reply, JoinReply):
+            self._joined(call.reply)
+        elif isinstance(call.reply, SyncReply):
+            self.owned = synced(call) if call.reply.assignment else {}
+
+    def _joined(self, reply: JoinReply) -> None:
+        self.member_id, self.generation_id = reply.member_id, reply.generation_id
+        leads = reply.leader == reply.member_id and not reply.skip_assignment
+        ids = sorted(member.member_id for member in reply.members) if leads else []
+        count = self.world.topics.by_name["foo"].partitions
+        plan = {member_id: {"foo": range(number, count, len(ids))} for number, member_id in enumerate(ids)}
+        self.call = sync_classic(self.world, self.member_id, self.generation_id, plan, self.instance_id)

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from groups.core.assignors import BUILT_IN, Assignor
-from groups.core.commands import AbandonWait, ApplyRegexResolution, Command, CommitOffsets, ConsumerHeartbeat, Tick
+from groups.core.commands import (
+    AbandonWait,
+    ApplyRegexResolution,
+    Command,
+    CommitOffsets,
+    ConsumerHeartbeat,
+    ParkKind,
+    Tick,
+)
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.state import ConsumerMember
 from groups.core.consumer.target import compute
@@ -174,7 +182,9 @@ class World:
     def _wake(self) -> None:
         """Run the heartbeats again whose wait is over."""
         for call in tuple(self.waiting):
-            if call in self.waiting and call.parked is not None and answer_for(self.group, call.parked) is not None:
+            if call not in self.waiting or call.parked is None or call.parked.kind is not ParkKind.HEARTBEAT:
+                continue
+            if answer_for(self.group, call.parked) is not None:
                 self.waiting.remove(call)
                 assert isinstance(call.command, ConsumerHeartbeat)
                 left = call.parked.parked_until - self.now
