@@ -26,8 +26,8 @@ async def unnoticed(case: Case) -> list[str]:
     return [words for words, changed in mutations(case) if (await run_case(changed, backend)).status != Status.FAILED]
 
 
-@pytest.mark.parametrize("case", case_file(Suite.CLASSIC))
-async def test_every_mutation_of_a_classic_case_is_noticed(case: Case) -> None:
+@pytest.mark.parametrize("case", case_file(Suite.CLASSIC) + case_file(Suite.CONSUMER))
+async def test_every_mutation_of_a_case_is_noticed(case: Case) -> None:
     verdict = await run_case(case, OneMode())
     if verdict.status is Status.SKIPPED:
         pytest.skip("; ".join(verdict.lines))
@@ -36,7 +36,7 @@ async def test_every_mutation_of_a_classic_case_is_noticed(case: Case) -> None:
     assert await unnoticed(case) == []
 
 
-@pytest.mark.parametrize("case", case_file(Suite.ASSIGNORS, lambda case: case.raw["assignor"].startswith("classic-")))
+@pytest.mark.parametrize("case", case_file(Suite.ASSIGNORS))
 async def test_every_mutation_of_an_assignment_is_noticed(case: Case) -> None:
     wrong = list(_wrong_assignments(case.raw["expect"]))
     assert wrong
