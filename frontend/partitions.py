@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from frontend.consumer.rows import Heir
 from frontend.queries import GroupPage
 from frontend.rows import GroupTopic, PartitionOwner
-from frontend.wording import plural, ranges, short_id
+from frontend.wording import joined, plural, ranges, short_id
 
 COLOURS = 12
 """Colours of owners in the style sheet; beyond as many owners they repeat."""
 _COLOUR = re.compile(r"^([0-9]{1,18}):([0-9]{1,2})$")
+PROMISES = 5
+"""So many of the members that are meant to have partitions without an owner are named."""
 ROOMY = 64
 """Up to so many partitions the cells of a topic are large enough for their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A partition. `colour` None: nobody owns it. `owner` is "" then, else something that names the owner."""
+    """A partition. `colour` None: nobody owns it. `owner` is "" then, else something that names the owner.
+
+    `heir`: the colour of who is meant to have it and has not; `moves`: there is somebody. `pending`: its owner was told
+    to give it up.
+    """
 
     partition: int
     colour: int | None
     title: str
     owner: str
     pending: bool = False
+    moves: bool = False
+    heir: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,8 @@ class Strip:
     unowned: str
     hidden: int
     description: str
+    promised: str
+    """Partitions without an owner that somebody is meant to have: `3–5 wait for m4`."""
 
     @property
     def unowned_count(self) -> int:
@@ -78,6 +89,7 @@ def page_colours(page: GroupPage, kept: Mapping[int, int]) -> dict[str, int]:
     """Colours of the members that own something on this page, or have just done so."""
     keys = {owner.member_id: owner.member_pk for owner in page.owners if owner.member_pk is not None}
     keys |= {member.member_id: member.pk for member in page.members if member.owned or member.pk in kept}
+    keys |= {heir.member_id: heir.member_pk for heir in _heirs(page)}
     return colours(keys, kept)
 
 
@@ -97,6 +109,7 @@ def written_colours(page: GroupPage, chosen: Mapping[str, int]) -> str:
         return ""
     keys = {owner.member_id: owner.member_pk for owner in page.owners}
     keys |= {member.member_id: member.pk for member in page.members}
+    keys |= {heir.member_id: heir.member_pk for heir in _heirs(page)}
     return ",".join(f"{keys[member_id]}:{colour}" for member_id, colour in chosen.items())
 
 
@@ -104,33 +117,40 @@ def legend(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Owner, ...]:
     """Whose colour is which; empty when there are more owners than colours."""
     if len(chosen) > COLOURS:
         return ()
-    owning = {owner.member_id for owner in page.owners}
+    owning = {owner.member_id for owner in page.owners} | {heir.member_id for heir in _heirs(page)}
     return tuple(
         Owner(colour, short_id(member_id), member_id) for member_id, colour in chosen.items() if member_id in owning
     )
 
 
+def _heirs(page: GroupPage) -> tuple[Heir, ...]:
+    return page.consumer.heirs if page.consumer is not None else ()
+
+
 def strips(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Strip, ...]:
     """One strip for each topic of the page."""
-    by_topic: dict[str, dict[int, PartitionOwner]] = {topic.topic: {} for topic in page.topics}
+    owners: dict[str, dict[int, PartitionOwner]] = {topic.topic: {} for topic in page.topics}
     for owner in page.owners:
-        by_topic[owner.topic][owner.partition] = owner
-    return tuple(_strip(topic, by_topic[topic.topic], chosen, page.widths[topic.topic]) for topic in page.topics)
+        owners[owner.topic][owner.partition] = owner
+    heirs: dict[str, dict[int, Heir]] = {topic.topic: {} for topic in page.topics}
+    for heir in _heirs(page):
+        heirs[heir.topic][heir.partition] = heir
+    return tuple(
+        _strip(topic, owners[topic.topic], heirs[topic.topic], chosen, page.widths[topic.topic])
+        for topic in page.topics
+    )
 
 
-def _strip(topic: GroupTopic, owners: Mapping[int, PartitionOwner], chosen: Mapping[str, int], width: int) -> Strip:
+def _strip(
+    topic: GroupTopic,
+    owners: Mapping[int, PartitionOwner],
+    heirs: Mapping[int, Heir],
+    chosen: Mapping[str, int],
+    width: int,
+) -> Strip:
     shown = min(topic.size, width)
-    cells = tuple(_cell(partition, owners.get(partition), chosen) for partition in range(shown))
+    cells = tuple(_cell(partition, owners.get(partition), heirs.get(partition), chosen) for partition in range(shown))
     free = [cell.partition for cell in cells if cell.partition not in owners]
-    unowned = ranges(free, most=12)
-    description = plural(topic.size, "partition")
-    if shown == topic.size:
-        description += f", {plural(len({owner.member_id for owner in owners.values()}), 'owner')}"
-    pending = sum(owner.pending for owner in owners.values())
-    if pending:
-        description += f", {pending:,} on the way to another"
-    if topic.size > topic.owned:
-        description += f", {topic.size - topic.owned:,} without an owner"
     return Strip(
         topic=topic.topic,
         size=topic.size,
@@ -138,16 +158,46 @@ def _strip(topic: GroupTopic, owners: Mapping[int, PartitionOwner], chosen: Mapp
         owned=topic.owned,
         cells=cells,
         roomy=topic.size <= ROOMY,
-        unowned=unowned,
+        unowned=ranges([partition for partition in free if partition not in heirs], most=12),
         hidden=topic.size - shown,
-        description=description,
+        description=_description(topic, owners, heirs, shown == topic.size),
+        promised=_promised(free, heirs),
     )
 
 
-def _cell(partition: int, owner: PartitionOwner | None, chosen: Mapping[str, int]) -> Cell:
+def _description(
+    topic: GroupTopic, owners: Mapping[int, PartitionOwner], heirs: Mapping[int, Heir], all_shown: bool
+) -> str:
+    description = plural(topic.size, "partition")
+    if all_shown:
+        description += f", {plural(len({owner.member_id for owner in owners.values()}), 'owner')}"
+    moving = sum(owner.pending or partition in heirs for partition, owner in owners.items())
+    if moving:
+        description += f", {moving:,} changing hands"
+    if topic.size > topic.owned:
+        description += f", {topic.size - topic.owned:,} without an owner"
+    return description
+
+
+def _promised(free: Sequence[int], heirs: Mapping[int, Heir]) -> str:
+    """Of partitions without an owner: who is meant to have them."""
+    waiting: dict[str, list[int]] = {}
+    for partition in free:
+        if partition in heirs:
+            waiting.setdefault(heirs[partition].member_id, []).append(partition)
+    parts = [
+        f"{ranges(numbers, most=8)} {'waits' if len(numbers) == 1 else 'wait'} for {short_id(member_id)}"
+        for member_id, numbers in waiting.items()
+    ]
+    return joined(parts, PROMISES) if parts else ""
+
+
+def _cell(partition: int, owner: PartitionOwner | None, heir: Heir | None, chosen: Mapping[str, int]) -> Cell:
+    after = f", meant for {short_id(heir.member_id)}" if heir else ""
+    colour = chosen.get(heir.member_id) if heir else None
     if owner is None:
-        return Cell(partition, None, f"{partition}: no owner", "")
+        return Cell(partition, None, f"{partition}: no owner{after}", "", moves=heir is not None, heir=colour)
     # An owner that is not a member any more keeps the partition until the next generation.
     key = "gone" if owner.member_pk is None else str(owner.member_pk)
-    title = f"{partition}: {short_id(owner.member_id)}" + (", which gives it up" if owner.pending else "")
-    return Cell(partition, chosen.get(owner.member_id, 0), title, key, owner.pending)
+    title = f"{partition}: {short_id(owner.member_id)}" + (", which must give it up" if owner.pending else "") + after
+    return Cell(partition, chosen.get(owner.member_id, 0), title, key, owner.pending, heir is not None, colour)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from frontend.consumer import states as consumer_states
+from frontend.consumer.presenters import consumer
 from frontend.partitions import COLOURS, legend, page_colours, strips, written_colours
 from frontend.queries import GroupPage
 from frontend.rows import Member, OwnedPartitions, PartitionOffset
@@ -19,10 +21,9 @@ RANGES_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What a member owns of a topic: `0–4, 7`; `whole` where that is cut short. `pending`: it gives them up."""
+    """What a member owns of a topic: `0–4, 7`; `whole` where that is cut short."""
 
     topic: str
-    pending: bool
     text: str
     whole: str
     count: int
@@ -48,20 +49,25 @@ class OffsetLine:
     first_of_topic: bool
 
 
-def group(page: GroupPage, coordinator_partitions: int, kept: Mapping[int, int]) -> dict[str, Any]:
+def group(
+    page: GroupPage, coordinator_partitions: int, kept: Mapping[int, int], assignors: Sequence[str]
+) -> dict[str, Any]:
     """The context of the page.
 
-    `coordinator_partitions` is the setting `offsets.topic.num.partitions`, `kept` the colours an open page has given.
+    `coordinator_partitions` is the setting `offsets.topic.num.partitions`, `kept` the colours an open page has given,
+    `assignors` the names of those that the group can use, its default first.
     """
     chosen = page_colours(page, kept)
     header, counts, totals = page.header, page.counts, page.totals
     drawn = strips(page, chosen)
-    return {
+    part = page.consumer
+    context = consumer(page, part, chosen, assignors) if part else {"members": _members(page, chosen)}
+    return context | {
         "now": page.now,
         "group": header,
         "state": state(header.state),
         "generation_word": generation_word(header),
-        "explanation": explain(page),
+        "explanation": (part and consumer_states.explain(page, part)) or explain(page),
         "counts": counts,
         "coordinator_partition": partition_of(header.group_id, coordinator_partitions),
         "coordinator_partitions": coordinator_partitions,
@@ -73,7 +79,6 @@ def group(page: GroupPage, coordinator_partitions: int, kept: Mapping[int, int])
         "legend": legend(page, chosen),
         "colours": written_colours(page, chosen),
         "many_owners": len(chosen) > COLOURS,
-        "members": _members(page, chosen),
         "hidden_members": counts.members - len(page.members),
         "totals": totals,
         "offsets": _offsets(page.offsets, chosen),
@@ -100,7 +105,7 @@ def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
     return [
         MemberLine(
             member=member,
-            state=member_state(member, page.header, page.now),
+            state=member_state(member, page.header.state, page.now),
             colour=chosen.get(member.member_id),
             leads=member.member_id == page.header.leader_id,
             owned=tuple(_owned(part) for part in owned.get(member.member_id, ())),
@@ -111,7 +116,7 @@ def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
 
 def _owned(part: OwnedPartitions) -> Owned:
     whole = ranges(part.partitions)
-    return Owned(part.topic, part.pending, ranges(part.partitions, RANGES_SHOWN), whole, len(part.partitions))
+    return Owned(part.topic, ranges(part.partitions, RANGES_SHOWN), whole, len(part.partitions))
 
 
 def _offsets(offsets: Sequence[PartitionOffset], chosen: Mapping[str, int]) -> list[OffsetLine]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from frontend import rows
+from frontend.consumer.queries import consumer_part
+from frontend.consumer.rows import ConsumerPart
 from frontend.rows import Millis
 from kcoord.db import Connection, Database
 from kcoord.sql import queries
@@ -67,6 +69,7 @@ class Limits:
     """Partitions drawn, shared evenly by the topics."""
     offsets: int = 50
     events: int = 25
+    handovers: int = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ class GroupPage:
     offsets: tuple[rows.PartitionOffset, ...]
     events: tuple[rows.Event, ...]
     more_events: bool
+    consumer: ConsumerPart | None = None
+    """What only groups of the consumer protocol have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,42 +163,67 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
     """Everything about one group, None if there is no such group."""
 
     async def read(connection: Connection) -> GroupPage | None:
-        header = await db.row(connection, Q.group_header, {"group_id": group_id})
-        if header is None:
+        found = await db.row(connection, Q.group_header, {"group_id": group_id})
+        if found is None:
             return None
-        pk = {"pk": header[0]}
-        counts = await db.row(connection, Q.group_counts, pk)
-        timer = await db.row(connection, Q.earliest_timer, pk)
-        members = await db.rows(connection, Q.group_members, {**pk, "limit": limits.members})
-        owned = await db.rows(connection, Q.owned_partitions, {**pk, "member_ids": [row[1] for row in members]})
-        found = await db.rows(connection, Q.group_topics, {**pk, "limit": limits.topics + 1})
-        topics = tuple(rows.GroupTopic(*row) for row in found[: limits.topics])
-        widths = shares({topic.topic: topic.size for topic in topics}, limits.cells)
-        drawn = {**pk, "topics": list(widths), "widths": list(widths.values())}
-        owners = await db.rows(connection, Q.partition_owners, drawn)
-        totals = await db.row(connection, Q.partition_totals, pk)
-        offsets = await db.rows(connection, Q.partition_offsets, {**pk, "limit": limits.offsets})
+        header = rows.GroupHeader(*found)
+        group = {"pk": header.pk, "epoch": header.assignment_epoch}
+        counts = await db.row(connection, Q.group_counts, group)
+        timer = await db.row(connection, Q.earliest_timer, group)
+        totals = await db.row(connection, Q.partition_totals, group)
+        offsets = await db.rows(connection, Q.partition_offsets, {**group, "limit": limits.offsets})
         events = await _events(db, connection, group_id, None, limits.events + 1)
         assert counts is not None
         assert totals is not None
+        picture = await _picture(db, connection, group, limits)
+        members = await _members(db, connection, group, limits, counts[0])
+        member_ids = [member.member_id for member in members]
+        owned = await db.rows(connection, Q.owned_partitions, {**group, "member_ids": member_ids})
+        consumer = None
+        if header.type == "consumer":
+            consumer = await consumer_part(db, connection, group, member_ids, picture.widths, limits.handovers)
         return GroupPage(
             now=await db.now_ms(connection),
-            header=rows.GroupHeader(*header),
+            header=header,
             counts=rows.GroupCounts(*counts),
             earliest_timer=rows.MemberTimer(*timer) if timer else None,
-            members=tuple(rows.Member(*row) for row in members),
+            members=members,
             owned=tuple(rows.OwnedPartitions(*(*row[:3], tuple(row[3]))) for row in owned),
-            topics=topics,
-            more_topics=len(found) > limits.topics,
-            widths=widths,
-            owners=tuple(rows.PartitionOwner(*row) for row in owners),
+            topics=picture.topics,
+            more_topics=picture.more,
+            widths=picture.widths,
+            owners=picture.owners,
             totals=rows.PartitionTotals(*totals),
             offsets=tuple(rows.PartitionOffset(*row) for row in offsets),
             events=tuple(events[: limits.events]),
             more_events=len(events) > limits.events,
+            consumer=consumer,
         )
 
     return await _snapshot(db, read)
+
+
+async def _members(
+    db: Database, connection: Connection, group: dict[str, int], limits: Limits, count: int
+) -> tuple[rows.Member, ...]:
+    parameters = {**group, "limit": limits.members, "unsettled_first": count > limits.members}
+    return tuple(rows.Member(*row) for row in await db.rows(connection, Q.group_members, parameters))
+
+
+class _Picture(NamedTuple):
+    topics: tuple[rows.GroupTopic, ...]
+    more: bool
+    widths: Mapping[str, int]
+    owners: tuple[rows.PartitionOwner, ...]
+
+
+async def _picture(db: Database, connection: Connection, group: dict[str, int], limits: Limits) -> _Picture:
+    found = await db.rows(connection, Q.group_topics, {**group, "limit": limits.topics + 1})
+    topics = tuple(rows.GroupTopic(*row) for row in found[: limits.topics])
+    widths = shares({topic.topic: topic.size for topic in topics}, limits.cells)
+    drawn = {**group, "topics": list(widths), "widths": list(widths.values())}
+    owners = await db.rows(connection, Q.partition_owners, drawn)
+    return _Picture(topics, len(found) > limits.topics, widths, tuple(rows.PartitionOwner(*row) for row in owners))
 
 
 def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:

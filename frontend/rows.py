@@ -49,13 +49,10 @@ class GroupHeader:
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
-    """How many members there are, how many of a classic group have joined again, how many of a consumer group have
-    all they are meant to have; ids handed out and not used yet.
-    """
+    """How many members there are, how many of a classic group have joined again; ids handed out and not used yet."""
 
     members: int
     joined: int
-    reconciled: int
     pending_ids: int
     pending_deadline: Millis | None
 
@@ -73,8 +70,8 @@ class MemberTimer:
 class Member:
     """A member of either protocol, with the number of partitions it owns.
 
-    Of the consumer protocol alone: `member_epoch`, `consumer_state` (0 has what it is meant to have, 1 gives up, 2
-    waits for others to give up) and `target`, how many partitions it is meant to have.
+    Of the consumer protocol alone: `member_epoch` and `consumer_state` (0 has what it is meant to have, 1 gives up, 2
+    waits for others to give up).
     """
 
     pk: int
@@ -90,7 +87,6 @@ class Member:
     last_heartbeat_at: Millis | None
     member_epoch: int | None
     consumer_state: int | None
-    target: int | None
     owned: int
 
 

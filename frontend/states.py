@@ -54,7 +54,7 @@ def generation_word(header: GroupHeader) -> str:
 
 
 def explain(page: GroupPage) -> str:
-    """One sentence: what the group is doing and what it waits for."""
+    """One sentence: what the group is doing and what it waits for. Of consumer groups: `frontend.consumer.states`."""
     header, counts = page.header, page.counts
     match header.state:
         case "PreparingRebalance":
@@ -67,30 +67,16 @@ def explain(page: GroupPage) -> str:
             )
         case "Stable":
             who = "One member works" if counts.members == 1 else f"{counts.members:,} members work"
-            word = "epoch" if header.type == "consumer" else "generation"
             return (
-                f"{who} on {word} {header.generation_id}. Whoever sends no heartbeat until its session ends loses its "
-                "partitions to the others."
+                f"{who} on generation {header.generation_id}. Whoever sends no heartbeat until its session ends loses "
+                "its partitions to the others."
             )
-        case "Assigning":
-            return f"Epoch {header.generation_id} has begun: the coordinator computes who is meant to have what."
-        case "Reconciling":
-            return _reconciling(page)
         case "Empty" if counts.pending_ids:
             return f"No members yet; {plural(counts.pending_ids, 'member id')} handed out and about to join."
         case "Empty" if page.totals.committed:
             return f"No members. {plural(page.totals.committed, 'committed offset')} kept for the next one."
         case other:
             return state(other).meaning
-
-
-def _reconciling(page: GroupPage) -> str:
-    counts = page.counts
-    done = (
-        f"{counts.reconciled:,} of {plural(counts.members, 'member')} have what epoch {page.header.assignment_epoch} "
-    )
-    giving = [short_id(member.member_id) for member in page.members if member.consumer_state == 1][:MISSING_NAMED]
-    return done + "gives them" + (f"; others wait for {', '.join(giving)} to give up partitions." if giving else ".")
 
 
 def _preparing(page: GroupPage) -> str:
@@ -161,40 +147,21 @@ def next_timer(page: GroupPage) -> NextTimer | None:
 
 
 ACTIVE = State("active", "Active", "good", "It sends heartbeats in time.")
-CONSUMER_MEMBERS = {
-    1: State("giving-up", "Giving up", "warn", "It was told to give up partitions and has not said that it did."),
-    2: State("waiting", "Waiting", "busy", "It waits for partitions that others have not given up yet."),
-}
-"""What a member of the consumer protocol does on the way to its target."""
-
-AWAY_EPOCH = -2
-"""The epoch of a static member that left for a while."""
+OVERDUE = State("overdue", "Overdue", "bad", "Its session has run out; it is removed at the next look.")
 
 
-def member_state(member: Member, header: GroupHeader, now: Millis) -> State:
-    """What a member is doing."""
+def member_state(member: Member, group_state: str, now: Millis) -> State:
+    """What a member of a classic group is doing."""
     if member.session_deadline is not None and member.session_deadline <= now:
-        return State("overdue", "Overdue", "bad", "Its session has run out; it is removed at the next look.")
-    if member.member_epoch is not None:
-        return _consumer_member_state(member, header)
-    if header.state == "PreparingRebalance":
+        return OVERDUE
+    if group_state == "PreparingRebalance":
         if member.awaiting_join:
             return State("joined", "Joined", "busy", "It has joined and waits for the others.")
         return State("not-joined", "Not joined yet", "warn", "The rebalance waits for it to join again.")
-    if header.state == "CompletingRebalance":
+    if group_state == "CompletingRebalance":
         if member.awaiting_sync:
             return State("syncing", "Syncing", "busy", "It waits for the leader's assignment.")
         return State("joined", "Joined", "warn", "It has joined and has not asked for its assignment yet.")
     if member.pending_sync:
         return State("owes-sync", "Not synced yet", "warn", "It has not fetched its assignment yet.")
-    return ACTIVE
-
-
-def _consumer_member_state(member: Member, header: GroupHeader) -> State:
-    if member.member_epoch == AWAY_EPOCH:
-        return State("away", "Away", "idle", "A static member that left for a while; it keeps its partitions so long.")
-    if member.consumer_state in CONSUMER_MEMBERS:
-        return CONSUMER_MEMBERS[member.consumer_state]
-    if member.member_epoch != header.assignment_epoch:
-        return State("behind", "Behind", "busy", "It hears of its new partitions with its next heartbeat.")
     return ACTIVE

@@ -111,10 +111,15 @@ def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     return f"Generation {event.generation_id} is stable: partitions handed to {members}{_took(detail)}"
 
 
+def epoch_cause(event: Event) -> str:
+    """Why an epoch of a consumer group began: `m5 joined`."""
+    member = short_id(event.member_id) if event.member_id else "a member"
+    cause = str(event.detail.get("cause", ""))
+    return EPOCHS.get(cause, cause.replace("_", " ") or "no cause given").format(member=member)
+
+
 def _epoch(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    cause = str(detail.get("cause", ""))
-    words = EPOCHS.get(cause, cause.replace("_", " ") or "no cause given").format(member=member)
-    return f"Epoch {event.generation_id}: {words}"
+    return f"Epoch {event.generation_id}: {epoch_cause(event)}"
 
 
 def _target(event: Event, member: str, detail: Mapping[str, Any]) -> str:

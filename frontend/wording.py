@@ -108,7 +108,7 @@ def short_id(member_id: str) -> str:
     return f"{member_id[:18]}…{member_id[-10:]}"
 
 
-def listed(names: Sequence[str], most: int) -> str:
-    """`a, b, c and 4 more`."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+def joined(names: Sequence[str], most: int) -> str:
+    """Names in a sentence: `a`, `a and b`, `a, b and c`, `a, b and 4 more`."""
+    shown = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1:,} more"]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -5,13 +5,10 @@ from groups_group
 where group_id = %(group_id)s
 
 -- name: group_counts
--- A group has members of one kind. `reconciled`: those of a consumer group that have all they are meant to have.
+-- A group has members of one kind.
 select (select count(*) from groups_member where group_id = %(pk)s)
        + (select count(*) from groups_consumermember where group_id = %(pk)s),
        (select count(*) from groups_member where group_id = %(pk)s and join_parked_until is not null),
-       (select count(*) from groups_consumermember c
-        join groups_group g on g.id = c.group_id
-        where c.group_id = %(pk)s and c.state = 0 and c.member_epoch = g.assignment_epoch),
        (select count(*) from groups_pendingmember where group_id = %(pk)s),
        (select min(deadline) from groups_pendingmember where group_id = %(pk)s)
 
@@ -31,24 +28,28 @@ order by deadline, member_id
 limit 1
 
 -- name: group_members
--- In the order of arrival. The length of a consumer member's session is the one it was last armed with.
+-- In the order of arrival; where not all are shown, those that hold up a consumer group come first. The length of a
+-- consumer member's session is the one it was last armed with.
 select m.id, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync, m.pending_sync,
-       m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state, m.target,
+       m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
        (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.member_id = m.member_id)
 from (select id, member_id, instance_id, client_id, client_host, join_parked_until is not null as awaiting_join,
              sync_parked_until is not null as awaiting_sync, pending_sync, session_timeout_ms, session_deadline,
-             last_heartbeat_at, null::int as member_epoch, null::smallint as consumer_state, null::bigint as target
+             last_heartbeat_at, null::int as member_epoch, null::smallint as consumer_state, 0 as place
       from groups_member
       where group_id = %(pk)s
       union all
       select id, member_id, instance_id, client_id, client_host, false, false, false,
              session_deadline - session_armed_at, session_deadline, session_armed_at, member_epoch, state,
-             (select coalesce(sum(jsonb_array_length(value)), 0) from jsonb_each(target))
+             case when not %(unsettled_first)s then 0
+                  when state = 1 then 1
+                  when state <> 0 or member_epoch <> %(epoch)s then 2
+                  else 3 end
       from groups_consumermember
       where group_id = %(pk)s
-      order by id
+      order by place, id
       limit %(limit)s) m
-order by m.id
+order by m.place, m.id
 
 -- name: owned_partitions
 select member_id, topic, pending, array_agg(partition order by partition)
@@ -58,7 +59,8 @@ group by member_id, topic, pending
 order by member_id, topic, pending
 
 -- name: group_topics
--- What the group owns or has committed, by a loose index scan, and how much of it.
+-- What the group owns or has committed, by a loose index scan, and how much of it; also what members of a consumer group
+-- are meant to have: of who is settled that is what it owns.
 with recursive t (topic) as (
     select least((select min(topic) from groups_assignment where group_id = %(pk)s),
                  (select min(topic) from offsets_committedoffset where group_id = %(pk)s))
@@ -66,15 +68,20 @@ with recursive t (topic) as (
     select least((select min(a.topic) from groups_assignment a where a.group_id = %(pk)s and a.topic > t.topic),
                  (select min(o.topic) from offsets_committedoffset o where o.group_id = %(pk)s and o.topic > t.topic))
     from t
-    where t.topic is not null)
+    where t.topic is not null),
+awaited as (
+    select distinct jsonb_object_keys(target) as topic_id
+    from groups_consumermember
+    where group_id = %(pk)s and not (state = 0 and member_epoch = %(epoch)s))
 select t.topic, c.partitions,
        (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.topic = t.topic),
        greatest((select max(a.partition) from groups_assignment a where a.group_id = %(pk)s and a.topic = t.topic),
                 (select max(o.partition) from offsets_committedoffset o
-                 where o.group_id = %(pk)s and o.topic = t.topic)) + 1
-from t
+                 where o.group_id = %(pk)s and o.topic = t.topic), -1) + 1
+from (select topic from t where topic is not null
+      union
+      select n.name from awaited join groups_topic n on n.topic_id::text = awaited.topic_id) t
 left join groups_topic c on c.name = t.topic
-where t.topic is not null
 order by t.topic
 limit %(limit)s
 

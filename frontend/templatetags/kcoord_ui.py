@@ -53,3 +53,15 @@ def copyable(text: str) -> SafeString:
         text,
         wording.short_id(text),
     )
+
+
+@register.simple_tag
+def owner(member_id: str, colour: int | None) -> SafeString:
+    """A member in the colour that it has in the picture of partitions."""
+    return format_html(
+        '<span class="owner"><span class="swatch {}" aria-hidden="true"></span>'
+        '<span class="id" title="{}">{}</span></span>',
+        "free" if colour is None else f"o{colour}",
+        member_id,
+        wording.short_id(member_id),
+    )

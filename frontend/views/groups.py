@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -19,14 +20,18 @@ from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, is_panel, page, show, text
 from frontend.wording import plural
+from groups.environment import Environment
 from groups.models import Group
 from kcoord import bridge
+from kcoord.runtime import Runtime
 
 SORTS = ("changed",)
 SETTLED = ("Stable", "Empty", "Dead")
 """States in which nothing but heartbeats and commits happens by itself."""
+LARGE = 2_000
+"""A group with more members costs more to look at than every change of it is worth."""
 TOPICS_SHOWN = 3
-PANELS = ("members", "partitions", "offsets")
+PANELS = ("members", "handovers", "partitions", "offsets")
 """Panels of a group that can be shown in full (`?show=members`)."""
 EVERYTHING = 10_000
 """The most rows that even a panel shown in full has; the API has the others."""
@@ -150,18 +155,20 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     """One group, all of it."""
     shown = _shown(request)
     limits = _limits(shown)
-    found = None
+    found: queries.GroupPage | None = None
+    assignors: Sequence[str] = ()
     if "\0" not in group_id:
-        found = bridge.call(lambda runtime: queries.group_page(runtime.db, group_id, limits))
+        found, assignors = bridge.call(lambda runtime: _page_and_assignors(runtime, group_id, limits))
     if found is None:
         return _missing(request, group_id)
     context: dict[str, Any] = presenters.group(
         found,
         settings.KCOORD.int("offsets.topic.num.partitions"),
         read_colours(request.headers.get("Kcoord-Colours", "")),
+        assignors,
     )
     context |= {
-        "pace": _pace(found.header.state, shown),
+        "pace": _pace(found.header.state, found.counts.members, shown),
         "shown": shown,
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "history_url": f"{group_url(group_id)}/events",
@@ -170,10 +177,21 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     return show(request, "group", context, section="groups")
 
 
+async def _page_and_assignors(
+    runtime: Runtime, group_id: str, limits: Limits
+) -> tuple[queries.GroupPage | None, Sequence[str]]:
+    found = await queries.group_page(runtime.db, group_id, limits)
+    if found is None or found.consumer is None:
+        return found, ()
+    return found, tuple((await runtime.get(Environment).world(group_id)).assignors)
+
+
 def _limits(shown: tuple[str, ...]) -> Limits:
     limits = Limits()
     if "members" in shown:
         limits = replace(limits, members=EVERYTHING)
+    if "handovers" in shown:
+        limits = replace(limits, handovers=EVERYTHING // 10)
     if "partitions" in shown:
         limits = replace(limits, topics=EVERYTHING // 10, cells=EVERYTHING)
     if "offsets" in shown:
@@ -181,10 +199,13 @@ def _limits(shown: tuple[str, ...]) -> Limits:
     return limits
 
 
-def _pace(state_name: str, shown: tuple[str, ...]) -> Pace:
+def _pace(state_name: str, members: int, shown: tuple[str, ...]) -> Pace:
     if shown:
         return Pace(every_ms=30_000, gap_ms=5_000)
-    return Pace(every_ms=5_000 if state_name in SETTLED else 2_000, gap_ms=250)
+    settled = state_name in SETTLED
+    if members > LARGE:
+        return Pace(every_ms=10_000 if settled else 5_000, gap_ms=2_000)
+    return Pace(every_ms=5_000 if settled else 2_000, gap_ms=250)
 
 
 def _shown(request: HttpRequest) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ def test_a_group_that_is_not_there_may_have_a_history(person: Client, seed: Seed
         ("/groups?after=%21", "after: this page of the list is gone"),
         ("/groups?after=" + encode_cursor(1, 2), "after: this page of the list is gone"),
         (f"/groups?after={encode_cursor('a', 1)}&before={encode_cursor('a', 1)}", "only one of them at a time"),
-        ("/groups/g?show=secrets", "show: &#x27;secrets&#x27; is not one of members, partitions, offsets"),
+        ("/groups/g?show=secrets", "show: &#x27;secrets&#x27; is not one of members, handovers, partitions, offsets"),
         ("/topics?before=x", "before: this page of the list is gone"),
         ("/groups/g/events?before=x", "before: this page of the list is gone"),
     ],

@@ -8,7 +8,7 @@ from frontend import queries
 from frontend.queries import Cursor, GroupFilter, GroupList, Limits
 from groups.core.types import GroupState
 from kcoord.db import Connection, Database
-from tests.frontend.seed import Seed, member_id, now_ms, reconciling_group, working_group
+from tests.frontend.seed import Seed, member_id, now_ms, working_group
 
 
 async def all_pages(db: Database, wanted: GroupFilter) -> tuple[list[GroupList], list[str]]:
@@ -96,31 +96,6 @@ async def test_group_page(seed: Seed, db: Database) -> None:
     assert page.earliest_timer.member_id == members[-1]
     assert [event.kind for event in page.events][:2] == ["assignment_stored", "rebalance_completed"]
     assert abs(page.now - now_ms()) < 60_000
-
-
-async def test_page_of_a_consumer_group(seed: Seed, db: Database) -> None:
-    first, second = reconciling_group(seed)
-    page = await queries.group_page(db, "ledger", Limits())
-    assert page is not None
-    assert (page.header.type, page.header.generation_id, page.header.assignment_epoch) == ("consumer", 12, 12)
-    assert (page.counts.members, page.counts.reconciled) == (3, 1)
-    assert [(m.member_epoch, m.consumer_state, m.target, m.owned) for m in page.members] == [
-        (11, 1, 4, 6),
-        (12, 2, 4, 2),
-        (12, 0, 4, 4),
-    ]
-    assert {(part.member_id, part.pending): part.partitions for part in page.owned} == {
-        (first, False): (0, 1, 2, 3),
-        (first, True): (4, 5),
-        (second, False): (6, 7),
-        (page.members[2].member_id, False): (8, 9, 10, 11),
-    }
-    assert [owner.partition for owner in page.owners if owner.pending] == [4, 5]
-    assert all(owner.member_pk is not None for owner in page.owners)
-    assert page.earliest_timer is not None
-    assert (page.earliest_timer.member_id, page.earliest_timer.kind) == (first, "rebalance")
-    summary = (await queries.group_list(db, GroupFilter(type="consumer"))).groups[0]
-    assert (summary.members, summary.state, summary.topics) == (3, "Reconciling", ("entries",))
 
 
 async def test_an_offset_below_the_start_of_the_log_lags_from_the_start(seed: Seed, db: Database) -> None:

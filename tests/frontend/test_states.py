@@ -17,13 +17,7 @@ LEADER = "billing-3f2a81c0-1111-4222-8333-444455556666"
 
 
 def member(pk: int, *, joined: bool = False, deadline: int | None = NOW + 9_000) -> rows.Member:
-    return rows.Member(
-        pk, f"m{pk}", None, "c", "h", joined, False, False, 10_000, deadline, NOW - 1_000, None, None, None, 0
-    )
-
-
-def consumer(pk: int, epoch: int = 7, state: int = 0) -> rows.Member:
-    return replace(member(pk), member_epoch=epoch, consumer_state=state, target=4)
+    return rows.Member(pk, f"m{pk}", None, "c", "h", joined, False, False, 10_000, deadline, NOW - 1_000, None, None, 0)
 
 
 def page(
@@ -57,7 +51,7 @@ def page(
     return GroupPage(
         now=NOW,
         header=replace(filled, **header),  # type: ignore[arg-type]
-        counts=counts or rows.GroupCounts(len(members), joined, 0, 0, None),
+        counts=counts or rows.GroupCounts(len(members), joined, 0, None),
         earliest_timer=timer,
         members=members,
         owned=(),
@@ -87,7 +81,7 @@ def test_a_state_without_words_keeps_its_name() -> None:
         (page(members=(member(1),)), "One member works on generation 7."),
         (page("Empty"), "No members. Committed offsets are kept."),
         (page("Empty", committed=12), "No members. 12 committed offsets kept for the next one."),
-        (page("Empty", counts=rows.GroupCounts(0, 0, 0, 1, NOW)), "No members yet; 1 member id handed out"),
+        (page("Empty", counts=rows.GroupCounts(0, 0, 1, NOW)), "No members yet; 1 member id handed out"),
         (
             page("PreparingRebalance", members=(member(1),), join_deadline=NOW + 2_900, join_delay_ms=3_000),
             "The group was empty. 1 member joined; the coordinator waits up to 2 s for more before",
@@ -100,12 +94,6 @@ def test_a_state_without_words_keeps_its_name() -> None:
             page("PreparingRebalance", members=tuple(member(n) for n in range(5)), join_deadline=NOW - 1),
             "A rebalance has begun. 0 of 5 members joined again; the coordinator waits for m0, m1, m2 and 2 more to",
         ),
-        (
-            page("Reconciling", members=(consumer(1), consumer(2, state=1)), type="consumer", assignment_epoch=7),
-            "0 of 2 members have what epoch 7 gives them; others wait for m2 to give up partitions.",
-        ),
-        (page("Assigning", type="consumer"), "Epoch 7 has begun: the coordinator computes"),
-        (page("Stable", members=(consumer(1), consumer(2)), type="consumer"), "2 members work on epoch 7."),
         (
             page("CompletingRebalance", members=(member(1), member(2)), sync_deadline=NOW + 58_100),
             "2 members joined generation 7; the coordinator waits up to 58 s for billing-3f2a81c0… to assign",
@@ -140,16 +128,10 @@ def test_a_timer_long_overdue_is_late() -> None:
         ("PreparingRebalance", member(1), "Not joined yet"),
         ("CompletingRebalance", replace(member(1), awaiting_sync=True), "Syncing"),
         ("CompletingRebalance", member(1), "Joined"),
-        ("Stable", consumer(1), "Active"),
-        ("Reconciling", consumer(1, epoch=6), "Behind"),
-        ("Reconciling", consumer(1, state=1), "Giving up"),
-        ("Reconciling", consumer(1, state=2), "Waiting"),
-        ("Stable", consumer(1, epoch=-2), "Away"),
     ],
 )
 def test_member_states(group_state: str, given: rows.Member, label: str) -> None:
-    header = page(group_state, assignment_epoch=7).header
-    assert member_state(given, header, NOW).label == label
+    assert member_state(given, group_state, NOW).label == label
 
 
 @pytest.mark.parametrize("kind", list(TimerKind))

@@ -1,0 +1,166 @@
+"""The parts of the page that only consumer groups have, ready for their templates. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.consumer.rows import AWAY_EPOCH, ConsumerPart, Detail, Handover
+from frontend.consumer.states import member_state
+from frontend.queries import GroupPage
+from frontend.rows import Member, Millis
+from frontend.states import State
+from frontend.wording import plural, ranges
+
+RANGES_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Partitions of a topic beside a member: `0–4, 7`; `whole` where that is cut short.
+
+    `what`: "" for those it has, else what becomes of them. `tone` as of states.
+    """
+
+    topic: str
+    text: str
+    whole: str
+    what: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLine:
+    """A member in the table. `colour` None: it has none in the picture. `behind`: the epoch it has yet to reach."""
+
+    member: Member
+    detail: Detail
+    state: State
+    colour: int | None
+    behind: int | None
+    away: bool
+    shares: tuple[Share, ...]
+    unknown: tuple[str, ...]
+    known: tuple[str, ...]
+    more_names: int
+    matched: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandoverLine:
+    """Partitions on their way: where they stand, in the `tone` of states, and what is waited for until when."""
+
+    move: Handover
+    share: Share
+    holder_colour: int | None
+    heir_colour: int | None
+    tone: str
+    stand: str
+    wait: str
+    at: Millis | None
+
+
+def consumer(
+    page: GroupPage, part: ConsumerPart, chosen: Mapping[str, int], assignors: Sequence[str]
+) -> dict[str, Any]:
+    """The context of the page that only a consumer group has. `assignors`: their names, the default first."""
+    assignor, why = _assignor(part.votes, assignors)
+    return {
+        "part": part,
+        "target_lag": page.header.generation_id - page.header.assignment_epoch,
+        "assignor": assignor,
+        "assignor_why": why,
+        "consumer_members": [_member(page, part, member, chosen) for member in page.members],
+        "handovers": [_handover(move, chosen) for move in part.handovers],
+        "more_handovers": part.handover_lines - len(part.handovers),
+    }
+
+
+def _assignor(votes: Mapping[str, int], assignors: Sequence[str]) -> tuple[str, str]:
+    """Whose turn it would be now, by the rule of the core: most votes, of several or without any the first."""
+    winner = max(assignors, key=lambda name: votes.get(name, 0))
+    count = votes.get(winner, 0)
+    return winner, f"{plural(count, 'member')} {'asks' if count == 1 else 'ask'} for it" if count else "the default"
+
+
+def _member(page: GroupPage, part: ConsumerPart, member: Member, chosen: Mapping[str, int]) -> MemberLine:
+    detail = part.details[member.member_id]
+    target_epoch = page.header.assignment_epoch
+    away = member.member_epoch == AWAY_EPOCH
+    return MemberLine(
+        member=member,
+        detail=detail,
+        state=member_state(member, target_epoch, page.now),
+        colour=chosen.get(member.member_id),
+        behind=None if away or member.member_epoch == target_epoch else target_epoch,
+        away=away,
+        shares=(*_owned(page, part, member), *_gains(part, member)),
+        unknown=tuple(name for name in detail.topic_names if name in part.unknown_topics),
+        known=tuple(name for name in detail.topic_names if name not in part.unknown_topics),
+        more_names=detail.topic_count - len(detail.topic_names),
+        matched="not resolved yet" if detail.matched is None else f"matches {plural(detail.matched, 'topic')}",
+    )
+
+
+def _owned(page: GroupPage, part: ConsumerPart, member: Member) -> list[Share]:
+    losses = {
+        difference.topic: frozenset(difference.partitions)
+        for difference in part.differences
+        if difference.member_id == member.member_id and not difference.gains
+    }
+    shares = []
+    for owned in page.owned:
+        if owned.member_id != member.member_id:
+            continue
+        if owned.pending:
+            shares.append(_share(owned.topic, owned.partitions, "must give up", "warn"))
+            continue
+        lost = losses.get(owned.topic, frozenset())
+        kept = tuple(partition for partition in owned.partitions if partition not in lost)
+        if kept:
+            shares.append(_share(owned.topic, kept))
+        if lost:
+            shares.append(_share(owned.topic, sorted(lost), "will give up", "warn"))
+    return shares
+
+
+def _gains(part: ConsumerPart, member: Member) -> list[Share]:
+    return [
+        _share(difference.topic, difference.partitions, "is to get", "busy")
+        for difference in part.differences
+        if difference.member_id == member.member_id and difference.gains
+    ]
+
+
+def _share(topic: str, partitions: Sequence[int], what: str = "", tone: str = "") -> Share:
+    return Share(topic, ranges(partitions, RANGES_SHOWN), ranges(partitions), what, tone)
+
+
+def _handover(move: Handover, chosen: Mapping[str, int]) -> HandoverLine:
+    tone, stand, wait, at = _wait(move)
+    return HandoverLine(
+        move=move,
+        share=_share(move.topic, move.partitions),
+        holder_colour=chosen.get(move.holder or ""),
+        heir_colour=chosen.get(move.heir or ""),
+        tone=tone,
+        stand=stand,
+        wait=wait,
+        at=at,
+    )
+
+
+def _wait(move: Handover) -> tuple[str, str, str, Millis | None]:
+    """Tone, where the partitions stand, what is waited for, and the instant that belongs to it."""
+    if move.holder is None:
+        if move.heir_is_away:
+            return "idle", "Free", "kept for a member that is away", None
+        return "good", "Free", "taken with its next heartbeat, the last was", move.heir_heartbeat_at
+    if move.holder_is_away:
+        return "idle", "Holder away", "kept until it is back or its session ends", move.holder_session
+    if not move.told:
+        return "busy", "Not told yet", "told with its next heartbeat, the last was", move.holder_heartbeat_at
+    if move.deadline is None:
+        return "warn", "Must give up", "when it joins again", None
+    return "warn", "Must give up", "or is removed", move.deadline

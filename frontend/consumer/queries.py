@@ -1,0 +1,63 @@
+"""Read model of what only consumer groups have; part of the snapshot that `frontend.queries.group_page` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from frontend.consumer import rows
+from frontend.consumer.rows import ConsumerPart
+from kcoord.db import Connection, Database
+from kcoord.sql import queries
+
+Q = queries("frontend")
+
+NAMES_PER_MEMBER = 12
+"""Subscribed topic names read of a member; the others are counted."""
+
+
+async def consumer_part(
+    db: Database,
+    connection: Connection,
+    group: dict[str, int],
+    member_ids: Sequence[str],
+    drawn: Mapping[str, int],
+    handovers: int,
+) -> ConsumerPart:
+    """The part of a consumer group.
+
+    `group`: the parameters `pk` and `epoch`, the epoch of its target. `member_ids`: whom the page shows. `drawn`: how
+    many partitions of each topic are drawn. `handovers`: the most lines of them.
+    """
+    shown = {**group, "member_ids": list(member_ids)}
+    counts = await db.row(connection, Q.consumer_counts, group)
+    computation = await db.row(connection, Q.consumer_computation, group)
+    votes = await db.rows(connection, Q.assignor_votes, group)
+    found = await db.rows(connection, Q.consumer_details, {**shown, "names": NAMES_PER_MEMBER})
+    assert counts is not None
+    assert computation is not None
+    details = [rows.Detail(*(*row[:2], tuple(row[2]), *row[3:])) for row in found]
+    settled = counts[0] == 0
+    differences = [] if settled else await db.rows(connection, Q.differences, shown)
+    moves = [] if settled else await db.rows(connection, Q.handovers, {**group, "limit": handovers})
+    places = {**group, "topics": list(drawn), "widths": list(drawn.values())}
+    heirs = [] if settled else await db.rows(connection, Q.heirs, places)
+    return ConsumerPart(
+        counts=rows.Counts(*counts),
+        computation=rows.Computation(*computation),
+        votes={str(row[0]): int(row[1]) for row in votes},
+        details={detail.member_id: detail for detail in details},
+        differences=tuple(rows.Difference(*(*row[:3], tuple(row[3]))) for row in differences),
+        handovers=tuple(rows.Handover(*(*row[:6], tuple(row[6]), *row[7:13])) for row in moves),
+        handover_lines=int(moves[0][13]) if moves else 0,
+        moving=int(moves[0][14]) if moves else 0,
+        heirs=tuple(rows.Heir(*row) for row in heirs),
+        unknown_topics=await _unknown(db, connection, details),
+    )
+
+
+async def _unknown(db: Database, connection: Connection, details: Iterable[rows.Detail]) -> frozenset[str]:
+    names = {name for detail in details for name in detail.topic_names}
+    if not names:
+        return frozenset()
+    known = await db.rows(connection, Q.known_topics, {"names": sorted(names)})
+    return frozenset(names - {row[0] for row in known})

@@ -1,0 +1,162 @@
+"""What a consumer group and its members are doing, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from frontend.consumer.rows import AWAY_EPOCH, ConsumerPart, Handover
+from frontend.queries import GroupPage
+from frontend.rows import Member
+from frontend.states import ACTIVE, OVERDUE, State
+from frontend.timeline import epoch_cause
+from frontend.wording import duration, joined, plural, ranges, short_id
+from groups.core.events import EventKind
+
+NAMED = 3
+"""So many members are named in a sentence."""
+RANGES_NAMED = 4
+
+AWAY = State("away", "Away", "idle", "It left for a while; its partitions are kept for it until its session ends.")
+GIVING_UP = State("giving-up", "Giving up", "warn", "It was told to give up partitions and has not said that it did.")
+WAITING = State("waiting", "Waiting", "busy", "It works on its epoch and waits for partitions that others still have.")
+BEHIND = State("behind", "Behind", "busy", "It hears of its new partitions with its next heartbeat.")
+FENCED = State("fenced", "Unknown", "bad", "A state that this version does not know; it is told to join again.")
+_BY_NUMBER = {1: GIVING_UP, 2: WAITING}
+
+
+def member_state(member: Member, target_epoch: int, now: int) -> State:
+    """What a member of a consumer group is doing. `target_epoch`: that of the group's target."""
+    if member.session_deadline is not None and member.session_deadline <= now:
+        return OVERDUE
+    if member.member_epoch == AWAY_EPOCH:
+        return AWAY
+    if member.consumer_state != 0:
+        return _BY_NUMBER.get(member.consumer_state or 0, FENCED)
+    return ACTIVE if member.member_epoch == target_epoch else BEHIND
+
+
+def explain(page: GroupPage, part: ConsumerPart) -> str | None:
+    """One sentence: what a consumer group is doing and what it waits for. None: like any other group."""
+    header = page.header
+    match header.state:
+        case "Assigning":
+            return f"Epoch {header.generation_id:,}{_because(page)} has no target yet: {_computation(page, part)}."
+        case "Reconciling":
+            are = "is not at its" if part.counts.unsettled == 1 else "are not at their"
+            return (
+                f"{part.counts.unsettled:,} of {plural(page.counts.members, 'member')} {are} target of epoch"
+                f" {header.assignment_epoch:,} yet: {_holding_up(page, part)}."
+            )
+        case "Stable":
+            has = "The one member has what it is" if page.counts.members == 1 else "All members have what they are"
+            return (
+                f"{has} meant to have at epoch {header.generation_id:,}. Whoever sends no heartbeat until its session"
+                " ends loses its partitions to the others."
+            )
+        case _:
+            return None
+
+
+def _because(page: GroupPage) -> str:
+    """Why the epoch began, where that is still among the events of the page."""
+    for event in page.events:
+        if event.kind == EventKind.GROUP_EPOCH_BUMPED.value and event.generation_id == page.header.generation_id:
+            return f" ({epoch_cause(event)})"
+    return ""
+
+
+def _computation(page: GroupPage, part: ConsumerPart) -> str:
+    work, keep = part.computation, f"members keep to epoch {page.header.assignment_epoch:,}"
+    if page.header.assignment_epoch == 0:
+        keep = "nobody has partitions yet"
+    if work.started_at is None or work.deadline is None:
+        return f"it is computed with a next heartbeat; until then {keep}"
+    if work.failed:
+        again = duration(max(work.deadline - page.now, 0))
+        return f"the assignor failed and is asked again in {again}; until then {keep}"
+    return f"the assignor has worked on it for {duration(max(page.now - work.started_at, 0))}; until then {keep}"
+
+
+def _holding_up(page: GroupPage, part: ConsumerPart) -> str:
+    """Who does what next, of all that is to be done; what takes longest comes first."""
+    told = [move for move in part.handovers if move.told]
+    if told:
+        return _told(told) + _others(part.counts.giving_up, told)
+    kept = [move for move in part.handovers if move.holder is not None and move.holder_is_away]
+    untold = [move for move in part.handovers if move.holder is not None and not move.holder_is_away]
+    if untold:
+        holder = short_id(untold[0].holder or "")
+        return f"{holder} hears with its next heartbeat that it must give up {what(untold)}{_for(untold)}"
+    if kept:
+        away = short_id(kept[0].holder or "")
+        return f"{away} is away and keeps {what(kept)} until it comes back or its session ends"
+    free = [move for move in part.handovers if move.holder is None and not move.heir_is_away]
+    if free:
+        heir = short_id(free[0].heir or "")
+        return f"{what(free)} {_are(free)} free for {heir} to take with its next heartbeat"
+    return _no_handover(page, part)
+
+
+def _told(told: Sequence[Handover]) -> str:
+    heirs = _heirs(told)
+    waits = f", which {joined(heirs, NAMED)} {'waits' if len(heirs) == 1 else 'wait'} for" if heirs else ""
+    return f"{short_id(told[0].holder or '')} still has to give up {what(told)}{waits}"
+
+
+def _for(moves: Sequence[Handover]) -> str:
+    heirs = _heirs(moves)
+    return f" for {joined(heirs, NAMED)}" if heirs else ""
+
+
+def _heirs(moves: Sequence[Handover]) -> list[str]:
+    """Who is meant to have what the first of the holders has."""
+    mine = [move.heir for move in moves if move.holder == moves[0].holder and move.heir]
+    return [short_id(heir) for heir in dict.fromkeys(mine)]
+
+
+def _others(giving_up: int, told: Sequence[Handover]) -> str:
+    more = max(giving_up, len({move.holder for move in told})) - 1
+    if more <= 0:
+        return ""
+    return f"; {plural(more, 'other')} {'has' if more == 1 else 'have'} to give up partitions too"
+
+
+def what(moves: Sequence[Handover]) -> str:
+    """The partitions that the first holder gives up or, where nobody holds them, the first heir takes: `orders 3–5`."""
+    by_topic: dict[str, list[int]] = {}
+    for move in _alike(moves):
+        by_topic.setdefault(move.topic, []).extend(move.partitions)
+    return joined([f"{topic} {ranges(sorted(numbers), RANGES_NAMED)}" for topic, numbers in by_topic.items()], NAMED)
+
+
+def _alike(moves: Sequence[Handover]) -> list[Handover]:
+    first = moves[0]
+    return [move for move in moves if move.holder == first.holder and (first.holder or move.heir == first.heir)]
+
+
+def _are(moves: Sequence[Handover]) -> str:
+    return "is" if sum(len(move.partitions) for move in _alike(moves)) == 1 else "are"
+
+
+def _no_handover(page: GroupPage, part: ConsumerPart) -> str:
+    """Nothing changes hands, and yet somebody is not there."""
+    counts = part.counts
+    if counts.away == counts.unsettled:
+        who = _named([member.member_id for member in page.members if member.member_epoch == AWAY_EPOCH], counts.away)
+        if counts.away == 1:
+            return f"{who} is away, and what it has is kept until it comes back or its session ends"
+        return f"{who} are away, and what they have is kept until they come back or their sessions end"
+    late = [member.member_id for member in page.members if _late(member, page.header.assignment_epoch)]
+    number = counts.unsettled - counts.away
+    return f"{_named(late, number)} {'hears' if number == 1 else 'hear'} of it with the next heartbeat"
+
+
+def _late(member: Member, epoch: int) -> bool:
+    return member.member_epoch != AWAY_EPOCH and (member.member_epoch != epoch or member.consumer_state != 0)
+
+
+def _named(member_ids: Sequence[str], number: int) -> str:
+    """The members by name where the page has them all."""
+    if len(member_ids) != number:
+        return plural(number, "member")
+    return joined([short_id(member_id) for member_id in member_ids], NAMED)

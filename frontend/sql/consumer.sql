@@ -1,0 +1,106 @@
+-- name: consumer_counts
+-- Of those that are not settled: each counts once, by the first that is true.
+select count(*) filter (where not settled),
+       count(*) filter (where not settled and not away and state = 1),
+       count(*) filter (where not settled and not away and state = 2),
+       count(*) filter (where not settled and not away and state not in (1, 2)),
+       count(*) filter (where away)
+from (select m.state, m.member_epoch = -2 as away, m.state = 0 and m.member_epoch = %(epoch)s as settled
+      from groups_consumermember m
+      where m.group_id = %(pk)s) m
+
+-- name: consumer_computation
+-- A job without an epoch is the pause after a failure.
+select nullif(assignment_timestamp, 0), (jobs->'target'->>0)::bigint, (jobs->'target'->>1)::bigint,
+       coalesce((jobs->'target'->>2)::int = 0, false)
+from groups_group
+where id = %(pk)s
+
+-- name: assignor_votes
+select server_assignor, count(*)
+from groups_consumermember
+where group_id = %(pk)s and server_assignor is not null
+group by server_assignor
+
+-- name: consumer_details
+select m.member_id, m.rack_id, m.subscribed_topic_names[1:%(names)s], cardinality(m.subscribed_topic_names),
+       m.subscribed_topic_regex, jsonb_array_length(g.resolution->'topics'->m.subscribed_topic_regex),
+       m.server_assignor, m.classic_session_timeout_ms is not null, m.rebalance_deadline,
+       least(m.join_deadline, m.sync_deadline)
+from groups_consumermember m
+join groups_group g on g.id = m.group_id
+where m.group_id = %(pk)s and m.member_id = any(%(member_ids)s)
+
+-- name: known_topics
+select name
+from groups_topic
+where name = any(%(names)s)
+
+-- name: differences
+-- What members are meant to have and have not, and the other way round. Who is settled has what it is meant to have.
+with member as materialized (
+    select member_id, target
+    from groups_consumermember
+    where group_id = %(pk)s and member_id = any(%(member_ids)s) and not (state = 0 and member_epoch = %(epoch)s)),
+wanted as (
+    select m.member_id, t.key as topic_id, p.value::int as partition
+    from member m
+    cross join lateral jsonb_each(m.target) t
+    cross join lateral jsonb_array_elements(t.value) p),
+held as (
+    select a.member_id, a.topic_id, a.topic, a.partition
+    from member m
+    join groups_assignment a on a.group_id = %(pk)s and a.member_id = m.member_id
+    where not a.pending)
+select member_id, coalesce(h.topic, n.name, w.topic_id), h.topic is null, array_agg(partition order by partition)
+from wanted w
+full join held h using (member_id, topic_id, partition)
+left join groups_topic n on h.topic is null and n.topic_id::text = w.topic_id
+where h.topic is null or w.topic_id is null
+group by 1, 2, 3
+order by 1, 2, 3
+
+-- name: handovers
+-- Partitions whose holder is not who is meant to have them. Only members that are not settled can hold or miss one, so
+-- the others, most of a large group most of the time, are not unpacked. What was told to be given up comes first.
+with member as materialized (
+    select id, member_id, member_epoch, target, rebalance_deadline, session_deadline, session_armed_at
+    from groups_consumermember
+    where group_id = %(pk)s and not (state = 0 and member_epoch = %(epoch)s)),
+wanted as (
+    select m.member_id as heir, t.key as topic_id, p.value::int as partition
+    from member m
+    cross join lateral jsonb_each(m.target) t
+    cross join lateral jsonb_array_elements(t.value) p),
+held as (
+    select a.member_id as holder, a.topic_id, a.topic, a.partition, a.pending
+    from member m
+    join groups_assignment a on a.group_id = %(pk)s and a.member_id = m.member_id),
+line as (
+    select h.holder, coalesce(h.pending, false) as told, w.heir, topic_id, min(h.topic) as topic,
+           array_agg(partition order by partition) as partitions
+    from wanted w
+    full join held h using (topic_id, partition)
+    where w.heir is distinct from h.holder
+    group by h.holder, told, w.heir, topic_id)
+select holder.id, l.holder, l.told, heir.id, l.heir, coalesce(l.topic, n.name, l.topic_id), l.partitions,
+       holder.rebalance_deadline, holder.member_epoch, holder.session_armed_at, holder.session_deadline,
+       heir.member_epoch, heir.session_armed_at, count(*) over (), (sum(cardinality(l.partitions)) over ())::bigint
+from line l
+left join member holder on holder.member_id = l.holder
+left join member heir on heir.member_id = l.heir
+left join groups_topic n on l.topic is null and n.topic_id::text = l.topic_id
+order by l.holder is null, not l.told, holder.rebalance_deadline, l.holder, 6, l.heir
+limit %(limit)s
+
+-- name: heirs
+-- Of the partitions that are drawn: who is meant to have them and has not.
+select n.name, p.value::int, m.member_id, m.id
+from unnest(%(topics)s::text[], %(widths)s::int[]) as drawn (topic, width)
+join groups_topic n on n.name = drawn.topic
+join groups_consumermember m on m.group_id = %(pk)s and not (m.state = 0 and m.member_epoch = %(epoch)s)
+cross join lateral jsonb_array_elements(m.target -> n.topic_id::text) p
+left join groups_assignment a
+    on a.group_id = %(pk)s and a.topic_id = n.topic_id::text and a.partition = p.value::int
+where p.value::int < drawn.width and a.member_id is distinct from m.member_id
+order by 1, 2
