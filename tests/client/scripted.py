@@ -109,7 +109,7 @@ class ScriptedCoordinator:
             self.sent.append(Sent(api, body, request.url.host, dict(request.headers)))
             self._changed.notify_all()
             script = self._scripts[api]
-            answer: Any = script.popleft() if script else getattr(self, "_" + api.replace("/", "_"))
+            answer: Any = script.popleft() if script else getattr(self, "_" + api.replace("/", "_").replace("-", "_"))
         if callable(answer) and not isinstance(answer, Exception):
             answer = answer(body)
         if isinstance(answer, Exception):

@@ -171,34 +171,38 @@ class ConsumerGroupCoordinator:
     def _settle(self) -> bool:
         """One step after what happened meanwhile: report losses, join. False if there is nothing to do."""
         with self._monitor:
-            state = self._membership.state
             self._member.subscribed = Subscribed(self._subscription.topics, self._subscription.pattern)
-        if state in _LOST and self._report_lost():
-            return True
-        with self._monitor:
             membership = self._membership
-            if membership.fatal is not None:
-                raise error_of(membership.fatal)
-            if membership.reported:
-                raise error_of(membership.reported.pop(0))
-            if membership.state not in (State.UNSUBSCRIBED, State.FENCED, State.STALE) or self._held:
-                return False
-            membership.join()
-            self._monitor.changed()
-        log.info("group %s: member %s joins", self._config.group_id, self._membership.member_id)
+            # One look at the state: what the heartbeat thread finds out after it is the next step's.
+            lost = membership.state in _LOST and bool(self._held)
+            if not lost:
+                self._raise_failures()
+                if membership.state not in (State.UNSUBSCRIBED, State.FENCED, State.STALE):
+                    return False
+                membership.join()
+                self._monitor.changed()
+        if lost:
+            self._report_lost()
+        else:
+            log.info("group %s: member %s joins", self._config.group_id, membership.member_id)
         return True
 
-    def _report_lost(self) -> bool:
-        """Whatever the member held is not its own any more. False if it held nothing."""
+    def _raise_failures(self) -> None:
+        if self._membership.fatal is not None:
+            raise error_of(self._membership.fatal)
+        if self._membership.reported:
+            raise error_of(self._membership.reported.pop(0))
+
+    def _report_lost(self) -> None:
+        """Whatever the member held is not its own any more."""
         lost = self._subscription.assigned
         if not self._held:
-            return False
+            return
         log.warning("group %s: partitions lost: %s", self._config.group_id, _listed(lost))
         try:
             self._call("lost", lost)
         finally:
             self._have(frozenset())
-        return True
 
     # Reconciling
 
