@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from groups.models import Assignment, Event, Group, Member, PendingMember, Topic, Watermark
+from groups.models import Assignment, ConsumerMember, Event, Group, Member, PendingMember, Topic, Watermark
 from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, instant, utc
 from kcoord.consumer_protocol import decode_subscription
 
@@ -49,6 +49,16 @@ class MemberInline(ReadOnlyInline):
     heartbeat = instant("last_heartbeat_at", "last heartbeat")
 
 
+class ConsumerMemberInline(ReadOnlyInline):
+    """Members of a consumer group, in the order of arrival."""
+
+    model = ConsumerMember
+    fields = ("member_id", "instance_id", "client_id", "client_host", "member_epoch", "state", "session_ends")
+    readonly_fields = fields
+    ordering = ("id",)
+    session_ends = instant("session_deadline", "session ends")
+
+
 class PendingMemberInline(ReadOnlyInline):
     """Member ids that were handed out and not used yet."""
 
@@ -59,6 +69,12 @@ class PendingMemberInline(ReadOnlyInline):
     forgotten = instant("deadline", "forgotten at")
 
 
+def _count(members: type[Member | ConsumerMember]) -> Coalesce:
+    """How many rows of a table of members each group has."""
+    mine = members._default_manager.filter(group=OuterRef("pk")).values("group")
+    return Coalesce(Subquery(mine.annotate(count=Count("pk")).values("count")), 0)
+
+
 @admin.register(Group)
 class GroupAdmin(ReadOnlyAdmin):
     """Groups."""
@@ -67,7 +83,7 @@ class GroupAdmin(ReadOnlyAdmin):
     list_filter = ("state", "type")
     search_fields = ("group_id",)
     ordering = ("group_id",)
-    inlines = (MemberInline, PendingMemberInline)
+    inlines = (MemberInline, ConsumerMemberInline, PendingMemberInline)
     readonly_fields: tuple[str, ...] = (
         "page",
         "since",
@@ -76,11 +92,13 @@ class GroupAdmin(ReadOnlyAdmin):
         "wakes",
         "join_timer",
         "sync_timer",
+        "target_computed",
         "assignments",
     )
     fieldsets: Any = (
         (None, {"fields": ("group_id", "page", "type", "state", "since", "previous_state", "generation_id")}),
         ("Protocol", {"fields": ("protocol_type", "protocol_name", "leader_id", "new_member_added")}),
+        ("Target of a consumer group", {"fields": ("assignment_epoch", "target_computed", "resolution", "jobs")}),
         ("Timers", {"fields": ("wakes", "join_timer", "join_delay_ms", "join_remaining_ms", "sync_timer")}),
         ("Row", {"fields": ("version", "created", "updated")}),
         ("Ownership", {"fields": ("assignments",)}),
@@ -93,11 +111,15 @@ class GroupAdmin(ReadOnlyAdmin):
     join_timer = instant("join_deadline", "join timer")
     sync_timer = instant("sync_deadline", "sync timer")
 
+    @admin.display(description="target computed")
+    def target_computed(self, group: Group) -> str:
+        """When the target of a consumer group was last computed."""
+        return utc(group.assignment_timestamp or None)
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         """With the number of members."""
-        counts = Member.objects.filter(group=OuterRef("pk")).values("group").annotate(count=Count("pk")).values("count")
         queryset: QuerySet[Group] = super().get_queryset(request)
-        return queryset.annotate(members_now=Coalesce(Subquery(counts), 0))
+        return queryset.annotate(members_now=_count(Member) + _count(ConsumerMember))
 
     @admin.display(description="members")
     def member_count(self, group: Any) -> int:
@@ -116,8 +138,9 @@ class GroupAdmin(ReadOnlyAdmin):
     def assignments(self, group: Group) -> SafeString:
         """Who owns what."""
         owned = Assignment.objects.filter(group=group).order_by("topic", "partition")
-        rows = list(owned.values_list("topic", "partition", "member_id", "generation_id")[:MOST_ROWS])
-        return table(("topic", "partition", "member", "generation"), rows, owned.count())
+        rows = list(owned.values_list("topic", "partition", "member_id", "generation_id", "pending")[:MOST_ROWS])
+        shown = [(*row[:4], "to be given up" if row[4] else "") for row in rows]
+        return table(("topic", "partition", "member", "generation", ""), shown, owned.count())
 
 
 @admin.register(Member)
@@ -150,6 +173,38 @@ class MemberAdmin(ReadOnlyAdmin):
             (name, _subscription(member.protocol_type, bytes(data)))
             for name, data in zip(member.protocol_names, member.protocol_metadata, strict=True)
         ]
+        return table(("protocol", "topics"), rows, len(rows))
+
+
+@admin.register(ConsumerMember)
+class ConsumerMemberAdmin(ReadOnlyAdmin):
+    """Members of all groups of the consumer protocol."""
+
+    list_display = ("member_id", "group", "client_id", "client_host", "member_epoch", "state", "session_ends")
+    list_filter = ("state",)
+    list_select_related = ("group",)
+    search_fields = ("member_id", "instance_id", "client_id", "client_host", "group__group_id")
+    ordering = ("id",)
+    readonly_fields = ("session_ends", "heartbeat", "rebalance_timer", "join_timer", "sync_timer", "classic")
+    fieldsets: Any = (
+        (None, {"fields": ("group", "member_id", "instance_id", "rack_id", "client_id", "client_host")}),
+        ("Subscription", {"fields": ("subscribed_topic_names", "subscribed_topic_regex", "server_assignor")}),
+        ("Reconciliation", {"fields": ("member_epoch", "previous_member_epoch", "state", "target")}),
+        ("Timers", {"fields": (*readonly_fields[:5], "rebalance_timeout_ms")}),
+        ("Classic protocol", {"fields": ("classic_session_timeout_ms", "classic")}),
+    )
+
+    session_ends = instant("session_deadline", "session ends")
+    heartbeat = instant("session_armed_at", "last heartbeat")
+    rebalance_timer = instant("rebalance_deadline", "gives up its partitions until")
+    join_timer = instant("join_deadline", "joins again until")
+    sync_timer = instant("sync_deadline", "syncs until")
+
+    @admin.display(description="subscriptions")
+    def classic(self, member: ConsumerMember) -> SafeString:
+        """What a member of the classic protocol asks for with each of its protocols."""
+        names, metadata = member.classic_protocol_names or (), member.classic_protocol_metadata or ()
+        rows = [(name, _subscription("consumer", bytes(data))) for name, data in zip(names, metadata, strict=True)]
         return table(("protocol", "topics"), rows, len(rows))
 
 

@@ -195,3 +195,17 @@ def test_a_name_is_used_once(operator: Client) -> None:
     new_token(operator)
     assert "already exists" in new_token(operator).content.decode()
     assert ApiToken.objects.count() == 1
+
+
+def test_the_pages_of_a_consumer_group_show_its_members_and_what_is_to_be_given_up(operator: Client) -> None:
+    from groups.models import ConsumerMember, Group
+
+    group = Group.objects.get(group_id="ledger")
+    text = operator.get(address(Group, "change", group.pk)).content.decode()
+    assert text.count("to be given up") == 2
+    assert all(member_id in text for member_id in group.consumer_members.values_list("member_id", flat=True))
+    listed = operator.get(address(Group, "changelist") + "?q=ledger").content.decode()
+    assert re.search(r"field-member_count[^>]*>\s*3\s*<", listed)
+    member = ConsumerMember.objects.get(state=1)
+    text = operator.get(address(ConsumerMember, "change", member.pk)).content.decode()
+    assert "gives up its partitions until" in text.lower()
