@@ -383,3 +383,37 @@ def test_a_group_with_classic_members_is_deleted_when_they_are_gone() -> None:
     assert made.send(DeleteGroup("orders")).error is Error.NON_EMPTY_GROUP
     leave_classic(made, ("c", None))
     assert made.send(DeleteGroup("orders")).error is Error.NONE
+
+
+def test_who_joins_again_in_time_stays() -> None:
+    made = alone()
+    made.join("m1")
+    made.join("m1", "foo")
+    beat_classic(made, "c", 3)
+    made.advance(4_000)
+    call = join_classic(made, "c", ("foo",))
+    sync_classic(made, "c", call.reply.generation_id)
+    made.advance(4_000)
+    assert "c" in made.consumer.members
+
+
+def test_a_classic_member_is_called_when_all_it_waits_for_is_free() -> None:
+    made = world(MigrationPolicy.DISABLED)
+    made.stable("m1", "m2")
+    epoch = join_classic(made, "zc", ("foo",)).reply.generation_id
+    sync_classic(made, "zc", epoch)
+    assert beat_classic(made, "zc", epoch).error is Error.NONE
+    for member_id, has_all in (("m1", False), ("m2", True)):
+        member = made.member(member_id)
+        made.heartbeat(member_id, member.member_epoch)
+        made.heartbeat(member_id, member.member_epoch, made.assigned(member_id))
+        assert (beat_classic(made, "zc", epoch).error is Error.REBALANCE_IN_PROGRESS) is has_all
+    assert join_classic(made, "zc", ("foo",)).reply.generation_id == epoch
+    assert len(synced(sync_classic(made, "zc", epoch))["foo"]) == 2
+
+
+def test_a_classic_member_that_leaves_a_mixed_group_changes_no_protocol() -> None:
+    made, member_id = mixed()
+    join_classic(made, "d", ("foo",))
+    leave_classic(made, (member_id, None))
+    assert set(made.consumer.members) == {"m1", "d"}

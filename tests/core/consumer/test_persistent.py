@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.core.consumer.persistent import DeadlineMap, PersistentMap, Timer
+from groups.core.consumer.persistent import DeadlineMap, PersistentMap, Timer, _leaves
 
 keys = st.one_of(st.text(max_size=3), st.tuples(st.text(max_size=2), st.integers(0, 40)))
 changes = st.lists(st.tuples(keys, st.one_of(st.none(), st.integers(0, 9))), max_size=120)
@@ -63,6 +63,14 @@ def test_a_change_of_one_in_many_copies_a_path() -> None:
     assert after["m5000"] == Timer(0, 1)
     shared = set(map(id, before._root.children)) & set(map(id, after._root.children))
     assert len(shared) == len(before._root.children) - 1
+
+
+def test_leaves_stay_small_as_a_map_grows() -> None:
+    grown = DeadlineMap()
+    for number in range(1_000):
+        grown = grown.put(f"m{number}", Timer(number, 0))
+    assert max(map(len, _leaves(grown._root))) <= 16
+    assert grown == DeadlineMap(dict(grown))
 
 
 def test_a_key_that_is_no_text_of_any_encoding_is_a_key() -> None:

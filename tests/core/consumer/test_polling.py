@@ -161,3 +161,25 @@ def test_abandoning_something_else_does_nothing(member_id: str, kind: ParkKind, 
     made.send(AbandonWait(GROUP, member_id, kind, call.parked.parked_until + shift))
     made.send(AbandonWait(GROUP, member_id, kind, None))
     assert made.group is before
+
+
+def test_a_wait_that_is_over_cannot_be_abandoned() -> None:
+    """It would prolong the session."""
+    made, call = waiting()
+    assert call.parked is not None
+    made.advance(WAIT)
+    before = made.group
+    made.send(AbandonWait(GROUP, "m1", ParkKind.HEARTBEAT, call.parked.parked_until))
+    assert made.group is before
+
+
+def test_what_is_given_up_is_news_and_what_is_got_is_not() -> None:
+    made = world()
+    made.join("m1", "foo")
+    made.join("m2", "foo")
+    made.heartbeat("m1", 1)
+    made.heartbeat("m1", 1, {"foo": [0, 1, 2]})
+    assert made.last is not None
+    assert WakeMembers(GROUP) in made.last.effects
+    assert made.heartbeat("m2", 2).assignment == {"foo": [3, 4, 5]}
+    assert WakeMembers(GROUP) not in made.last.effects

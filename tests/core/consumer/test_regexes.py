@@ -173,3 +173,11 @@ def test_subscriptions_are_alike_or_not(members: list[tuple[str, str]], homogene
     for number, (regex, names) in enumerate(members):
         join(made, f"m{number}", regex, *names.split())
     assert made.consumer.homogeneous is homogeneous
+
+
+def test_a_resolution_counts_once() -> None:
+    made = resolved()
+    assert made.consumer.resolution is not None
+    before = made.group
+    made.send(ApplyRegexResolution(GROUP, {"fo.*": frozenset()}, 1, made.consumer.resolution.started_at))
+    assert made.group is before
