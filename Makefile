@@ -11,7 +11,7 @@ PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
 help:
 	@echo "make up      start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it)"
-	@echo "make demo    a group at work against the running server"
+	@echo "make demo    a group at work against the running server; PROTOCOL=consumer for a consumer group"
 	@echo "make test    lint and tests; PYTEST_ARGS replaces '$(PYTEST_ARGS)'"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make format  put the source into ruff's format"
@@ -21,7 +21,7 @@ up: $(VENV)/.runtime
 	@exec $(VENV)/bin/python -m kcoord.stack
 
 demo: $(VENV)/.runtime
-	@exec $(VENV)/bin/python -m kcoord.demo
+	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL))
 
 bench: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.bench

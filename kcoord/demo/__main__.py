@@ -28,9 +28,24 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument(
         "--pace", type=_positive, default=4_000, help="lines a second and worker (default: %(default)s)"
     )
+    parser.add_argument(
+        "--group-protocol",
+        choices=("classic", "consumer"),
+        default="classic",
+        help="who assigns: a member (classic) or the service (consumer, KIP-848) (default: %(default)s)",
+    )
     parser.add_argument("--timeout", type=_positive, default=180, help="seconds it may take (default: %(default)s)")
     given = parser.parse_args(arguments)
-    return Options(given.topic, given.partitions, given.lines, given.workers, given.pace, 1.0, given.timeout)
+    return Options(
+        given.topic,
+        given.partitions,
+        given.lines,
+        given.workers,
+        given.pace,
+        1.0,
+        given.timeout,
+        given.group_protocol,
+    )
 
 
 def _positive(text: str) -> int:

@@ -21,11 +21,15 @@ HEARTBEAT_INTERVAL_MS = 1_000
 API_TIMEOUT_MS = 10_000
 PROGRESS_SECONDS = 1.0
 WATERMARK_SECONDS = 5.0
+SESSION_SETTING = "consumer.session.timeout.ms"
+INTERVAL_SETTING = "consumer.heartbeat.interval.ms"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How large the demo is. `pace` is lines per second and worker, `seconds` the most it may take."""
+    """How large the demo is. `pace` is lines per second and worker, `seconds` the most it may take; `group_protocol`
+    "classic" or "consumer".
+    """
 
     topic: str
     partitions: int
@@ -34,6 +38,12 @@ class Options:
     pace: int
     commit_seconds: float
     seconds: float
+    group_protocol: str = "classic"
+
+    @property
+    def is_consumer_group(self) -> bool:
+        """The service assigns (KIP-848)."""
+        return self.group_protocol == "consumer"
 
 
 @dataclass(slots=True)
@@ -67,11 +77,14 @@ class Demo:
         self._deadline = time.monotonic() + options.seconds
         self._watermarks_at = 0.0
         self._generation = 0
+        self._session_ms = SESSION_TIMEOUT_MS
 
     def run(self) -> bool:
         """True if the counts are equal. Raises DemoProblem."""
         self._announce()
         self._corpus.write(self._manifest)
+        if self._options.is_consumer_group:
+            self._session_ms = shorten_sessions(self._service, self._group, SESSION_TIMEOUT_MS)
         with self._crew, self._observer() as observer:
             for number in range(1, self._options.workers + 1):
                 self._crew.start(f"worker-{number}", self._settings())
@@ -96,17 +109,21 @@ class Demo:
         self._say(f"dashboard: {self._service.url}/groups/{self._group} ({self._service.hint})")
 
     def _settings(self) -> WorkerSettings:
-        consumer = {
+        consumer: dict[str, Any] = {
             "group_id": self._group,
+            "group_protocol": self._options.group_protocol,
             "url": self._service.url,
             "token": self._service.token,
             "client_id": "wordcount",
-            "session_timeout_ms": SESSION_TIMEOUT_MS,
-            "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
-            "partition_assignment_strategy": ["cooperative-sticky"],
             "auto_offset_reset": "earliest",
             "default_api_timeout_ms": API_TIMEOUT_MS,
         }
+        if not self._options.is_consumer_group:
+            consumer |= {
+                "session_timeout_ms": SESSION_TIMEOUT_MS,
+                "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
+                "partition_assignment_strategy": ["cooperative-sticky"],
+            }
         return WorkerSettings(
             self._options.topic,
             str(self._manifest),
@@ -179,7 +196,7 @@ class Demo:
         generation = fields["generation"]
         if generation > self._generation:
             self._generation = generation
-            self._say(f"rebalance: generation {generation}")
+            self._say(f"rebalance: {'epoch' if self._options.is_consumer_group else 'generation'} {generation}")
         member.owned = set(fields["owned"])
         new = set(fields["partitions"])
         if new == member.owned:
@@ -200,7 +217,7 @@ class Demo:
         self._say(f"SIGKILL to {victim.name} (pid {victim.process.pid}), which owned {_listed(self._orphans)}")
         name = f"worker-{self._options.workers + 1}"
         self._crew.start(name, self._settings())
-        self._say(f"{name} started in its place; the session timeout is {SESSION_TIMEOUT_MS / 1000:g} s")
+        self._say(f"{name} started in its place; the session timeout is {self._session_ms / 1000:g} s")
 
     def _check_orphans(self) -> None:
         """Say when all partitions of the killed worker have new owners."""
@@ -234,6 +251,21 @@ class Demo:
 def is_equal(total: Total, expected: Counter[str], lines: int) -> bool:
     """Every line was counted, and every word as often as by the plain process."""
     return total.lines == lines and total.words == expected
+
+
+def shorten_sessions(service: Service, group: str, wanted_ms: int) -> int:
+    """Let the sessions of a consumer group be as short as `wanted_ms`, if the service allows it; returns how long they
+    are. Raises DemoProblem.
+    """
+    path = f"groups/{group}/config"
+    settings = {setting["name"]: setting for setting in service.expect("GET", path)["settings"]}
+    session = settings[SESSION_SETTING]
+    current_ms, interval_ms = int(session["value"]), int(settings[INTERVAL_SETTING]["value"])
+    shortest_ms = max(wanted_ms, session["minimum"] or 0, interval_ms + 1)
+    if shortest_ms >= current_ms:
+        return current_ms
+    service.expect("PATCH", path, {SESSION_SETTING: shortest_ms})
+    return shortest_ms
 
 
 def prepare_topic(service: Service, topic: str, partitions: int) -> int:

@@ -122,7 +122,12 @@ def _own(environ: Mapping[str, str]) -> Iterator[Service]:
     directory = Path(tempfile.mkdtemp(prefix="kcoord-demo-service-"))
     port = _free_port()
     inherited = {key: value for key, value in environ.items() if not key.startswith("KCOORD_")}
-    own = {"KCOORD_DATA_DIR": str(directory / "data"), "KCOORD_PORT": str(port)}
+    own = {
+        "KCOORD_DATA_DIR": str(directory / "data"),
+        "KCOORD_PORT": str(port),
+        # A demo that kills a worker should not have to wait long until that is noticed.
+        "KCOORD_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS": "6000",
+    }
     log = directory / "output"
     with log.open("wb") as output:
         stack = subprocess.Popen(  # noqa: S603

@@ -86,7 +86,7 @@ class Worker(ConsumerRebalanceListener):
         self.consumer.wakeup()
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Tell what is owned now."""
+        """Tell what is owned now, and the generation or member epoch."""
         owned = _numbers(self.consumer.assignment())
         generation = self.consumer.generation.generation_id
         report("assigned", partitions=_numbers(assigned), owned=owned, generation=generation)

@@ -20,7 +20,18 @@ DEADLINE_S = 40.0
 SESSION_MS = 6_000
 """The shortest session that the service allows by default."""
 
-FAST = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0}
+HEARTBEAT_MS = 500
+"""How often members of consumer groups send heartbeats."""
+
+FAST = {
+    "KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0,
+    "KCOORD_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS": 1_000,
+    "KCOORD_GROUP_CONSUMER_SESSION_TIMEOUT_MS": SESSION_MS,
+    "KCOORD_GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS": 100,
+    "KCOORD_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS": HEARTBEAT_MS,
+    "KCOORD_GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS": 300_000,
+    "KCOORD_GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS": 120_000,
+}
 
 
 @dataclass(frozen=True)
@@ -39,9 +50,13 @@ class Service:
         headers = {"Authorization": f"Bearer {self.token}"}
         return httpx.request(method, f"{self.url}/v1/{path}", headers=headers, timeout=10, **options)
 
-    def topic(self, partitions: int) -> str:
+    def topic_name(self) -> str:
+        """A name that no topic has."""
+        return f"topic-{secrets.token_hex(4)}"
+
+    def topic(self, partitions: int, name: str | None = None) -> str:
         """A new topic."""
-        name = f"topic-{secrets.token_hex(4)}"
+        name = name or self.topic_name()
         response = self.request("POST", "topics", json={"name": name, "partitions": partitions})
         assert response.status_code == 201, response.text
         return name
@@ -54,6 +69,18 @@ class Service:
             "token": self.token,
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": 200,
+            "max_poll_interval_ms": 30_000,
+            "auto_offset_reset": "earliest",
+        }
+        return {**defaults, **more}
+
+    def consumer_settings(self, group: str, **more: Any) -> dict[str, Any]:
+        """Settings of a member of a consumer group of this service."""
+        defaults: dict[str, Any] = {
+            "group_id": group,
+            "url": self.url,
+            "token": self.token,
+            "group_protocol": "consumer",
             "max_poll_interval_ms": 30_000,
             "auto_offset_reset": "earliest",
         }

@@ -21,9 +21,15 @@ RUN_SECONDS = 200.0
 
 
 @pytest.fixture
-def demo() -> Iterator[Running]:
+def protocol() -> str:
+    """The protocol of the demo's group."""
+    return "classic"
+
+
+@pytest.fixture
+def demo(protocol: str) -> Iterator[Running]:
     """A demo where no service runs: its data directory is empty."""
-    with start("demo", ["-m", "kcoord.demo", *SMALL], None) as running:
+    with start("demo", ["-m", "kcoord.demo", *SMALL, "--group-protocol", protocol], None) as running:
         yield running
 
 
@@ -52,7 +58,8 @@ def wait_for_the_end_of(processes: set[int]) -> None:
         time.sleep(0.05)
 
 
-def test_counts_are_equal_though_a_worker_is_killed(demo: Running) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_counts_are_equal_though_a_worker_is_killed(demo: Running, protocol: str) -> None:
     demo.wait_for_output("workers started", seconds=RUN_SECONDS)
     started = descendants(demo.pid)
     assert len(started) > 3
@@ -63,7 +70,8 @@ def test_counts_are_equal_though_a_worker_is_killed(demo: Running) -> None:
     assert killed, output
     assert int(killed[2]) > 0
     assert re.search(r"is owned again \d+\.\d s after the SIGKILL", output), output
-    assert "rebalance: generation 2" in output
+    assert re.search(r"rebalance: epoch [2-9]" if protocol == "consumer" else "rebalance: generation 2", output), output
+    assert "the session timeout is 6 s" in output
     assert "equal, all" in output
     wait_for_the_end_of(started)
 
