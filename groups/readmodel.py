@@ -6,7 +6,7 @@ What a group is like in full comes from `GroupService.describe`; here are lists,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -75,6 +75,18 @@ class GroupSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a member of a consumer group has, to use or to give up: partitions by topic id, topic ids by name.
+
+    A deleted topic is still there with the name it had. `member_epoch` None: there is no such member.
+    """
+
+    member_epoch: int | None = None
+    partitions: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedEvent:
     """What happened to a group at an instant (ms); `detail` depends on the kind (`groups.core.events`)."""
 
@@ -139,6 +151,18 @@ class GroupReads:
             rows = await self._db.rows(connection, Q.group_summaries, {"ids": ids, "topics": MAX_TOPICS})
             by_id = {row[0]: _summary(row[1:]) for row in rows}
             return Page([by_id[pk] for pk in ids], _cursor_after(order, sort, found[-1]) if more else None)
+
+    async def holdings(self, group_id: str, member_id: str) -> Holdings:
+        """What a member of a consumer group has, as its rows say."""
+        parameters = {"group_id": group_id, "member_id": member_id}
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.member_holdings, parameters)
+        owned = [row[1:] for row in rows if row[1] is not None]
+        return Holdings(
+            rows[0][0] if rows else None,
+            {topic_id: frozenset(partitions) for topic_id, _, partitions in owned},
+            {name: topic_id for topic_id, name, _ in owned},
+        )
 
     async def events(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from groups.core.consumer.state import ConsumerGroupState
 from groups.core.events import EventKind
 from groups.core.types import GroupState
 from groups.models import Group
@@ -15,7 +16,8 @@ from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, Text
 
 MOST_FILTERS = 20
 
-STATES = ", ".join(state.value for state in GroupState)
+STATES_OF_EITHER = list(dict.fromkeys([*(s.value for s in GroupState), *(s.value for s in ConsumerGroupState)]))
+STATES = ", ".join(STATES_OF_EITHER)
 
 
 class GroupQuery(PageQuery):
@@ -50,9 +52,9 @@ class GroupLine(serializers.Serializer[Any]):
 
     group_id = serializers.CharField()
     type = serializers.ChoiceField(Group.Type.values)
-    state = serializers.ChoiceField([state.value for state in GroupState])
+    state = serializers.ChoiceField(STATES_OF_EITHER)
     members = serializers.IntegerField(min_value=0, help_text="How many there are.")
-    generation_id = serializers.IntegerField(min_value=0)
+    generation_id = serializers.IntegerField(min_value=0, help_text="Of a consumer group: the group epoch.")
     protocol_type = serializers.CharField(allow_blank=True)
     protocol_name = serializers.CharField(allow_blank=True)
     topics = serializers.ListField(

@@ -12,8 +12,12 @@ from rest_framework.response import Response
 
 from groups.api.coordination import coordinator_of
 from groups.core.coordinator import partition_of
+from groups.core.types import ClassicGroup
+from groups.environment import Environment
 from groups.readmodel import GroupFilter, GroupReads, GroupSort, GroupSummary, unknown_group
 from groups.rest import group_serializers as s
+from groups.rest.consumer_description import ConsumerGroupDescription, describe_consumer_group
+from groups.rest.consumer_serializers import AnyGroupView, ConsumerGroupView
 from groups.rest.description import GroupDescription, describe_group
 from groups.service import GroupService
 from kcoord.access import Operation, Resource
@@ -83,17 +87,23 @@ class GroupsView(ControlView):
 class GroupDetailView(NamedGroupView):
     """`/v1/groups/{group_id}`."""
 
-    @describe("describeGroup", "Describe a group", tag="groups", path=[GROUP_ID], response=s.GroupView, errors=NAMED)
+    @describe("describeGroup", "Describe a group", tag="groups", path=[GROUP_ID], response=AnyGroupView, errors=NAMED)
     def get(self, request: Request, group_id: str) -> Response:
         """One group with its members."""
         self.query()
-        return Response(s.GroupView(self.service(self._describe)).data)
+        described = self.service(self._describe)
+        view = s.GroupView if isinstance(described, GroupDescription) else ConsumerGroupView
+        return Response(view(described).data)
 
-    async def _describe(self, runtime: Runtime) -> GroupDescription:
+    async def _describe(self, runtime: Runtime) -> GroupDescription | ConsumerGroupDescription:
         stored = await runtime.get(GroupService).describe(self.group_id)
         if stored.group is None:
             raise unknown_group(self.group_id)
-        return describe_group(stored.group, stored.wake_at, coordinator_of(self.group_id, runtime.config))
+        coordinator = coordinator_of(self.group_id, runtime.config)
+        if isinstance(stored.group, ClassicGroup):
+            return describe_group(stored.group, stored.wake_at, coordinator)
+        world = await runtime.get(Environment).world(self.group_id)
+        return describe_consumer_group(stored.group, stored.wake_at, coordinator, world.topics, world.assignors)
 
     @describe(
         "deleteGroup",

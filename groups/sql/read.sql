@@ -11,6 +11,8 @@ where g.group_id > %(after)s
        or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
   and (%(member)s::text is null
        or exists (select from groups_member m where m.group_id = g.id
+                  and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
+       or exists (select from groups_consumermember m where m.group_id = g.id
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
   and (g.group_id = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
@@ -30,6 +32,8 @@ where (%(after_key)s::bigint is null
        or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
   and (%(member)s::text is null
        or exists (select from groups_member m where m.group_id = g.id
+                  and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
+       or exists (select from groups_consumermember m where m.group_id = g.id
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
   and (g.group_id = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
@@ -47,6 +51,8 @@ where (g.state, g.group_id) > (%(after_key)s, %(after)s)
        or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
   and (%(member)s::text is null
        or exists (select from groups_member m where m.group_id = g.id
+                  and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
+       or exists (select from groups_consumermember m where m.group_id = g.id
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
   and (g.group_id = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
@@ -58,7 +64,8 @@ limit %(limit)s
 select s.id, s.group_id, s.key
 from (
     select g.id, g.group_id,
-           %(sign)s * (select count(*) from groups_member m where m.group_id = g.id) as key
+           %(sign)s * ((select count(*) from groups_member m where m.group_id = g.id)
+                       + (select count(*) from groups_consumermember m where m.group_id = g.id)) as key
     from groups_group g
     where (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
       and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
@@ -67,6 +74,8 @@ from (
            or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
       and (%(member)s::text is null
            or exists (select from groups_member m where m.group_id = g.id
+                      and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
+           or exists (select from groups_consumermember m where m.group_id = g.id
                       and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
       and (g.group_id = any(%(visible_names)s::text[])
            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
@@ -78,7 +87,8 @@ limit %(limit)s
 -- name: group_summaries
 -- Topics by a loose index scan: one look per topic, however many partitions a group has.
 select g.id, g.group_id, g.type, g.state, g.generation_id, g.protocol_type, g.protocol_name, g.updated_at,
-       (select count(*) from groups_member m where m.group_id = g.id),
+       (select count(*) from groups_member m where m.group_id = g.id)
+       + (select count(*) from groups_consumermember m where m.group_id = g.id),
        array(
            with recursive t (topic) as (
                select min(a.topic) from groups_assignment a where a.group_id = g.id
@@ -89,6 +99,15 @@ select g.id, g.group_id, g.type, g.state, g.generation_id, g.protocol_type, g.pr
            select topic from t where topic is not null limit %(topics)s)
 from groups_group g
 where g.id = any(%(ids)s)
+
+-- name: member_holdings
+-- One row for each topic of the member; one without a topic where it has none.
+select m.member_epoch, a.topic_id, a.topic, array_agg(a.partition)
+from groups_group g
+join groups_consumermember m on m.group_id = g.id and m.member_id = %(member_id)s
+left join groups_assignment a on a.group_id = g.id and a.member_id = m.member_id
+where g.group_id = %(group_id)s
+group by m.member_epoch, a.topic_id, a.topic
 
 -- name: list_events
 select id, at, kind, generation_id, member_id, detail

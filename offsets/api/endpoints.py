@@ -21,6 +21,7 @@ COMMIT = Endpoint(
         Error.INVALID_GROUP_ID,
         Error.UNKNOWN_MEMBER_ID,
         Error.ILLEGAL_GENERATION,
+        Error.STALE_MEMBER_EPOCH,
         Error.FENCED_INSTANCE_ID,
         Error.REBALANCE_IN_PROGRESS,
         Error.GROUP_ID_NOT_FOUND,
@@ -36,7 +37,13 @@ FETCH = Endpoint(
     "Fetch committed offsets",
     request=wire.FetchRequest,
     response=wire.FetchResponse,
-    errors=(Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_GROUP_ID),
+    errors=(
+        Error.GROUP_AUTHORIZATION_FAILED,
+        Error.INVALID_GROUP_ID,
+        Error.UNKNOWN_MEMBER_ID,
+        Error.ILLEGAL_GENERATION,
+        Error.STALE_MEMBER_EPOCH,
+    ),
     description="Nothing committed is offset -1 and no error, also for a group that does not exist.",
 )
 

@@ -1,0 +1,124 @@
+"""A folded consumer group as `GET /v1/groups/{group_id}` shows it.
+
+Source: HTTP contract, section 4; consumer specification, section 9.2. What Kafka keeps to itself (member state,
+pending revocation, previous epoch) is shown too: it is why a group is not stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from groups.api.coordination import CoordinatorNode
+from groups.core.assignors import Assignor
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.state import ConsumerMember
+from groups.core.consumer.target import preferred_assignor
+from groups.core.types import Millis, TopicView
+from groups.models import Group
+
+PartitionsById = Mapping[str, Iterable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartitionsDescription:
+    """Partitions of one topic; `topic` is None where it was deleted."""
+
+    topic_id: str
+    topic: str | None
+    partitions: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMemberDescription:
+    """A member of a consumer group; instants are in ms."""
+
+    member_id: str
+    group_instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    member_type: str
+    member_epoch: int
+    previous_member_epoch: int
+    state: str
+    rebalance_timeout_ms: Millis
+    subscribed_topic_names: list[str]
+    subscribed_topic_regex: str
+    server_assignor: str | None
+    assignment: list[TopicPartitionsDescription]
+    pending_revocation: list[TopicPartitionsDescription]
+    target_assignment: list[TopicPartitionsDescription]
+    session_expires_at: Millis | None
+    rebalance_expires_at: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupDescription:
+    """A consumer group; instants are in ms."""
+
+    group_id: str
+    type: str
+    state: str
+    state_since: Millis
+    group_epoch: int
+    assignment_epoch: int
+    assignor: str
+    coordinator: CoordinatorNode
+    members: list[ConsumerMemberDescription]
+    wake_at: Millis | None
+
+
+def describe_consumer_group(
+    group: ConsumerGroup,
+    wake_at: Millis | None,
+    coordinator: CoordinatorNode,
+    topics: TopicView,
+    assignors: Mapping[str, Assignor],
+) -> ConsumerGroupDescription:
+    """The description of a group; `assignors` are those it may use, the default first."""
+    return ConsumerGroupDescription(
+        group_id=group.group_id,
+        type=Group.Type.CONSUMER.value,
+        state=group.state.value,
+        state_since=group.state_since,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor=preferred_assignor(group, assignors),
+        coordinator=coordinator,
+        members=[_member(group, member, topics) for member in group.members.values()],
+        wake_at=wake_at,
+    )
+
+
+def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicView) -> ConsumerMemberDescription:
+    session = group.timers.session.get(member.member_id)
+    rebalance = group.timers.rebalance.get(member.member_id)
+    return ConsumerMemberDescription(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_type="consumer" if member.classic is None else "classic",
+        member_epoch=member.member_epoch,
+        previous_member_epoch=member.previous_member_epoch,
+        state=member.state.name.lower(),
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        subscribed_topic_names=sorted(member.subscribed_topic_names),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        server_assignor=member.server_assignor,
+        assignment=_by_topic(member.assigned, topics),
+        pending_revocation=_by_topic(member.pending_revocation, topics),
+        target_assignment=_by_topic(member.target, topics),
+        session_expires_at=session.deadline if session else None,
+        rebalance_expires_at=rebalance.deadline if rebalance else None,
+    )
+
+
+def _by_topic(partitions: PartitionsById, topics: TopicView) -> list[TopicPartitionsDescription]:
+    found = []
+    for topic_id, numbers in partitions.items():
+        topic = topics.by_id.get(topic_id)
+        found.append(TopicPartitionsDescription(topic_id, topic.name if topic else None, sorted(numbers)))
+    return sorted(found, key=lambda entry: (entry.topic or "", entry.topic_id))

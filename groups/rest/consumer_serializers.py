@@ -1,0 +1,71 @@
+"""What `GET /v1/groups/{group_id}` gives for a consumer group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import PolymorphicProxySerializer
+from rest_framework import serializers
+
+from groups.core.consumer.state import ConsumerGroupState, MemberState
+from groups.models import Group
+from groups.rest.group_serializers import GroupCoordinator, GroupView
+from kcoord.rest_fields import Instant
+
+
+class TopicPartitionsView(serializers.Serializer[Any]):
+    """Partitions of one topic."""
+
+    topic_id = serializers.CharField()
+    topic = serializers.CharField(allow_null=True, help_text="null: the topic was deleted.")
+    partitions = serializers.ListField(child=serializers.IntegerField(min_value=0))
+
+
+class ConsumerMemberView(serializers.Serializer[Any]):
+    """A member of a consumer group."""
+
+    member_id = serializers.CharField()
+    group_instance_id = serializers.CharField(allow_null=True)
+    rack_id = serializers.CharField(allow_null=True)
+    client_id = serializers.CharField(allow_blank=True)
+    client_host = serializers.CharField(allow_blank=True)
+    member_type = serializers.ChoiceField(["consumer", "classic"], help_text="The protocol the member speaks.")
+    member_epoch = serializers.IntegerField(help_text="-2: a static member that left for a while.")
+    previous_member_epoch = serializers.IntegerField()
+    state = serializers.ChoiceField(
+        [state.name.lower() for state in MemberState],
+        help_text="stable; unrevoked_partitions: it must give up `pending_revocation` first; unreleased_partitions: it "
+        "waits for partitions that others still have.",
+    )
+    rebalance_timeout_ms = serializers.IntegerField()
+    subscribed_topic_names = serializers.ListField(child=serializers.CharField())
+    subscribed_topic_regex = serializers.CharField(allow_blank=True)
+    server_assignor = serializers.CharField(allow_null=True)
+    assignment = TopicPartitionsView(many=True, help_text="What it may use now.")
+    pending_revocation = TopicPartitionsView(many=True, help_text="What it was told to give up and has not yet.")
+    target_assignment = TopicPartitionsView(many=True, help_text="What it is meant to have.")
+    session_expires_at = Instant(allow_null=True)
+    rebalance_expires_at = Instant(allow_null=True, help_text="When it is removed unless it gave up what it must.")
+
+
+class ConsumerGroupView(serializers.Serializer[Any]):
+    """A group of the consumer protocol, its members, and what they wait for."""
+
+    group_id = serializers.CharField()
+    type = serializers.ChoiceField(Group.Type.values)
+    state = serializers.ChoiceField([state.value for state in ConsumerGroupState])
+    state_since = Instant()
+    group_epoch = serializers.IntegerField(min_value=0)
+    assignment_epoch = serializers.IntegerField(min_value=0, help_text="The group epoch the target was computed for.")
+    assignor = serializers.CharField(help_text="The one most members ask for, or the default.")
+    coordinator = GroupCoordinator()
+    members = ConsumerMemberView(many=True)
+    wake_at = Instant(allow_null=True, help_text="The next instant at which anything can happen by itself.")
+
+
+AnyGroupView = PolymorphicProxySerializer(
+    component_name="GroupOfEitherProtocol",
+    serializers=[GroupView, ConsumerGroupView],
+    resource_type_field_name=None,
+)
+"""A group of either protocol."""
