@@ -57,11 +57,11 @@ def copyable(text: str) -> SafeString:
 
 @register.simple_tag
 def owner(member_id: str, colour: int | None) -> SafeString:
-    """A member in the colour that it has in the picture of partitions."""
+    """A member in the colour that it has in the picture of partitions, if it has one there."""
+    swatch = "" if colour is None else format_html('<span class="swatch o{}" aria-hidden="true"></span>', colour)
     return format_html(
-        '<span class="owner"><span class="swatch {}" aria-hidden="true"></span>'
-        '<span class="id" title="{}">{}</span></span>',
-        "free" if colour is None else f"o{colour}",
+        '<span class="owner">{}<span class="id" title="{}">{}</span></span>',
+        swatch,
         member_id,
         wording.short_id(member_id),
     )

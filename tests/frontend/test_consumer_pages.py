@@ -169,21 +169,24 @@ async def test_the_list_counts_members_of_both_protocols(runtime: Runtime, servi
 
 
 def crowd(topic_id: str, size: int) -> ConsumerGroup:
-    """Everybody has one partition too many, which the next member waits for; the first two were told."""
-    members = [
-        ConsumerMember(
-            f"m{number:05}",
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=frozenset({"telemetry"}),
-            member_epoch=6 if number % 2 == 0 else 7,
-            previous_member_epoch=6,
-            state=MemberState.UNREVOKED_PARTITIONS if number < 2 else MemberState.STABLE,
-            assigned={topic_id: {number: 6}} if number < 2 else {topic_id: {number: 6, size + number: 6}},
-            pending_revocation={topic_id: {size + number: 6}} if number < 2 else {},
-            target={topic_id: frozenset({number, size + (number - 1) % size})},
+    """Everybody has one partition too many, which the next member waits for; the last two were told."""
+    members = []
+    for number in range(size):
+        told = number >= size - 2
+        has, gives_up = {number: 6}, {size + number: 6}
+        members.append(
+            ConsumerMember(
+                f"m{number:05}",
+                rebalance_timeout_ms=60_000,
+                subscribed_topic_names=frozenset({"telemetry"}),
+                member_epoch=6 if told or number % 2 == 0 else 7,
+                previous_member_epoch=6,
+                state=MemberState.UNREVOKED_PARTITIONS if told else MemberState.STABLE,
+                assigned={topic_id: has if told else has | gives_up},
+                pending_revocation={topic_id: gives_up} if told else {},
+                target={topic_id: frozenset({number, size + (number - 1) % size})},
+            )
         )
-        for number in range(size)
-    ]
     timers = Timers(session=DeadlineMap({m.member_id: Timer(START_MS + 45_000, START_MS) for m in members}))
     return ConsumerGroup("fleet", START_MS, 7, 7, START_MS, members=ConsumerMembers(members), timers=timers)
 
