@@ -77,10 +77,14 @@ class ConsumerWriter:
 
     async def _write_ownership(self, connection: Connection, pk: int, changes: ConsumerChanges) -> None:
         """What is released goes first: the primary key refuses a second owner."""
+        names: dict[object, str] = {}
         if changes.released:
-            await connection.execute(Q.release_ownership.encode(), {"id": pk, **_columns(changes.released)})
+            parameters = {"id": pk, **_columns(changes.released)}
+            names = dict(await self._db.rows(connection, Q.release_ownership, parameters))
         if changes.taken:
-            await connection.execute(Q.take_ownership.encode(), {"id": pk, **_columns(changes.taken)})
+            columns = _columns(changes.taken)
+            columns["name"] = [names.get(topic_id) for topic_id in columns["topic_id"]]
+            await connection.execute(Q.take_ownership.encode(), {"id": pk, **columns})
 
 
 def _columns(owned: Iterable[Owned]) -> dict[str, list[object]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 _EXPIRES = "2026-01-31T12:00:45.000Z"
 _TOPIC = "6e1c1f0e-6a3e-4b0e-9a55-2f7a1d5c8b42"
+_UUID = "3f0e6a52-6f3b-4c8e-9a53-0d9c1f4b7a11"
 _MEMBER = "billing-3f0e6a52-6f3b-4c8e-9a53-0d9c1f4b7a11"
 
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
@@ -67,6 +68,28 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "heartbeat": {
         "request": {"member_id": _MEMBER, "generation_id": 5},
         "response": {"error_code": 0, "session_expires_at": _EXPIRES},
+    },
+    "consumerGroupHeartbeat": {
+        "request": {
+            "member_id": _UUID,
+            "member_epoch": 0,
+            "instance_id": None,
+            "rack_id": None,
+            "rebalance_timeout_ms": 300_000,
+            "subscribed_topic_names": ["orders"],
+            "subscribed_topic_regex": None,
+            "server_assignor": None,
+            "topic_partitions": [],
+            "max_wait_ms": 0,
+        },
+        "response": {
+            "error_code": 0,
+            "member_id": _UUID,
+            "member_epoch": 5,
+            "heartbeat_interval_ms": 5_000,
+            "session_expires_at": _EXPIRES,
+            "assignment": {"topic_partitions": [{"topic_id": _TOPIC, "topic": "orders", "partitions": [0, 1]}]},
+        },
     },
     "commitOffsets": {
         "request": {

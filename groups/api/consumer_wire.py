@@ -10,28 +10,42 @@ from typing import Annotated
 from msgspec import Meta
 
 from groups.api.wire import Expiry, Items, Request, Response
+from groups.topics import MAX_PARTITIONS
 from kcoord.http.types import INT32_MAX, ClientId, GroupInstanceId, Int32, MemberId, Millis32, TopicId, TopicName
 
 Partition = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 
 
 class OwnedTopic(Request, frozen=True):
-    """Partitions of one topic that the member still has; the topic by `topic_id` or by `topic`."""
+    """Partitions of one topic that the member still has.
 
-    partitions: Annotated[list[Partition], Items]
+    The topic by `topic_id` or by `topic`, its name; with both the id counts, so that an entry of an `assignment` can
+    be sent back as it came. A name stands for the topic that has it now: only an id tells a topic from a deleted one
+    of the same name.
+    """
+
+    partitions: Annotated[list[Partition], Meta(max_length=MAX_PARTITIONS)]
     topic_id: TopicId | None = None
     topic: TopicName | None = None
 
 
 class ConsumerHeartbeatRequest(Request, frozen=True):
-    """ConsumerGroupHeartbeat, version 1. `member_epoch` 0 joins, -1 leaves, -2 leaves for a while."""
+    """ConsumerGroupHeartbeat, version 1. `member_epoch` 0 joins, -1 leaves, -2 leaves for a while.
+
+    A `client_id` that is left out stays as it was; an empty `subscribed_topic_regex` takes the expression back.
+
+    Differs from Kafka: a `rebalance_timeout_ms` below -1 is refused, and so is an `instance_id` with characters that
+    no other call takes.
+    """
 
     member_id: MemberId
     member_epoch: Int32
     instance_id: GroupInstanceId | None = None
     rack_id: Annotated[str, Meta(max_length=255)] | None = None
     client_id: ClientId = ""
-    rebalance_timeout_ms: Annotated[int, Meta(ge=-1, le=INT32_MAX, description="Milliseconds; -1: unchanged.")] = -1
+    rebalance_timeout_ms: (
+        Annotated[int, Meta(ge=-1, le=INT32_MAX, description="Milliseconds; -1: unchanged.")] | None
+    ) = None
     subscribed_topic_names: Annotated[list[TopicName], Items] | None = None
     subscribed_topic_regex: Annotated[str, Meta(description="RE2 syntax, matched against whole names.")] | None = None
     server_assignor: Annotated[str, Meta(max_length=255)] | None = None
@@ -40,25 +54,25 @@ class ConsumerHeartbeatRequest(Request, frozen=True):
 
 
 class AssignedTopic(Response, frozen=True):
-    """Partitions of one topic. `topic` is null where the topic was deleted."""
+    """Partitions of one topic. `topic` is null where the topic was deleted, or may not be described."""
 
     topic_id: str
     topic: str | None
     partitions: list[int]
 
 
-class MemberAssignment(Response, frozen=True):
+class ConsumerAssignment(Response, frozen=True):
     """All that the member may use."""
 
     topic_partitions: list[AssignedTopic]
 
 
 class ConsumerHeartbeatResponse(Response, frozen=True):
-    """`assignment` null: unchanged."""
+    """`assignment` null: unchanged. `session_expires_at` null: the member has left."""
 
     member_id: str
     member_epoch: int
     heartbeat_interval_ms: int
     session_expires_at: Expiry | None
-    assignment: MemberAssignment | None
+    assignment: ConsumerAssignment | None
     error_code: int = 0

@@ -5,5 +5,6 @@ parameter), no randomness (`env.fresh_id`), no I/O and no logging. `machine.deci
 
 Glossary (KIP-62, 345, 394, 429): *generation* counts completed joins; *leader* is the member that computes the
 assignment; *pending* ids were handed out with MEMBER_ID_REQUIRED and are not members yet; *parked* means a join or
-sync that waits for a barrier; a *static* member carries a `group.instance.id`.
+sync that waits for a barrier; a *static* member carries a `group.instance.id`. The consumer protocol has words of its
+own (`consumer`).
 """

@@ -179,7 +179,7 @@ class ConsumerHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class ApplyTarget:
-    """The result of a `ComputeTarget`: `targets` by member id, or None and what went wrong."""
+    """The result of a `ComputeTarget`: the target of each member it was computed for, or None and what went wrong."""
 
     group_id: str
     group_epoch: int

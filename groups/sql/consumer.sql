@@ -70,16 +70,19 @@ delete from groups_consumermember
 where group_id = %(id)s and member_id = any(%(member_id)s)
 
 -- name: release_ownership
+-- The names come back for `take_ownership`: a topic that is deleted meanwhile keeps its own on the way to be given up.
 delete from groups_assignment a
 using unnest(%(topic_id)s::text[], %(partition)s::int[]) as r (topic_id, partition)
 where a.group_id = %(id)s and a.topic_id = r.topic_id and a.partition = r.partition
+returning a.topic_id, a.topic
 
 -- name: take_ownership
 -- No `on conflict`: a second owner is refused by the primary key (invariant 1).
 insert into groups_assignment (group_id, topic_id, topic, partition, member_id, generation_id, pending)
-select %(id)s, t.topic_id, coalesce(n.name, t.topic_id), t.partition, t.member_id, t.epoch, t.pending
-from unnest(%(topic_id)s::text[], %(partition)s::int[], %(member_id)s::text[], %(epoch)s::int[], %(pending)s::bool[])
-     as t (topic_id, partition, member_id, epoch, pending)
+select %(id)s, t.topic_id, coalesce(n.name, t.name, t.topic_id), t.partition, t.member_id, t.epoch, t.pending
+from unnest(%(topic_id)s::text[], %(name)s::text[], %(partition)s::int[], %(member_id)s::text[], %(epoch)s::int[],
+            %(pending)s::bool[])
+     as t (topic_id, name, partition, member_id, epoch, pending)
 left join groups_topic n on n.topic_id::text = t.topic_id
 
 -- name: delete_classic_children

@@ -23,7 +23,7 @@ class Endpoint:
 
     `path` is a template with at most `{group_id}` in it; `request` and `response` are msgspec structs, `request` None
     where there is no body; `errors` are those of the call itself, besides those that every endpoint can answer
-    (`COMMON_ERRORS`).
+    (`COMMON_ERRORS`). `takes_empty_group_id`: the call answers for the empty group id with an error of its own.
     """
 
     method: str
@@ -35,6 +35,7 @@ class Endpoint:
     errors: tuple[Error, ...] = ()
     query: tuple[Query, ...] = ()
     description: str = ""
+    takes_empty_group_id: bool = False
 
 
 COMMON_ERRORS = (

@@ -41,12 +41,12 @@ def check_group_id(group_id: str, *, may_be_empty: bool = False) -> str:
     return group_id
 
 
-def group_id_of(raw: bytes) -> str:
+def group_id_of(raw: bytes, *, may_be_empty: bool = False) -> str:
     """The group id that a raw path segment stands for. Raises INVALID_GROUP_ID."""
     if _BAD_ESCAPE.search(raw):
         raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is not percent-encoded: '%' is written %25")
     try:
-        return check_group_id(unquote_to_bytes(raw).decode("utf-8"))
+        return check_group_id(unquote_to_bytes(raw).decode("utf-8"), may_be_empty=may_be_empty)
     except UnicodeDecodeError:
         raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is not percent-encoded UTF-8") from None
 

@@ -94,7 +94,8 @@ class Operation:
         headers = scope["headers"]
         principal = await runtime.get(Access).authenticate(bearer(headers))
         raw_group_id = scope.get("kcoord.group_id")
-        group_id = "" if raw_group_id is None else paths.group_id_of(raw_group_id)
+        may_be_empty = self.endpoint.takes_empty_group_id
+        group_id = "" if raw_group_id is None else paths.group_id_of(raw_group_id, may_be_empty=may_be_empty)
         query = self._query(scope["query_string"])
         content = None
         if self._decoder is not None:

@@ -36,6 +36,7 @@ TopicId = Annotated[str, Meta(min_length=1, max_length=36, description="UUID of 
 REMEDIES = {
     "group_instance_id": "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'; null for a dynamic "
     "member",
+    "instance_id": "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'; null for a dynamic member",
     "committed_offset": "a 64-bit number, as a JSON number or a decimal string",
     "retention_time_ms": "a 64-bit number, as a JSON number or a decimal string; -1 for the server's retention",
 }

@@ -92,7 +92,10 @@ def replace_static_member(turn: Turn, holder: ConsumerMember, member_id: str) ->
 
 
 def update_member(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat) -> None:
-    """Section 2.5, step 1: what the request says replaces what was known. `before`: as `find_member` found it."""
+    """Section 2.5, step 1: what the request says replaces what was known. `before`: as `find_member` found it.
+
+    Differs from Kafka: a request that tells no client id leaves it as it was; there the connection always tells one.
+    """
     names, regex = command.subscribed_topic_names, command.subscribed_topic_regex
     store_member(
         turn,
@@ -101,7 +104,7 @@ def update_member(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat
             before,
             instance_id=command.instance_id if command.instance_id is not None else before.instance_id,
             rack_id=command.rack_id if command.rack_id is not None else before.rack_id,
-            client_id=command.client_id,
+            client_id=command.client_id or before.client_id,
             client_host=command.client_host,
             rebalance_timeout_ms=command.rebalance_timeout_ms
             if command.rebalance_timeout_ms != -1

@@ -1,0 +1,116 @@
+"""The topics of a consumer heartbeat: what the member says it has, and the names of what it is given.
+
+A topic that the caller may not describe looks as if it did not exist, unless the member has it.
+Source: HTTP contract, "consumer-heartbeat"; consumer specification, sections 2.1, 4.5 and 4.6.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from groups.api import consumer_wire as wire
+from groups.core.assignors import Partitions
+from groups.core.types import Topic, TopicView
+from groups.readmodel import GroupReads, Holdings
+from groups.topics import TopicService, unknown_partition
+from kcoord.access import Operation
+from kcoord.errors import Error, ProtocolError
+from kcoord.http.problem import invalid
+from kcoord.http.serving import Call
+
+Beat = Call[wire.ConsumerHeartbeatRequest]
+
+
+def describable(call: Beat, name: str) -> bool:
+    """May the caller describe the topic of this name?"""
+    return call.principal.may_topic(Operation.DESCRIBE, name)
+
+
+async def reported(call: Beat) -> Partitions | None:
+    """What the member says it has, by topic id; None: it does not say.
+
+    Raises INVALID_REQUEST, UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION naming the entry. What the member was given
+    is accepted whatever became of it: it could not give up a deleted topic otherwise. Of a request that the core
+    refuses on account of its member or epoch the topics are not judged: the member has to hear that it must rejoin.
+
+    Differs from Kafka: topics and partitions that do not exist are refused; there they are ignored.
+    """
+    if call.body.topic_partitions is None:
+        return None
+    view = await call.runtime.get(TopicService).view()
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    holdings: Holdings | None = None
+    for index, entry in enumerate(call.body.topic_partitions):
+        where = f"topic_partitions[{index}]"
+        key = _key(entry, where)
+        topic = _topic(call, key, view)
+        refusal = _refusal(entry, key, topic, where)
+        if refusal is None:
+            assert topic is not None
+            found[topic.topic_id].update(entry.partitions)
+            continue
+        holdings = holdings or await call.runtime.get(GroupReads).holdings(call.group_id, call.body.member_id)
+        if call.body.member_epoch <= 0 or holdings.member_epoch != call.body.member_epoch:
+            # Stands for what nobody has, so that the core does not take it for less than was reported.
+            found[str(key)].update(entry.partitions)
+            continue
+        topic_id = holdings.topic_ids.get(key, "") if isinstance(key, str) else str(key)
+        if not holdings.partitions.get(topic_id, frozenset()).issuperset(entry.partitions):
+            raise refusal
+        found[topic_id].update(entry.partitions)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in found.items() if partitions}
+
+
+def _key(entry: wire.OwnedTopic, where: str) -> str | uuid.UUID:
+    """The id of an entry, without one its topic's name."""
+    if entry.topic_id is not None:
+        try:
+            return uuid.UUID(entry.topic_id)
+        except ValueError:
+            raise invalid(f"{where}.topic_id: is no UUID", f"{where}.topic_id") from None
+    if entry.topic is None:
+        raise invalid(f"{where}: give topic_id or topic", where)
+    return entry.topic
+
+
+def _topic(call: Beat, key: str | uuid.UUID, view: TopicView) -> Topic | None:
+    topic = view.by_name.get(key) if isinstance(key, str) else view.by_id.get(str(key))
+    return topic if topic is not None and describable(call, topic.name) else None
+
+
+def _refusal(entry: wire.OwnedTopic, key: str | uuid.UUID, topic: Topic | None, where: str) -> ProtocolError | None:
+    """What is wrong with an entry, unless the member was given what it names. Raises INVALID_REQUEST."""
+    if topic is None and isinstance(key, str):
+        field = f"{where}.topic"
+        detail = f"{field}: there is no topic {key!r}"
+        return ProtocolError(Error.UNKNOWN_TOPIC_OR_PARTITION, detail, fields={"field": field})
+    if topic is None:
+        field = f"{where}.topic_id"
+        return ProtocolError(Error.UNKNOWN_TOPIC_ID, f"{field}: there is no topic of id {key}", fields={"field": field})
+    if entry.topic is not None and entry.topic != topic.name:
+        field = f"{where}.topic"
+        raise invalid(f"{field}: the topic of this topic_id is called {topic.name!r}", field)
+    for position, partition in enumerate(entry.partitions):
+        if partition >= topic.partitions:
+            return unknown_partition(topic.name, partition, topic.partitions, f"{where}.partitions[{position}]")
+    return None
+
+
+async def names_of(call: Beat, topic_ids: Iterable[str]) -> Mapping[str, str]:
+    """The names of those topics that exist and that the caller may describe, by topic id."""
+    topics = call.runtime.get(TopicService)
+    view = await topics.view()
+    names: dict[str, str] = {}
+    missing: list[uuid.UUID] = []
+    for topic_id in topic_ids:
+        if topic_id in view.by_id:
+            names[topic_id] = view.by_id[topic_id].name
+        else:
+            missing.append(uuid.UUID(topic_id))
+    if missing:  # deleted, or made just now, which another process has heard of and this one has not
+        async with call.runtime.db.connection() as connection:
+            found = await topics.find(connection, topic_ids=missing)
+        names.update({str(topic.topic_id): topic.name for topic in found})
+    return {topic_id: name for topic_id, name in names.items() if describable(call, name)}
