@@ -81,12 +81,13 @@ def _join(args: Args, topic_id: Rename) -> c.JoinGroup:
         session_timeout_ms=args["session_timeout_ms"],
         rebalance_timeout_ms=args["rebalance_timeout_ms"],
         protocol_type=args["protocol_type"],
-        protocols=tuple(Protocol(entry["name"], _subscription(entry)) for entry in args["protocols"]),
+        protocols=tuple(Protocol(entry["name"], subscription(entry)) for entry in args["protocols"]),
         max_wait_ms=FOREVER_MS,
     )
 
 
-def _subscription(entry: Args) -> bytes:
+def subscription(entry: Args) -> bytes:
+    """The metadata of one protocol of a JoinGroup."""
     return wire.encode_subscription(
         wire.Subscription(
             topics=tuple(entry["topics"]),
@@ -157,8 +158,8 @@ def response(reply: r.Reply, topic_name: Rename) -> Response:
                 "members": [{"member_id": member.member_id} for member in reply.members],
             }
         case r.SyncReply():
-            assignment = wire.decode_assignment(reply.assignment)
-            partitions = assignment.partitions if assignment is not None else {}
+            decoded = wire.decode_assignment(reply.assignment)
+            partitions = decoded.partitions if decoded is not None else {}
             return {
                 "error": reply.error.name,
                 "assignment": {topic: sorted(numbers) for topic, numbers in partitions.items()},

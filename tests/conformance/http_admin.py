@@ -19,6 +19,15 @@ from tests.conformance.http_terms import (
     single,
 )
 
+DEAD: Mapping[str, Any] = {
+    "error": "NONE",
+    "state": "Dead",
+    "protocol_type": "",
+    "protocol_name": "",
+    "members": [],
+}
+"""What Kafka says of a group that does not exist: no error."""
+
 
 def _describe(group_id: str) -> HttpRequest:
     return HttpRequest("GET", group_path(group_id))
@@ -29,11 +38,13 @@ def _delete(group_id: str) -> HttpRequest:
 
 
 def _described(answer: HttpAnswer) -> Mapping[str, Any]:
-    """The description; Kafka describes a group that does not exist as Dead, without an error."""
+    """The description in the words of DescribeGroups."""
     if answer.error == "GROUP_ID_NOT_FOUND":
-        return {"error": "NONE", "state": "Dead", "protocol_type": "", "protocol_name": "", "members": []}
+        return DEAD
     if answer.error != "NONE":
         return {"error": answer.error, "state": "", "protocol_type": "", "protocol_name": "", "members": []}
+    if answer.body["type"] != "classic":
+        return DEAD  # to DescribeGroups, which knows nothing else, a consumer group is no group
     members = [
         {
             "member_id": member["member_id"],

@@ -20,6 +20,7 @@ from kcoord.tokens import ALL_RULES
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, ON_DEMAND
 from tests.conformance.driver import NoDriver
+from tests.conformance.http_consumer import ConsumerHttpDriver, settings
 from tests.conformance.http_driver import HttpDriver, make_token
 from tests.conformance.http_membership import HOLD_MS
 
@@ -85,8 +86,9 @@ class HttpBackend:
         assert self._conninfo is not None
         await self._empty_tables(self._conninfo)
         clock = VirtualClock(0 if case.suite is Suite.OFFSETS else START_MS)
-        runtime = Runtime(_config(case.config), self._conninfo, clock)
-        driver = HttpDriver(self._application, case, runtime, clock, self._secret, mode)
+        runtime = Runtime(_config(settings(case.config)), self._conninfo, clock)
+        driver_type = ConsumerHttpDriver if case.suite is Suite.CONSUMER else HttpDriver
+        driver = driver_type(self._application, case, runtime, clock, self._secret, mode)
         try:
             await driver.start()
         except BaseException:
@@ -106,9 +108,9 @@ class HttpBackend:
 
 
 def _config(overrides: Mapping[str, Any]) -> Any:
-    from django.conf import settings
+    from django.conf import settings as django_settings
 
     try:
-        return settings.KCOORD.override({"http.max.wait.ms": HOLD_MS, "token.cache.ms": 0, **overrides})
+        return django_settings.KCOORD.override({"http.max.wait.ms": HOLD_MS, "token.cache.ms": 0, **overrides})
     except KeyError as error:
         raise NoDriver(f"the service has {error.args[0]}") from error

@@ -10,12 +10,15 @@ from typing import Any
 import httpx
 from prometheus_client.metrics import MetricWrapperBase
 
+from groups.core.consumer.group import ConsumerGroup
 from groups.core.types import GroupState
 from groups.service import GroupService
 from groups.store import GroupStore
 from groups.timers import TimerService
+from groups.topics import TopicService
 from kcoord import runtime as runtimes
 from kcoord.clock import VirtualClock
+from kcoord.config import SESSION_TIMEOUT
 from kcoord.metrics import OFFSETS_COMMITTED, PARKED
 from kcoord.runtime import Runtime
 from kcoord.tokens import Rule, create_token
@@ -23,6 +26,8 @@ from tests.conformance import core_terms, denials, fixtures, http_admin, http_me
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, MOST_TICKS
 from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
+from tests.conformance.fixtures_consumer import consumer_group
+from tests.conformance.http_consumer_terms import TopicNames, heartbeat
 from tests.conformance.http_offsets import PROBE_TOPIC
 from tests.conformance.http_terms import Exchange, HttpAnswer, HttpRequest
 
@@ -53,6 +58,8 @@ class HttpDriver:
             timeout=None,
         )
         self._authorize(secret)
+        self._topics = TopicNames()
+        self._exchanges: Mapping[str, Exchange] = {**EXCHANGES, "ConsumerGroupHeartbeat": heartbeat(self._topics)}
         self._open: set[asyncio.Task[None]] = set()
         self._errors: list[BaseException] = []
         self._denials: list[denials.Denial] = []
@@ -72,7 +79,7 @@ class HttpDriver:
     async def call(self, name: str, args: Mapping[str, Any]) -> Call:
         """Send a request and wait until it is answered or parked; fixtures go to the service."""
         call = Call()
-        exchange = EXCHANGES.get(name)
+        exchange = self._exchanges.get(name)
         if exchange is None:
             call.response = await self._arrange(name, args)
             return call
@@ -104,8 +111,11 @@ class HttpDriver:
     async def inspect(self, group_id: str) -> Response:
         """The group as its rows say: a store without memory reads them."""
         await self.look()
-        stored = await GroupStore(self._runtime).read(group_id)
-        return core_terms.inspected(stored.group)
+        group = (await GroupStore(self._runtime).read(group_id)).group
+        if isinstance(group, ConsumerGroup):
+            state, members = group.state.value, len(group.members)
+            return {"exists": True, "type": "consumer", "state": state, "member_count": members}
+        return core_terms.inspected(group)
 
     async def metrics(self) -> Response:
         """What operators are told, since the case began; NumOffsets from the table."""
@@ -121,6 +131,7 @@ class HttpDriver:
         answer = await self._send(HttpRequest("POST", "/v1/topics", body))
         if answer.error != "NONE":
             raise BrokenPromise(f"topic {args['name']} could not be made: {answer.body!r}")
+        self._topics.remember(answer.body["topic_id"], args["name"])
 
     async def close(self) -> None:
         """Drop open requests, as a client that goes away, and stop the runtime.
@@ -142,6 +153,10 @@ class HttpDriver:
         match name:
             case "GivenClassicGroup":
                 await service.put(fixtures.classic_group(args, self._clock.now_ms()))
+            case "GivenConsumerGroup":
+                topics = await self._runtime.get(TopicService).view()
+                session_timeout_ms = self._runtime.config.int(SESSION_TIMEOUT)
+                await service.put(consumer_group(args, session_timeout_ms, topics, self._clock.now_ms()))
             case "ForceState":
                 await service.force_state(args["group_id"], GroupState(args["state"]))
             case "Deny":

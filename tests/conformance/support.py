@@ -27,3 +27,8 @@ ELSEWHERE = frozenset({"GivenConsumerGroup", "TxnOffsetCommit"})
 def is_classic_commit_or_fetch(case: Case) -> bool:
     """A case of the offsets convention about groups of the classic protocol, or without members."""
     return case.area in ("commit", "fetch") and not case.calls & ELSEWHERE
+
+
+def is_commit_or_fetch(case: Case) -> bool:
+    """A case of the offsets convention about groups of either protocol, or without members."""
+    return case.area in ("commit", "fetch") and "TxnOffsetCommit" not in case.calls

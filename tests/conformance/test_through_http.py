@@ -1,4 +1,4 @@
-"""The cases of the classic protocol, and of commits and fetches of classic groups, through the whole service."""
+"""The cases of both protocols, and of commits and fetches, through the whole service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.conformance.core_driver import AT_DEADLINE
 from tests.conformance.http_backend import HttpBackend
 from tests.conformance.mutations import mutations
 from tests.conformance.runner import Status, run_case
-from tests.conformance.support import case_file, is_classic_commit_or_fetch
+from tests.conformance.support import case_file, is_commit_or_fetch
 
 
 class OneMode(HttpBackend):
@@ -32,12 +32,17 @@ async def test_classic(case: Case, database: str) -> None:
     await run(case, database)
 
 
-@pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_classic_commit_or_fetch))
+@pytest.mark.parametrize("case", case_file(Suite.CONSUMER, lambda case: "OffsetDelete" not in case.calls))
+async def test_consumer(case: Case, database: str) -> None:
+    await run(case, database)
+
+
+@pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_commit_or_fetch))
 async def test_commit_and_fetch(case: Case, database: str) -> None:
     await run(case, database)
 
 
-@pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_classic_commit_or_fetch))
+@pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_commit_or_fetch))
 async def test_every_mutation_of_a_commit_or_fetch_is_noticed(case: Case, database: str) -> None:
     async with OneMode(database) as backend:
         if (await run_case(case, backend)).status is Status.SKIPPED:

@@ -1,0 +1,102 @@
+"""One coordinator behind the HTTP application, for cases of the consumer convention (consumer specification 0.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.target import preferred_assignor
+from groups.environment import Environment
+from groups.service import GroupService
+from groups.store import GroupStore
+from kcoord.clock import VirtualClock
+from kcoord.errors import Error
+from kcoord.runtime import Runtime
+from tests.conformance import consumer_terms, http_consumer_terms
+from tests.conformance.cases import Case
+from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
+from tests.conformance.http_driver import HttpDriver
+from tests.conformance.http_terms import HttpRequest, group_path
+
+ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
+"""Not a setting of ours: the service computes every target at once. The core has it, and a case asks for it."""
+
+
+_READS = frozenset({"ConsumerGroupDescribe", "ListGroups"})
+
+
+def settings(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The configuration of a case as settings of the service."""
+    known = {name: value for name, value in config.items() if name != ASSIGNMENT_INTERVAL}
+    return {name: ",".join(value) if isinstance(value, list) else value for name, value in known.items()}
+
+
+class ConsumerHttpDriver(HttpDriver):
+    """As `HttpDriver`, with topics that change, settings of groups, and the answers of consumer groups."""
+
+    def __init__(
+        self, application: Any, case: Case, runtime: Runtime, clock: VirtualClock, secret: str, mode: str
+    ) -> None:
+        super().__init__(application, case, runtime, clock, secret, mode)
+        self._exchanges = http_consumer_terms.exchanges(self._topics)
+
+    async def start(self) -> None:
+        """As the base, and the assignment interval of the case is set past the settings."""
+        await super().start()
+        interval = self._case.config.get(ASSIGNMENT_INTERVAL, 0)
+        environment = self._runtime.get(Environment)
+        environment._config = replace(environment._config, consumer_assignment_interval_ms=interval)
+
+    async def call(self, name: str, args: Mapping[str, Any]) -> Call:
+        """As the base. Reads tell what is stored, and what is overdue is stored by the next tick: it has run."""
+        if name in _READS:
+            await self.look()
+        return await super().call(name, args)
+
+    async def inspect(self, group_id: str) -> Response:
+        """The consumer group as its rows say; one that went on as a classic group does not exist as such."""
+        await self.look()
+        group = (await GroupStore(self._runtime).read(group_id)).group
+        if not isinstance(group, ConsumerGroup):
+            return {"exists": False}
+        return consumer_terms.inspected(group, self._topics.name_of)
+
+    async def control(self, kind: str, args: Any) -> None:
+        """Topics and settings are changed through the API."""
+        match kind:
+            case "alter_topic":
+                await self._done(HttpRequest("PATCH", _topic_path(args), {"partitions": args["partitions"]}))
+            case "delete_topic":
+                await self._done(HttpRequest("DELETE", _topic_path(args)))
+            case "set_group_config":
+                await self._done(HttpRequest("PATCH", group_path(args["group_id"], "/config"), args["config"]))
+            case "await_regex_resolution":
+                await self._rest()
+            case _:
+                await super().control(kind, args)
+
+    async def _done(self, request: HttpRequest) -> None:
+        answer = await self._send(request)
+        if answer.error != "NONE":
+            raise BrokenPromise(f"{request.method} {request.path} is refused: {answer.body!r}")
+        await self._rest()
+
+    async def _arrange(self, name: str, args: Mapping[str, Any]) -> Response:
+        if name != "ConsumerGroupDescribe":
+            raise NoDriver(f"no driver for call {name} through http")
+        return {"groups": [await self._described(group_id) for group_id in args["group_ids"]]}
+
+    async def _described(self, group_id: str) -> Response:
+        service = self._runtime.get(GroupService)
+        group = (await service.describe(group_id)).group
+        if not isinstance(group, ConsumerGroup):
+            return {"group_id": group_id, "error": Error.GROUP_ID_NOT_FOUND.name}
+        assignor = preferred_assignor(group, self._runtime.get(Environment).assignors)
+        return consumer_terms.described(group_id, group, assignor, self._topics.name_of)
+
+
+def _topic_path(args: Mapping[str, Any]) -> str:
+    return f"/v1/topics/{quote(args['name'], safe='')}"

@@ -1,0 +1,152 @@
+"""The calls of the consumer convention over HTTP (HTTP contract, sections 2 and 4).
+
+Partitions are written by topic name in the convention; what the service calls a topic is told by `TopicNames`.
+Source: consumer specification 0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.conformance import http_admin, http_membership, http_offsets
+from tests.conformance.driver import BrokenPromise, Response
+from tests.conformance.http_consumer_classic import ClassicCalls
+from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest, group_path, single
+
+_AS_THEY_ARE = ("member_id", "member_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "server_assignor")
+_SUBSCRIPTION = ("subscribed_topic_names", "subscribed_topic_regex")
+
+
+class TopicNames:
+    """Which ids the topics of a case got, deleted ones included."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def remember(self, topic_id: str, name: str) -> None:
+        """A topic was made."""
+        self._names[topic_id] = name
+
+    def name_of(self, topic_id: str) -> str:
+        """The name of a topic, which may be deleted. Raises BrokenPromise for one that nobody has made."""
+        try:
+            return self._names[topic_id]
+        except KeyError:
+            raise BrokenPromise(f"the service tells of a topic {topic_id} that nobody has made") from None
+
+    def entry(self, name: str) -> dict[str, str]:
+        """How a request names a topic: by the id of the newest of that name, or by the name if there was none."""
+        newest = next((topic_id for topic_id in reversed(self._names) if self._names[topic_id] == name), None)
+        return {"topic": name} if newest is None else {"topic_id": newest}
+
+
+def heartbeat(topics: TopicNames) -> Exchange:
+    """ConsumerGroupHeartbeat. Fields that a case leaves out are left out of the request."""
+
+    def request(args: Args) -> HttpRequest:
+        body = {name: args[name] for name in (*_AS_THEY_ARE, *_SUBSCRIPTION) if name in args}
+        owned = args.get("topic_partitions")
+        if owned is not None:
+            body["topic_partitions"] = [
+                {**topics.entry(name), "partitions": partitions} for name, partitions in owned.items()
+            ]
+        return HttpRequest("POST", group_path(args["group_id"], "/consumer-heartbeat"), body)
+
+    return single(request, lambda answer, args: _read_heartbeat(answer, topics))
+
+
+def _read_heartbeat(answer: HttpAnswer, topics: TopicNames) -> Response:
+    if answer.error != "NONE":
+        return {"error": answer.error}
+    fields = ("member_id", "member_epoch", "heartbeat_interval_ms")
+    told = {"error": "NONE", **{name: answer.body[name] for name in fields}, "assignment": None}
+    if answer.body["assignment"] is not None:
+        told["assignment"] = _assignment(answer.body["assignment"]["topic_partitions"], topics)
+    return told
+
+
+def _assignment(entries: Sequence[Mapping[str, Any]], topics: TopicNames) -> Mapping[str, list[int]]:
+    assignment: dict[str, list[int]] = {}
+    for entry in entries:
+        name = topics.name_of(entry["topic_id"])
+        if entry["topic"] not in (name, None):
+            raise BrokenPromise(f"topic {name!r} is called {entry['topic']!r} in an assignment")
+        assignment[name] = entry["partitions"]
+    return assignment
+
+
+def _renamed(
+    exchange: Exchange, rename: Callable[[Args], Args], answer: Callable[[Response, Args], Response]
+) -> Exchange:
+    """A call of this convention that travels like one of another: `rename` its arguments, and its `answer` back."""
+    return Exchange(
+        lambda args: exchange.requests(rename(args)),
+        lambda answers, args: answer(exchange.read(answers, rename(args)), args),
+    )
+
+
+def _commit(args: Args) -> Args:
+    return {
+        "group_id": args["group_id"],
+        "member_id": args.get("member_id", ""),
+        "generation_id_or_member_epoch": args.get("member_epoch", -1),
+        "offsets": args["topics"],
+    }
+
+
+def _fetch(args: Args) -> Args:
+    return {"groups": [args]}
+
+
+def _fetched(response: Response, args: Args) -> Response:
+    """The one group; of each offset the number, or the error where there is one."""
+    group = response["groups"][args["group_id"]]
+    offsets = {
+        topic: {number: _offset(entry) for number, entry in partitions.items()}
+        for topic, partitions in group["offsets"].items()
+    }
+    return {"error": group["error"], "offsets": offsets}
+
+
+def _offset(entry: Mapping[str, Any]) -> Any:
+    return entry["offset"] if entry["error"] == "NONE" else entry["error"]
+
+
+def _listed(response: Response, args: Args) -> Response:
+    """The groups in ascending order of their ids, each with its id."""
+    groups = [
+        {
+            "group_id": group_id,
+            "group_state": group["state"],
+            "group_type": group["type"],
+            "protocol_type": group["protocol_type"],
+        }
+        for group_id, group in sorted(response["groups"].items())
+    ]
+    return {"error": response["error"], "groups": groups}
+
+
+def exchanges(topics: TopicNames) -> Mapping[str, Exchange]:
+    """The calls of the consumer convention that have a request."""
+    offsets, admin = http_offsets.EXCHANGES, http_admin.EXCHANGES
+    return {
+        "ConsumerGroupHeartbeat": heartbeat(topics),
+        **ClassicCalls().exchanges,
+        "Heartbeat": _renamed(
+            http_membership.EXCHANGES["Heartbeat"],
+            lambda args: {**args, "group_instance_id": args.get("instance_id")},
+            lambda response, args: response,
+        ),
+        "LeaveGroup": http_membership.EXCHANGES["LeaveGroup"],
+        "OffsetCommit": _renamed(offsets["OffsetCommit"], _commit, lambda response, args: response),
+        "OffsetFetch": _renamed(offsets["OffsetFetch"], _fetch, _fetched),
+        "ListGroups": _renamed(
+            admin["ListGroups"], lambda args: {"states_filter": (), "types_filter": (), **args}, _listed
+        ),
+        "DeleteGroups": _renamed(
+            admin["DeleteGroups"],
+            lambda args: {"groups_names": args["group_ids"]},
+            lambda response, args: response,
+        ),
+    }
