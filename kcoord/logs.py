@@ -27,6 +27,15 @@ QUIET = {
 }
 """Loggers that say what the access log says already, or that the timers ran, each second."""
 
+REFUSALS = ("django.security.DisallowedHost",)
+"""Loggers that report a refused request as a failure of the program, with its traceback: anybody could fill the log."""
+
+
+def without_traceback(record: logging.LogRecord) -> bool:
+    """Filter: the line stays, what it says is enough."""
+    record.exc_info = None
+    return True
+
 
 def add_request_id(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     """Processor: the id of the request under way, where there is one."""
@@ -90,3 +99,5 @@ def configure(level: str) -> None:
     root.setLevel(threshold)
     for name, quiet in QUIET.items():
         logging.getLogger(name).setLevel(max(quiet, threshold))
+    for name in REFUSALS:
+        logging.getLogger(name).addFilter(without_traceback)  # once, however often
