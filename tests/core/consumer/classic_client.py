@@ -8,10 +8,20 @@ from typing import Any
 
 from groups.core.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
 from groups.core.replies import JoinReply, SyncReply
-from groups.core.types import Protocol
+from groups.core.types import GroupConfig, MigrationPolicy, Protocol
 from kcoord.consumer_protocol import Assignment, Subscription, decode_assignment, encode_assignment, encode_subscription
 from kcoord.errors import Error
 from tests.core.consumer.world import GROUP, Call, World
+
+ALL = [0, 1, 2, 3, 4, 5]
+"""The partitions of foo."""
+
+
+def migrating_world(policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL, **fields: int) -> World:
+    """A world with one topic, whose classic groups do not wait for more members."""
+    made = World(config=GroupConfig(consumer_migration_policy=policy, initial_rebalance_delay_ms=0, **fields))
+    made.set_topics(foo=6)
+    return made
 
 
 def join_classic(
