@@ -8,16 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.target import preferred_assignor
 from groups.environment import Environment
-from groups.service import GroupService
 from groups.store import GroupStore
 from kcoord.clock import VirtualClock
-from kcoord.errors import Error
 from kcoord.runtime import Runtime
 from tests.conformance import consumer_terms, http_consumer_terms
 from tests.conformance.cases import Case
-from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
+from tests.conformance.driver import BrokenPromise, Call, Response
 from tests.conformance.http_driver import HttpDriver
 from tests.conformance.http_terms import HttpRequest, group_path
 
@@ -83,19 +80,6 @@ class ConsumerHttpDriver(HttpDriver):
         if answer.error != "NONE":
             raise BrokenPromise(f"{request.method} {request.path} is refused: {answer.body!r}")
         await self._rest()
-
-    async def _arrange(self, name: str, args: Mapping[str, Any]) -> Response:
-        if name != "ConsumerGroupDescribe":
-            raise NoDriver(f"no driver for call {name} through http")
-        return {"groups": [await self._described(group_id) for group_id in args["group_ids"]]}
-
-    async def _described(self, group_id: str) -> Response:
-        service = self._runtime.get(GroupService)
-        group = (await service.describe(group_id)).group
-        if not isinstance(group, ConsumerGroup):
-            return {"group_id": group_id, "error": Error.GROUP_ID_NOT_FOUND.name}
-        assignor = preferred_assignor(group, self._runtime.get(Environment).assignors)
-        return consumer_terms.described(group_id, group, assignor, self._topics.name_of)
 
 
 def _topic_path(args: Mapping[str, Any]) -> str:

@@ -76,6 +76,56 @@ def _assignment(entries: Sequence[Mapping[str, Any]], topics: TopicNames) -> Map
     return assignment
 
 
+def describe(topics: TopicNames, read: Callable[[Mapping[str, Response]], Response]) -> Exchange:
+    """ConsumerGroupDescribe; `read` puts the descriptions of the groups, by id, into one answer."""
+    return Exchange(
+        lambda args: [HttpRequest("GET", group_path(group_id)) for group_id in args["group_ids"]],
+        lambda answers, args: read(
+            {group_id: _described(answer, topics) for group_id, answer in zip(args["group_ids"], answers, strict=True)}
+        ),
+    )
+
+
+def _described(answer: HttpAnswer, topics: TopicNames) -> Response:
+    """A classic group does not exist for this call (consumer specification 9.2)."""
+    if answer.error != "NONE":
+        return {"error": answer.error}
+    group = answer.body
+    if group["type"] != "consumer":
+        return {"error": "GROUP_ID_NOT_FOUND"}
+    return {
+        "error": "NONE",
+        "state": group["state"],
+        "group_epoch": group["group_epoch"],
+        "assignment_epoch": group["assignment_epoch"],
+        "assignor_name": group["assignor"],
+        "members": {
+            member["member_id"]: {
+                "instance_id": member["group_instance_id"],
+                "rack_id": member["rack_id"],
+                "member_epoch": member["member_epoch"],
+                "subscribed_topic_names": member["subscribed_topic_names"],
+                "assignment": _assignment(member["assignment"], topics),
+                "target_assignment": _assignment(member["target_assignment"], topics),
+            }
+            for member in group["members"]
+        },
+    }
+
+
+def by_group(described: Mapping[str, Response]) -> Response:
+    """The descriptions as the offsets convention has them."""
+    return {"groups": described}
+
+
+def _one_after_the_other(described: Mapping[str, Response]) -> Response:
+    return {
+        "groups": [
+            {"group_id": group_id, "group_state": group.get("state"), **group} for group_id, group in described.items()
+        ]
+    }
+
+
 def _renamed(
     exchange: Exchange, rename: Callable[[Args], Args], answer: Callable[[Response, Args], Response]
 ) -> Exchange:
@@ -132,6 +182,7 @@ def exchanges(topics: TopicNames) -> Mapping[str, Exchange]:
     offsets, admin = http_offsets.EXCHANGES, http_admin.EXCHANGES
     return {
         "ConsumerGroupHeartbeat": heartbeat(topics),
+        "ConsumerGroupDescribe": describe(topics, _one_after_the_other),
         **ClassicCalls().exchanges,
         "Heartbeat": _renamed(
             http_membership.EXCHANGES["Heartbeat"],

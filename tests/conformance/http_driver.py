@@ -27,7 +27,7 @@ from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, MOST_TICKS
 from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
 from tests.conformance.fixtures_consumer import consumer_group
-from tests.conformance.http_consumer_terms import TopicNames, heartbeat
+from tests.conformance.http_consumer_terms import TopicNames, by_group, describe, heartbeat
 from tests.conformance.http_offsets import PROBE_TOPIC
 from tests.conformance.http_terms import Exchange, HttpAnswer, HttpRequest
 
@@ -59,7 +59,11 @@ class HttpDriver:
         )
         self._authorize(secret)
         self._topics = TopicNames()
-        self._exchanges: Mapping[str, Exchange] = {**EXCHANGES, "ConsumerGroupHeartbeat": heartbeat(self._topics)}
+        self._exchanges: Mapping[str, Exchange] = {
+            **EXCHANGES,
+            "ConsumerGroupHeartbeat": heartbeat(self._topics),
+            "ConsumerGroupDescribe": describe(self._topics, by_group),
+        }
         self._open: set[asyncio.Task[None]] = set()
         self._errors: list[BaseException] = []
         self._denials: list[denials.Denial] = []
