@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from kcoord.client.backoff import Backoff
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.errors import IllegalStateError, KcoordError, NoOffsetForPartitionError, error_of
-from kcoord.client.offsets import Committed, OffsetManager
+from kcoord.client.offsets import Committed, OffsetManager, OutdatedMember
 from kcoord.client.subscription import SubscriptionState
 from kcoord.client.types import RecordSource, TopicPartition
 from kcoord.errors import ProtocolError
@@ -91,7 +91,9 @@ class Positions:
             if not failure.error.value.retriable:
                 raise error_of(failure)
             self._not_before = time.monotonic() + self._backoff.next_ms(failure.retry_after_ms) / 1000
-            log.warning("committed offsets could not be read, trying again: %s", failure)
+            # With an outdated epoch it is a rebalance taking its course, nothing to worry anybody.
+            level = logging.INFO if isinstance(failure, OutdatedMember) else logging.WARNING
+            log.log(level, "committed offsets could not be read, trying again: %s", failure)
             return
         if failure is not None:
             raise failure if isinstance(failure, KcoordError) else RuntimeError("fetching offsets failed") from failure

@@ -111,6 +111,13 @@ def poll_until_owned(consumer: Consumer, partitions: frozenset[Partition]) -> No
     wait_until(lambda: consumer.poll(5) is not None and owned(consumer) == partitions)
 
 
+def poll_until_read(consumer: Consumer, position: int) -> None:
+    """Poll until every partition is read up to this position."""
+    wait_until(
+        lambda: consumer.poll(5) is not None and {consumer.position(tp) for tp in consumer.assignment()} == {position}
+    )
+
+
 @contextmanager
 def member_of(server: ScriptedGroup, *topics: str, **settings: Any) -> Iterator[Consumer]:
     """A consumer of group "g" that speaks the consumer protocol with `server`, with short waits."""

@@ -1,4 +1,4 @@
-"""Consumer groups as the user sees them: what moves, what the listener hears, when a member leaves."""
+"""Consumer groups as the user sees them: what moves, what the listener hears, what is subscribed to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kcoord.client import (
-    CommitFailedError,
     Consumer,
     ConsumerRebalanceListener,
     IllegalStateError,
@@ -19,7 +18,7 @@ from kcoord.client import (
 from kcoord.errors import Error
 from tests.client.journal import Journal
 from tests.client.scripted import WAIT_S, Refusal, consumer_of, stable, wait_until
-from tests.client.scripted_group import API, ScriptedGroup, member_of, poll_until_owned, t
+from tests.client.scripted_group import API, ScriptedGroup, member_of, poll_until_owned, poll_until_read, t
 from tests.client.sources import lettered
 
 LONG_MS = int(WAIT_S * 1000)
@@ -33,13 +32,6 @@ def server() -> ScriptedGroup:
 def reported(*numbers: int) -> list[dict[str, Any]]:
     """Partitions of topic t as a heartbeat reports them."""
     return [{"topic_id": "id-of-t", "partitions": list(numbers)}] if numbers else []
-
-
-def poll_until_read(consumer: Consumer, position: int) -> None:
-    """Poll until every partition is read up to this position."""
-    wait_until(
-        lambda: consumer.poll(5) is not None and {consumer.position(tp) for tp in consumer.assignment()} == {position}
-    )
 
 
 def test_member_gives_up_what_moves_and_keeps_reading_the_rest(server: ScriptedGroup) -> None:
@@ -195,12 +187,13 @@ def test_topic_that_was_made_anew_is_another_topic(server: ScriptedGroup) -> Non
         consumer.subscribe(["t"], journal)
         poll_until_owned(consumer, t(0, 1, 2, 3))
         server.epoch = 2
-        anew = server.answer(2, t(0))
+        poll_until_read(consumer, 3)
+        anew = server.answer(2, t(0, 1, 2, 3))
         anew["assignment"]["topic_partitions"][0]["topic_id"] = "another"
         server.script(API, anew)
-        poll_until_owned(consumer, t(0))
-        wait_until(lambda: server.acknowledged()[-1] == [{"topic_id": "another", "partitions": [0]}])
-        assert journal.calls[1:] == [("revoked", [0, 1, 2, 3]), ("assigned", [0])]
+        acknowledged = [{"topic_id": "another", "partitions": [0, 1, 2, 3]}]
+        wait_until(lambda: consumer.poll(5) is not None and server.acknowledged()[-1] == acknowledged)
+        assert journal.calls[1:] == [("revoked", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])]
 
 
 def test_partitions_of_a_deleted_topic_are_not_read(server: ScriptedGroup) -> None:
@@ -228,6 +221,16 @@ def test_assignment_arrives_while_the_heartbeat_is_held() -> None:
         stable(consumer, generation=2)
 
 
+def test_member_without_partitions_waits_for_some_at_the_service() -> None:
+    server = ScriptedGroup(holds=True, interval_ms=60_000)
+    server.target = t()
+    with member_of(server, "t") as consumer:
+        stable(consumer)
+        wait_until(lambda: server.heartbeats()[-1]["max_wait_ms"] == 30_000)
+        server.assign(t(2))
+        poll_until_owned(consumer, t(2))
+
+
 def test_service_that_does_not_hold_is_asked_once_an_interval(server: ScriptedGroup) -> None:
     server.interval_ms = 60_000
     with member_of(server, "t") as consumer:
@@ -251,100 +254,6 @@ def test_member_with_something_to_do_does_not_let_its_heartbeats_be_held(server:
         consumer.subscribe(["t"], Slow())
         stable(consumer)
         assert waits == [0, 0, 0]
-
-
-# Leaving
-
-
-def test_user_who_does_not_poll_leaves_and_comes_back(server: ScriptedGroup) -> None:
-    journal = Journal()
-    with member_of(server, max_poll_interval_ms=300) as consumer:
-        consumer.subscribe(["t"], journal)
-        poll_until_owned(consumer, t(0, 1, 2, 3))
-        member_id = consumer.generation.member_id
-        wait_until(lambda: server.leaves() == [-1])
-        wait_until(lambda: consumer.state is MemberState.UNJOINED)
-        assert journal.calls == [("assigned", [0, 1, 2, 3])]
-        with pytest.raises(CommitFailedError):
-            consumer.commit({TopicPartition("t", 0): 1})
-        count = len(server.heartbeats())
-        consumer.poll()
-        assert journal.calls[1] == ("lost", [0, 1, 2, 3])
-        poll_until_owned(consumer, t(0, 1, 2, 3))
-        assert server.heartbeats()[count]["member_epoch"] == 0
-        assert server.heartbeats()[count]["topic_partitions"] == []
-        assert consumer.generation.member_id == member_id
-
-
-def test_user_who_does_not_poll_leaves_though_a_heartbeat_is_held() -> None:
-    server = ScriptedGroup(holds=True, interval_ms=60_000)
-    with member_of(server, "t", max_poll_interval_ms=300) as consumer:
-        poll_until_owned(consumer, t(0, 1, 2, 3))
-        wait_until(lambda: server.leaves() == [-1])
-
-
-@pytest.mark.parametrize(("leave", "epochs"), [("close", [-2]), ("unsubscribe", [-2, -2]), ("silence", [-2, -2])])
-def test_static_member_leaves_for_a_while(server: ScriptedGroup, leave: str, epochs: list[int]) -> None:
-    with member_of(server, "t", group_instance_id="i1", max_poll_interval_ms=500) as consumer:
-        poll_until_owned(consumer, t(0, 1, 2, 3))
-        if leave == "unsubscribe":
-            consumer.unsubscribe()
-            consumer.subscribe(["t"])
-        elif leave == "silence":
-            wait_until(lambda: server.leaves() == [-2])
-        poll_until_owned(consumer, t(0, 1, 2, 3))
-        assert {body["instance_id"] for body in server.heartbeats()} == {"i1"}
-    assert server.leaves() == epochs
-
-
-def test_unsubscribing_commits_revokes_and_leaves_and_another_subscription_joins(server: ScriptedGroup) -> None:
-    journal = Journal()
-    with member_of(server, source=lettered(4, 1)) as consumer:
-        consumer.subscribe(["t"], journal)
-        poll_until_owned(consumer, t(0, 1, 2, 3))
-        poll_until_read(consumer, 1)
-        consumer.unsubscribe()
-        assert server.committed == {("t", p): 1 for p in range(4)}
-        assert journal.calls[-1] == ("revoked", [0, 1, 2, 3])
-        assert server.leaves() == [-1]
-        assert consumer.state is MemberState.UNJOINED
-        consumer.subscribe(["t"])
-        stable(consumer, generation=2)
-        assert len({body["member_id"] for body in server.heartbeats()}) == 1
-
-
-def test_leave_does_not_overtake_the_join(server: ScriptedGroup) -> None:
-    asked = threading.Event()
-
-    def slowly(body: dict[str, Any]) -> Any:
-        asked.set()
-        wait_until(lambda: consumer.state is MemberState.UNJOINED)
-        assert not server.leaves()
-        return server._consumer_heartbeat(body)
-
-    server.script(API, slowly)
-    with member_of(server, "t") as consumer:
-        consumer.poll()
-        assert asked.wait(WAIT_S)
-    assert [body["member_epoch"] for body in server.heartbeats()] == [0, -1]
-
-
-def test_consumer_that_never_joined_does_not_leave(server: ScriptedGroup) -> None:
-    with member_of(server, "t"):
-        pass
-    assert not server.all(API)
-
-
-def test_failed_leave_is_not_repeated(server: ScriptedGroup) -> None:
-    def refuse_leaves(body: dict[str, Any]) -> Any:
-        if body["member_epoch"] < 0:
-            return Refusal(Error.COORDINATOR_NOT_AVAILABLE)
-        return ScriptedGroup._consumer_heartbeat(server, body)
-
-    server._consumer_heartbeat = refuse_leaves  # type: ignore[method-assign]
-    with member_of(server, "t") as consumer:
-        poll_until_owned(consumer, t(0, 1, 2, 3))
-    assert server.leaves() == [-1]
 
 
 # Subscriptions
