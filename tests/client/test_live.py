@@ -109,7 +109,7 @@ def test_slow_user_leaves_with_a_reason_and_comes_back(service: Service, group: 
     slow = stack.enter_context(Consumer(**service.settings(group, max_poll_interval_ms=1_500)))
     slow.subscribe([topic], journal)
     poll_until(lambda: shared_out([slow, other], 2), slow, other)
-    member_id = slow.generation.member_id
+    member_id, had = slow.generation.member_id, sorted(owned(slow))
     # The user is busy: only the other polls, until it has been given everything.
     poll_until(lambda: len(owned(other)) == 2, other)
     assert slow.state is MemberState.UNJOINED
@@ -119,8 +119,7 @@ def test_slow_user_leaves_with_a_reason_and_comes_back(service: Service, group: 
     with pytest.raises(CommitFailedError):
         slow.commit({TopicPartition(topic, 0): 1})
     poll_until(lambda: shared_out([slow, other], 2), slow, other)
-    assert journal.calls[-2:][0][0] in ("lost", "revoked")
-    assert ("lost", sorted(journal.calls[1][1])) in journal.calls
+    assert ("lost", had) in journal.calls
     assert slow.generation.member_id != member_id
 
 
