@@ -144,6 +144,25 @@ def _converted(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     return f"Group goes on in the {detail.get('protocol', 'other')} protocol"
 
 
+def _offsets(did: str) -> Sentence:
+    def sentence(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+        topics = [str(topic) for topic in detail.get("topics", ())]
+        of = f" of {', '.join(topics)}" if topics else ""
+        return f"Offsets {did}: {plural(int(detail.get('partitions', 0)), 'partition')}{of}{_by(detail)}"
+
+    return sentence
+
+
+def _pin(did: str) -> Sentence:
+    return lambda event, member, detail: (
+        f"Retention {did} for {'topic ' + str(detail['topic']) if detail.get('topic') else 'the group'}{_by(detail)}"
+    )
+
+
+def _by(detail: Mapping[str, Any]) -> str:
+    return f", by {detail['principal']}" if detail.get("principal") else ""
+
+
 SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.GROUP_CREATED.value: ("idle", _says("Group created")),
     EventKind.MEMBER_JOINED.value: ("busy", _joined),
@@ -170,6 +189,12 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.TARGET_FAILED.value: ("bad", _target_failed),
     EventKind.MEMBER_RECONCILED.value: ("good", _reconciled),
     EventKind.REGEXES_RESOLVED.value: ("busy", _resolved),
+    EventKind.OFFSETS_RESET.value: ("warn", _offsets("set")),
+    EventKind.OFFSETS_RESTORED.value: ("warn", _offsets("set back")),
+    EventKind.OFFSETS_DELETED.value: ("warn", _offsets("deleted")),
+    EventKind.OFFSETS_EXPIRED.value: ("idle", _offsets("expired")),
+    EventKind.RETENTION_PINNED.value: ("busy", _pin("suspended")),
+    EventKind.RETENTION_UNPINNED.value: ("idle", _pin("resumed")),
 }
 """Tone and sentence of every `EventKind`; a test says that none is missing."""
 

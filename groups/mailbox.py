@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from groups.core.machine import decide
 from groups.core.replies import Parked, Reply
 from groups.core.types import Millis
 from groups.environment import Environment, World
+from groups.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
 from groups.store import GroupStore
 from groups.stored import GroupAppeared, Stored
 from groups.waiting_room import Claim, Waiter, WaitingRoom
@@ -32,19 +33,19 @@ from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
 
 log = structlog.get_logger(__name__)
 
-Within = Callable[[Connection, int, Reply, Millis], Awaitable[Any]]
-"""Work done in the same transaction when the reply is a success: (connection, key of the group's row, reply, now)."""
-
 
 @dataclass(slots=True, eq=False)
 class Work:
     """One command on its way. `result` is the reply, the waiter of a parked request, or what `within` returned.
 
-    `alone`: a batch that it was in failed, so it is tried once more in a transaction of its own.
+    `principal`: who asks for a deletion. `alone`: a batch that it was in failed, so it is tried once more in a
+    transaction of its own.
     """
 
     command: Command
     within: Within | None = None
+    guard: Guard | None = None
+    principal: str = ""
     skip_locked: bool = False
     alone: bool = False
     result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -52,9 +53,10 @@ class Work:
 
 @dataclass(slots=True)
 class Outcome:
-    """What one command of a batch led to, to be said after the commit."""
+    """What one command of a batch led to, to be said after the commit. `group`: as its decision left it."""
 
     work: Work
+    group: Group | None
     value: Any
     claims: list[Claim]
 
@@ -86,7 +88,11 @@ class Batch:
         self.undo()
         box = self._mailbox
         before, self.now = await box.store.lock(connection, self.group_id, skip_locked=self.skip_locked)
-        after, replies = self._decide(before.group)
+        refusals = await self._ask_guards(connection, before)
+        after, replies = self._decide(before.group, refusals)
+        if after is None and before.pk is not None:
+            principal = self._outcomes[-1].work.principal
+            await run_deletion_hooks(Deletion(connection, self.group_id, before.pk, principal, self.now))
         self.stored = await box.store.persist(connection, before, after, self.now)
         for outcome, reply in zip(self._outcomes, replies, strict=True):
             outcome.value = await self._value(connection, outcome, reply)
@@ -94,16 +100,32 @@ class Batch:
         wake = self._answered or any(isinstance(effect, WakeMembers) for effect in self._effects)
         await box.store.notify(connection, self.group_id, wake=wake, changed=bool(self._events))
 
-    def _decide(self, group: Group | None) -> tuple[Group | None, list[Reply | Parked | Exception]]:
+    async def _ask_guards(self, connection: Connection, before: Stored) -> dict[int, Reply]:
+        """What guards answer in place of a decision, by position. Without a row there is nothing to guard."""
+        refusals: dict[int, Reply] = {}
+        for position, work in enumerate(self.works):
+            if work.guard is not None and before.pk is not None:
+                refusal = await work.guard(connection, before.pk, self.now)
+                if refusal is not None:
+                    refusals[position] = refusal
+        return refusals
+
+    def _decide(
+        self, group: Group | None, refusals: Mapping[int, Reply]
+    ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
         """Decide in order. A command that meets a bug gets the exception; the others go on from before it."""
         env = self.world.at(self.now)
         replies: list[Reply | Parked | Exception] = []
         for position, work in enumerate(self.works):
+            if position in refusals:
+                self._outcomes.append(Outcome(work, group, None, []))
+                replies.append(refusals[position])
+                continue
             try:
                 decision = decide(group, work.command, env)
             except Exception as error:
                 log.exception("decide_failed", group_id=self.group_id, command=type(work.command).__name__)
-                self._outcomes.append(Outcome(work, None, []))
+                self._outcomes.append(Outcome(work, group, None, []))
                 replies.append(error)
                 continue
             deletes = group is not None and decision.group is None
@@ -125,7 +147,7 @@ class Batch:
         claims = room.claim(self.group_id, decision.answers)
         waiter = room.enter(self.group_id, decision.reply) if isinstance(decision.reply, Parked) else None
         self._answered = self._answered or bool(decision.answers)
-        self._outcomes.append(Outcome(work, waiter, claims))
+        self._outcomes.append(Outcome(work, decision.group, waiter, claims))
         self._events.extend(events_of(before, decision.records))
         self._effects.extend(decision.effects)
 
@@ -135,8 +157,10 @@ class Batch:
         if outcome.work.within is None or reply.error is not Error.NONE:
             return reply
         assert self.stored is not None
+        assert outcome.group is not None
         assert self.stored.pk is not None
-        return await outcome.work.within(connection, self.stored.pk, reply, self.now)
+        locked = LockedGroup(connection, self.group_id, self.stored.pk, outcome.group, reply, self.now, self._events)
+        return await outcome.work.within(locked)
 
     def undo(self) -> None:
         """Nothing of this was committed: waiters taken out wait on, waiters brought in are gone."""
@@ -202,13 +226,21 @@ class Mailbox:
         self._queues: dict[str, deque[Work]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def submit(self, command: Command, within: Within | None = None, *, skip_locked: bool = False) -> Any:
-        """Decide a command; returns its reply, its Waiter where it parked, or what `within` returned.
+    async def submit(
+        self,
+        command: Command,
+        within: Within | None = None,
+        *,
+        guard: Guard | None = None,
+        principal: str = "",
+        skip_locked: bool = False,
+    ) -> Any:
+        """Decide a command; returns its reply, its Waiter where it parked, or what `guard` or `within` returned.
 
         `skip_locked`: do nothing where another transaction holds the group. Raises ProtocolError
         COORDINATOR_NOT_AVAILABLE when the database is away.
         """
-        work = Work(command, within, skip_locked)
+        work = Work(command, within, guard, principal, skip_locked)
         queue = self._queues.get(command.group_id)
         if queue is None:
             self._queues[command.group_id] = queue = deque()

@@ -33,7 +33,8 @@ from groups.core.group import Group
 from groups.core.replies import ConsumerHeartbeatReply, Done, HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from groups.core.types import GroupState, Millis
 from groups.environment import Environment
-from groups.mailbox import Mailbox, Within
+from groups.locked import Guard, Within
+from groups.mailbox import Mailbox
 from groups.store import GroupStore
 from groups.stored import MISSING, Stored
 from groups.waiting_room import BarrierReply, ShuttingDown, Waiter, WaitingRoom
@@ -124,9 +125,9 @@ class GroupService:
             left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
             command = replace(command, max_wait_ms=left_ms, resumes=result.parked)
 
-    async def delete(self, group_id: str) -> Done:
-        """DeleteGroups for one group: it goes with all its offsets if it is Empty."""
-        return cast(Done, await self.execute(DeleteGroup(group_id)))
+    async def delete(self, group_id: str, *, principal: str = "", guard: Guard | None = None) -> Done:
+        """DeleteGroups for one group: it goes with all its offsets if it is Empty. `principal`: who wants it."""
+        return cast(Done, await self.execute(DeleteGroup(group_id), guard=guard, principal=principal))
 
     async def tick(self, group_id: str, *, skip_locked: bool = False) -> Done:
         """Expire what is overdue in a group. Idempotent; early and late are harmless."""
@@ -164,10 +165,21 @@ class GroupService:
         await self._db.transaction(work)
         self.store.forget(group.group_id)
 
-    async def execute(self, command: Command, within: Within | None = None, *, skip_locked: bool = False) -> Any:
-        """Decide a command that does not park. `within` joins its transaction when the reply is a success."""
+    async def execute(
+        self,
+        command: Command,
+        within: Within | None = None,
+        *,
+        guard: Guard | None = None,
+        principal: str = "",
+        skip_locked: bool = False,
+    ) -> Any:
+        """Decide a command that does not park. `within` joins its transaction when the reply is a success.
+
+        `guard` may answer under the lock in place of the decision. See `groups.locked`.
+        """
         self._check_active()
-        return await self._mailbox.submit(command, within, skip_locked=skip_locked)
+        return await self._mailbox.submit(command, within, guard=guard, principal=principal, skip_locked=skip_locked)
 
     @property
     def busy(self) -> bool:

@@ -9,20 +9,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from groups.core.commands import CommitOffsets
-from groups.core.replies import CommitReply, Reply
+from groups.core.replies import CommitReply
+from groups.locked import LockedGroup
 from groups.service import GroupService
-from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.runtime import Runtime
 from offsets.core.commit import record, refuse
 from offsets.core.types import (
+    ChangeKind,
     FetchedOffset,
-    Millis,
     OffsetCommit,
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
     PartitionCommit,
+    Provenance,
     TopicPartition,
 )
 from offsets.store import OffsetStore
@@ -49,11 +50,11 @@ class OffsetService:
         if not passed:
             return OffsetCommitReply(Error.NONE, refused)
 
-        async def write(connection: Connection, group: int, reply: Reply, now: Millis) -> OffsetCommitReply:
-            assert isinstance(reply, CommitReply)
-            results, records = record(passed, commit.retention_time_ms, now, self._metadata_limit)
-            await self._store.write(connection, group, commit, records, now)
-            return OffsetCommitReply(Error.NONE, refused + results, reply.session_deadline)
+        async def write(locked: LockedGroup) -> OffsetCommitReply:
+            assert isinstance(locked.reply, CommitReply)
+            results, records = record(passed, commit.retention_time_ms, locked.now, self._metadata_limit)
+            await self._store.write(locked, records, _provenance(commit, locked))
+            return OffsetCommitReply(Error.NONE, refused + results, locked.reply.session_deadline)
 
         command = CommitOffsets(
             commit.group_id,
@@ -93,6 +94,17 @@ class OffsetService:
             for partition in partitions
         ]
         return OffsetFetchReply(Error.NONE, tuple(offsets))
+
+
+def _provenance(commit: OffsetCommit, locked: LockedGroup) -> Provenance:
+    member = locked.group.members.get(commit.member_id)
+    return Provenance(
+        ChangeKind.COMMIT,
+        principal=commit.principal,
+        member_id=commit.member_id,
+        generation_id=commit.generation_id,
+        client_id="" if member is None else member.client_id,
+    )
 
 
 def _by_topic(entries: Iterable[PartitionCommit]) -> dict[str, frozenset[int]]:

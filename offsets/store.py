@@ -1,4 +1,4 @@
-"""The store of committed offsets: the only writer of their table.
+"""The store of committed offsets: the only writer of their table and of the journal.
 
 It writes inside the transaction that fenced the commit under the group's lock (invariant 2): a commit that is
 answered with success is ordered before the generation that would fence it.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcoord.db import Connection, Database
+from groups.locked import Deletion, LockedGroup
+from kcoord.db import Database
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
-from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, TopicPartition
+from offsets.core.types import ChangeKind, FetchedOffset, OffsetRecord, Provenance, TopicPartition
 
 Q = queries("offsets")
 
@@ -28,27 +29,40 @@ class OffsetStore:
             rows = await self._db.rows(connection, Q.topic_partitions, {"names": list(names)})
         return dict(rows)
 
-    async def write(
-        self, connection: Connection, group: int, commit: OffsetCommit, records: Sequence[OffsetRecord], now: Millis
-    ) -> None:
-        """Write the rows of one commit; `group` is the key of the locked group row."""
+    async def write(self, locked: LockedGroup, records: Sequence[OffsetRecord], provenance: Provenance) -> None:
+        """Write committed offsets, and a line of the journal for each. A partition stands in `records` once."""
         if not records:
             return
-        await connection.execute(
-            Q.upsert_offsets.encode(),
+        await locked.connection.execute(
+            Q.write_offsets.encode(),
             {
-                "group": group,
-                "now": now,
-                "member_id": commit.member_id,
-                "generation_id": commit.generation_id,
+                **_context(locked, provenance),
+                "transactional_id": provenance.transactional_id,
                 "topic": [record.topic for record in records],
                 "partition": [record.partition for record in records],
                 "committed_offset": [record.offset for record in records],
                 "leader_epoch": [record.leader_epoch for record in records],
                 "metadata": [record.metadata for record in records],
                 "expire_timestamp": [record.expire_timestamp for record in records],
+                "commit_timestamp": [
+                    locked.now if record.commit_timestamp is None else record.commit_timestamp for record in records
+                ],
             },
         )
+
+    async def remove(
+        self, locked: LockedGroup, partitions: Sequence[TopicPartition], provenance: Provenance
+    ) -> list[TopicPartition]:
+        """Remove committed and pending offsets, with a line of the journal for each; returns those there were."""
+        if not partitions:
+            return []
+        parameters = {
+            **_context(locked, provenance),
+            "topic": [topic for topic, _ in partitions],
+            "partition": [partition for _, partition in partitions],
+        }
+        rows = await self._db.rows(locked.connection, Q.remove_offsets, parameters)
+        return [(topic, partition) for topic, partition in rows]
 
     async def fetch(self, group_id: str, partitions: Sequence[TopicPartition] | None) -> list[FetchedOffset]:
         """Committed offsets of a group: of the named partitions, or all. What is not committed is absent."""
@@ -59,3 +73,31 @@ class OffsetStore:
             parameters |= {"topic": [topic for topic, _ in partitions], "partition": [p for _, p in partitions]}
         async with self._db.connection() as connection:
             return [FetchedOffset(*row) for row in await self._db.rows(connection, statement, parameters)]
+
+
+async def journal_deletion(deletion: Deletion) -> None:
+    """The hook of deleted groups: their offsets go with a line of the journal each."""
+    await deletion.connection.execute(
+        Q.remove_offsets_of_group.encode(),
+        {
+            "group": deletion.pk,
+            "group_id": deletion.group_id,
+            "now": deletion.now,
+            "kind": ChangeKind.GROUP_DELETE.value,
+            "principal": deletion.principal,
+        },
+    )
+
+
+def _context(locked: LockedGroup, provenance: Provenance) -> dict[str, object]:
+    return {
+        "group": locked.pk,
+        "group_id": locked.group_id,
+        "now": locked.now,
+        "kind": provenance.kind.value,
+        "member_id": provenance.member_id,
+        "generation_id": provenance.generation_id,
+        "client_id": provenance.client_id,
+        "principal": provenance.principal,
+        "plan_id": provenance.plan_id,
+    }

@@ -116,6 +116,22 @@ class CommitOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteOffsets:
+    """The group's half of an OffsetDelete: may offsets on these topics be deleted? (offsets specification, 6.)"""
+
+    group_id: str
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ResetOffsets:
+    """The group's half of setting offsets by an operator. `create`: make a group that is missing."""
+
+    group_id: str
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteGroup:
     """DeleteGroups for one group (section 8.1)."""
 
@@ -204,6 +220,8 @@ ClassicCommand = (
     | Heartbeat
     | LeaveGroup
     | CommitOffsets
+    | DeleteOffsets
+    | ResetOffsets
     | DeleteGroup
     | Tick
     | AbandonWait

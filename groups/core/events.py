@@ -66,6 +66,12 @@ class EventKind(str, Enum):
     TARGET_FAILED = "target_failed"
     MEMBER_RECONCILED = "member_reconciled"
     REGEXES_RESOLVED = "regexes_resolved"
+    OFFSETS_RESET = "offsets_reset"
+    OFFSETS_RESTORED = "offsets_restored"
+    OFFSETS_DELETED = "offsets_deleted"
+    OFFSETS_EXPIRED = "offsets_expired"
+    RETENTION_PINNED = "retention_pinned"
+    RETENTION_UNPINNED = "retention_unpinned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,9 @@ class GroupEvent:
     GROUP_CONVERTED: protocol ("classic" or "consumer"). GROUP_EPOCH_BUMPED: cause (an `EpochCause`). TARGET_COMPUTED:
     assignor, assignment_epoch, members (how many got another target). TARGET_FAILED: assignor, reason.
     MEMBER_RECONCILED: member_epoch, partitions (how many it has). REGEXES_RESOLVED: topics (how many match).
+    OFFSETS_RESET, OFFSETS_RESTORED, OFFSETS_DELETED, OFFSETS_EXPIRED: partitions (how many), topics (their names,
+    ten at most), principal (who did it), plan_id, reason. RETENTION_PINNED, RETENTION_UNPINNED: topic (of one topic
+    only), principal, reason.
     """
 
     kind: EventKind

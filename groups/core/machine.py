@@ -23,10 +23,12 @@ from groups.core.commands import (
     CommitOffsets,
     ConsumerHeartbeat,
     DeleteGroup,
+    DeleteOffsets,
     ForceState,
     Heartbeat,
     JoinGroup,
     LeaveGroup,
+    ResetOffsets,
     SyncGroup,
     Tick,
 )
@@ -50,11 +52,13 @@ from groups.core.convert import join_consumer_group, remove_members, upgrade
 from groups.core.decision import Decision
 from groups.core.effects import WakeMembers
 from groups.core.group import Group
+from groups.core.offset_admin import delete_offsets, reset_offsets
 from groups.core.records import GroupConverted, Record
 from groups.core.replies import (
     Answer,
     CommitReply,
     ConsumerHeartbeatReply,
+    DeleteOffsetsReply,
     Done,
     HeartbeatReply,
     JoinReply,
@@ -142,6 +146,10 @@ def _handle_classic(turn: Turn, command: ClassicCommand) -> Reply | Parked:
             return leave_group(turn, command)
         case CommitOffsets():
             return commit_offsets(turn, command)
+        case DeleteOffsets():
+            return delete_offsets(turn, command)
+        case ResetOffsets():
+            return reset_offsets(turn, command)
         case DeleteGroup():
             return delete_group(turn, command)
         case AbandonWait():
@@ -170,6 +178,10 @@ def _handle_consumer(turn: Turn, command: Command) -> Reply | Parked:
             return classic_members.leave_members(turn, command, remove_members)
         case CommitOffsets():
             return consumer_offsets.commit_offsets(turn, command)
+        case DeleteOffsets():
+            return delete_offsets(turn, command)
+        case ResetOffsets():
+            return reset_offsets(turn, command)
         case DeleteGroup():
             return consumer_upkeep.delete_group(turn, command)
         case AbandonWait():
@@ -199,9 +211,13 @@ def _refusal(command: Command, refusal: ProtocolError) -> Reply:
             return LeaveReply(error, detail=detail)
         case CommitOffsets():
             return CommitReply(error, detail=detail)
+        case DeleteOffsets():
+            return DeleteOffsetsReply(error, detail=detail)
         case ConsumerHeartbeat():
             return ConsumerHeartbeatReply(error, detail=detail)
-        case DeleteGroup() | Tick() | AbandonWait() | ForceState() | ApplyTarget() | ApplyRegexResolution():
+        case ResetOffsets() | DeleteGroup() | Tick() | AbandonWait() | ForceState():
+            return Done(error, detail)
+        case ApplyTarget() | ApplyRegexResolution():
             return Done(error, detail)
         case _:
             assert_never(command)

@@ -17,6 +17,7 @@ __all__ = [
     "Answer",
     "CommitReply",
     "ConsumerHeartbeatReply",
+    "DeleteOffsetsReply",
     "Done",
     "HeartbeatReply",
     "JoinReply",
@@ -105,6 +106,15 @@ class CommitReply:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteOffsetsReply:
+    """Whether offsets may be deleted; those on `subscribed` topics may not (offsets specification, section 6)."""
+
+    error: Error
+    subscribed: frozenset[str] = frozenset()
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The answer of commands that have nothing to tell but success or an error."""
 
@@ -128,7 +138,16 @@ class ConsumerHeartbeatReply:
     detail: str = ""
 
 
-Reply = JoinReply | SyncReply | HeartbeatReply | LeaveReply | CommitReply | ConsumerHeartbeatReply | Done
+Reply = (
+    JoinReply
+    | SyncReply
+    | HeartbeatReply
+    | LeaveReply
+    | CommitReply
+    | DeleteOffsetsReply
+    | ConsumerHeartbeatReply
+    | Done
+)
 
 
 @dataclass(frozen=True, slots=True)

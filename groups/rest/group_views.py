@@ -119,7 +119,8 @@ class GroupDetailView(NamedGroupView):
         """Delete an empty group."""
         self.query()
         self.principal.require_group(Operation.DELETE, self.group_id)
-        done = self.service(lambda runtime: runtime.get(GroupService).delete(self.group_id))
+        principal = self.principal.name
+        done = self.service(lambda runtime: runtime.get(GroupService).delete(self.group_id, principal=principal))
         if done.error is not Error.NONE:
             raise ProtocolError(done.error, done.detail)
         return Response(status=204)

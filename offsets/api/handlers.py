@@ -67,6 +67,7 @@ def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> 
         partitions=partitions,
         retention_time_ms=int64(call.body.retention_time_ms, "retention_time_ms"),
         denied=frozenset(name for name in names if not call.principal.may_topic(Operation.READ, name)),
+        principal=call.principal.name,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from kcoord.errors import Error
 
@@ -33,6 +34,7 @@ class OffsetCommit:
     """OffsetCommit, version 9. `retention_time_ms` -1: the offset does not expire by itself.
 
     `denied` holds topics the caller may not read: their partitions are refused before anything else is looked at.
+    `principal`: the token's name, for the journal.
     """
 
     group_id: str
@@ -42,6 +44,7 @@ class OffsetCommit:
     partitions: tuple[PartitionCommit, ...]
     retention_time_ms: Millis = -1
     denied: frozenset[str] = frozenset()
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +97,52 @@ class OffsetFetchReply:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
-    """One row to write: what is stored of an accepted partition commit (section 3.6)."""
+    """One row to write: what is stored of an accepted partition commit (section 3.6).
+
+    `commit_timestamp` None: the time of writing.
+    """
 
     topic: str
     partition: int
     offset: int
-    leader_epoch: int
-    metadata: str
-    expire_timestamp: Millis | None
+    leader_epoch: int = -1
+    metadata: str = ""
+    expire_timestamp: Millis | None = None
+    commit_timestamp: Millis | None = None
+
+
+class ChangeKind(str, Enum):
+    """What a line of the journal is about.
+
+    COMMIT: a member or a simple consumer. TXN_COMMIT: a transaction that ended. RESET: a plan that was applied, or start
+    offsets. RESTORE: a plan that was undone. IMPORT: a file. The others took offsets away.
+    """
+
+    COMMIT = "commit"
+    TXN_COMMIT = "txn_commit"
+    RESET = "reset"
+    RESTORE = "restore"
+    IMPORT = "import"
+    DELETE = "delete"
+    EXPIRE = "expire"
+    GROUP_DELETE = "group_delete"
+    TOPIC_DELETE = "topic_delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a change of offsets comes from, as the journal tells it.
+
+    `principal`: name of the token, or of the account, that asked; "" for the service itself. `plan_id`: a UUID.
+    """
+
+    kind: ChangeKind
+    principal: str = ""
+    member_id: str = ""
+    generation_id: int = -1
+    client_id: str = ""
+    transactional_id: str | None = None
+    plan_id: str | None = None
 
 
 PartitionCounts = Mapping[str, int]

@@ -13,9 +13,9 @@ from groups.core.decision import Decision
 from groups.core.machine import decide
 from groups.core.replies import HeartbeatReply
 from groups.core.types import ClassicGroup, Env
+from groups.locked import LockedGroup
 from groups.service import GroupService
 from kcoord.clock import VirtualClock
-from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.metrics import TRANSACTIONS
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
@@ -127,8 +127,8 @@ async def test_a_caller_that_gives_up_early_leaves_no_waiter_behind(service: Gro
 async def test_a_commit_decided_before_a_deletion_is_written_before_it(service: GroupService) -> None:
     written: list[int] = []
 
-    async def write(connection: object, group: int, reply: object, now: int) -> str:
-        written.append(group)
+    async def write(locked: LockedGroup) -> str:
+        written.append(locked.pk)
         return "written"
 
     simple = CommitOffsets("g", "", None, -1)
@@ -147,10 +147,10 @@ async def test_a_command_whose_rows_cannot_be_written_spares_the_rest_of_its_bat
 ) -> None:
     member = await stable_member(service, clock)
 
-    async def refused_by_postgres(connection: Connection, *_: object) -> None:
-        await connection.execute("insert into groups_group (group_id) values (null)")
+    async def refused_by_postgres(locked: LockedGroup) -> None:
+        await locked.connection.execute("insert into groups_group (group_id) values (null)")
 
-    async def write(*_: object) -> str:
+    async def write(_: LockedGroup) -> str:
         return "written"
 
     mine = CommitOffsets("g", member.member_id, None, member.generation_id)

@@ -1,4 +1,4 @@
-"""The schema of committed offsets. Rows are written by `offsets.store` alone."""
+"""Committed offsets: where each group is now. Rows are written by `offsets.store` alone."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ class CommittedOffset(ProtocolOwned):
     expire_timestamp = MillisField(null=True, help_text="Only where the commit named a retention time.")
     member_id = models.CharField(max_length=300, blank=True, default="", help_text="Who committed it.")
     generation_id = models.IntegerField(default=-1)
+    record_offset = models.BigIntegerField(
+        db_default=0, help_text="Id of its line in the journal: a larger one was written later."
+    )
 
     class Meta:
         indexes = [models.Index(fields=["topic", "partition"], name="offsets_committed_by_topic")]

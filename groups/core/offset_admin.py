@@ -1,0 +1,55 @@
+"""What operators may do to the offsets of a group, as far as its members are concerned.
+
+Source: offsets specification, sections 6 and 13.5; HTTP contract, section 4 (plans).
+"""
+
+from __future__ import annotations
+
+from groups.core.commands import DeleteOffsets, ResetOffsets
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.records import GroupCreated
+from groups.core.replies import DeleteOffsetsReply, Done
+from groups.core.subscription import CONSUMER, subscribed_topics
+from groups.core.turn import Turn
+from groups.core.types import ClassicGroup, GroupState
+from kcoord.errors import Error, ProtocolError
+
+
+def delete_offsets(turn: Turn, command: DeleteOffsets) -> DeleteOffsetsReply:
+    """OffsetDelete, rows 3 and 5 to 8 of section 6: whether, and of which topics not. Raises `ProtocolError`."""
+    if not command.group_id:
+        raise ProtocolError(Error.INVALID_GROUP_ID, "group_id is empty: name the group")
+    group = _existing(turn, command.group_id)
+    if isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+        raise ProtocolError(
+            Error.NON_EMPTY_GROUP,
+            f"group {group.group_id!r} is {group.state.value} and its members do not say which topics they read: "
+            "stop them first",
+        )
+    subscribed = subscribed_topics(group, turn.env.consumer_protocol)
+    return DeleteOffsetsReply(Error.NONE, frozenset(topic for topic in command.topics if topic in subscribed))
+
+
+def reset_offsets(turn: Turn, command: ResetOffsets) -> Done:
+    """May the group's offsets be set? Only while nobody works with them. Raises `ProtocolError`.
+
+    `create`: a group that is missing is made, as the first commit of a simple consumer makes it.
+    """
+    if turn.either is None and command.create:
+        turn.emit(GroupCreated(command.group_id, turn.now))
+        return Done()
+    group = _existing(turn, command.group_id)
+    if group.members:
+        raise ProtocolError(
+            Error.NON_EMPTY_GROUP,
+            f"group {group.group_id!r} is {group.state.value} with {len(group.members)} members: stop them, or hold "
+            "the group, first",
+        )
+    return Done()
+
+
+def _existing(turn: Turn, group_id: str) -> ClassicGroup | ConsumerGroup:
+    group = turn.either
+    if group is None or (isinstance(group, ClassicGroup) and group.state is GroupState.DEAD):
+        raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+    return group

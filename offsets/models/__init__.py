@@ -1,0 +1,20 @@
+"""The schema of offsets. Rows are written by the stores of this app alone."""
+
+from offsets.models.committed import CommittedOffset
+from offsets.models.journal import OffsetCommitLog
+from offsets.models.pins import RetentionPin
+from offsets.models.plans import OffsetPlan, PlannedOffset
+from offsets.models.samples import LagSample, WatermarkSample
+from offsets.models.transactions import PendingOffset, Producer
+
+__all__ = [
+    "CommittedOffset",
+    "LagSample",
+    "OffsetCommitLog",
+    "OffsetPlan",
+    "PendingOffset",
+    "PlannedOffset",
+    "Producer",
+    "RetentionPin",
+    "WatermarkSample",
+]

@@ -1,0 +1,65 @@
+"""Offset plans: a reset that was computed, may be reviewed, applied and undone."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from groups.models import ProtocolOwned
+from kcoord.fields import MillisField
+
+
+class OffsetPlan(ProtocolOwned):
+    """A plan as it was computed. Its lines do not change; `state` does, forwards only."""
+
+    class State(models.TextChoices):
+        PLANNED = "planned"
+        APPLIED = "applied"
+        UNDONE = "undone"
+
+    id = models.UUIDField(primary_key=True)
+    group_name = models.CharField(max_length=255)
+    strategy = models.CharField(max_length=32)
+    parameters = models.JSONField(help_text="What the strategy was given, to show it again.")
+    state = models.CharField(max_length=16, choices=State.choices)
+    reason = models.TextField(blank=True, default="")
+    created_at = MillisField()
+    created_by = models.CharField(max_length=255)
+    applied_at = MillisField(null=True)
+    applied_by = models.CharField(max_length=255, null=True)
+    undone_at = MillisField(null=True)
+    undone_by = models.CharField(max_length=255, null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["group_name", "-created_at"], name="offsets_plan_by_group")]
+
+    def __str__(self) -> str:
+        return f"{self.group_name}: {self.strategy} ({self.state})"
+
+
+class PlannedOffset(ProtocolOwned):
+    """One partition of a plan.
+
+    `old_offset` null: nothing was committed. `new_offset` null: the committed offset is removed.
+    `old_record_offset` and `applied_record_offset` tell whether anything was committed since the plan was made, and
+    since it was applied.
+    """
+
+    pk = models.CompositePrimaryKey("plan_id", "topic", "partition")
+    plan = models.ForeignKey(OffsetPlan, on_delete=models.CASCADE, related_name="lines")
+    topic = models.CharField(max_length=249)
+    partition = models.IntegerField()
+    old_offset = models.BigIntegerField(null=True)
+    old_leader_epoch = models.IntegerField(default=-1)
+    old_metadata = models.TextField(blank=True, default="")
+    old_commit_timestamp = MillisField(null=True)
+    old_expire_timestamp = MillisField(null=True)
+    old_record_offset = models.BigIntegerField(null=True)
+    requested_offset = models.BigIntegerField(null=True, help_text="Before it was clamped to the log.")
+    new_offset = models.BigIntegerField(null=True)
+    log_start_offset = models.BigIntegerField(null=True)
+    log_end_offset = models.BigIntegerField(null=True)
+    note = models.TextField(blank=True, default="")
+    applied_record_offset = models.BigIntegerField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}: {self.old_offset} -> {self.new_offset}"

@@ -1,0 +1,57 @@
+-- name: write_offsets
+-- The journal and the view in one statement. The journal's ids come from one sequence; under the group's lock they are
+-- in the order of writing.
+with journal as (
+    insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset, leader_epoch, metadata,
+                                   expire_timestamp, member_id, generation_id, client_id, principal, transactional_id,
+                                   plan_id)
+    select %(now)s, %(kind)s, %(group_id)s, topic, partition, committed_offset, leader_epoch, metadata,
+           expire_timestamp, %(member_id)s, %(generation_id)s, %(client_id)s, %(principal)s, %(transactional_id)s,
+           %(plan_id)s
+    from unnest(%(topic)s::text[], %(partition)s::int[], %(committed_offset)s::bigint[], %(leader_epoch)s::int[],
+                %(metadata)s::text[], %(expire_timestamp)s::bigint[])
+         as c (topic, partition, committed_offset, leader_epoch, metadata, expire_timestamp)
+    returning id, topic, partition, committed_offset, leader_epoch, metadata, expire_timestamp
+)
+insert into offsets_committedoffset (group_id, topic, partition, committed_offset, leader_epoch, metadata,
+                                     commit_timestamp, expire_timestamp, member_id, generation_id, record_offset)
+select %(group)s, j.topic, j.partition, j.committed_offset, j.leader_epoch, j.metadata, t.commit_timestamp,
+       j.expire_timestamp, %(member_id)s, %(generation_id)s, j.id
+from journal j
+join unnest(%(topic)s::text[], %(partition)s::int[], %(commit_timestamp)s::bigint[])
+     as t (topic, partition, commit_timestamp) on t.topic = j.topic and t.partition = j.partition
+on conflict (group_id, topic, partition) do update
+set committed_offset = excluded.committed_offset, leader_epoch = excluded.leader_epoch,
+    metadata = excluded.metadata, commit_timestamp = excluded.commit_timestamp,
+    expire_timestamp = excluded.expire_timestamp, member_id = excluded.member_id,
+    generation_id = excluded.generation_id, record_offset = excluded.record_offset
+
+-- name: remove_offsets
+-- A tombstone: the committed offset goes, and what open transactions have pending for it (specification, section 4.4).
+with named as (
+    select topic, partition from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
+), committed as (
+    delete from offsets_committedoffset o using named n
+    where o.group_id = %(group)s and o.topic = n.topic and o.partition = n.partition
+    returning o.topic, o.partition
+), pending as (
+    delete from offsets_pendingoffset p using named n
+    where p.group_id = %(group)s and p.topic = n.topic and p.partition = n.partition
+    returning p.topic, p.partition
+)
+insert into offset_commit_log (at, kind, group_name, topic, partition, member_id, generation_id, client_id, principal,
+                               plan_id)
+select %(now)s, %(kind)s, %(group_id)s, gone.topic, gone.partition, %(member_id)s, %(generation_id)s, %(client_id)s,
+       %(principal)s, %(plan_id)s
+from (select topic, partition from committed union select topic, partition from pending) gone
+returning topic, partition
+
+-- name: remove_offsets_of_group
+with committed as (
+    delete from offsets_committedoffset where group_id = %(group)s returning topic, partition
+), pending as (
+    delete from offsets_pendingoffset where group_id = %(group)s returning topic, partition
+)
+insert into offset_commit_log (at, kind, group_name, topic, partition, principal)
+select %(now)s, %(kind)s, %(group_id)s, gone.topic, gone.partition, %(principal)s
+from (select topic, partition from committed union select topic, partition from pending) gone
