@@ -166,6 +166,27 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "offsets.topic.num.partitions", 50, "partitions", "Coordinator partitions; never change it later.", 1, 10_000
     ),
+    Setting(
+        "offsets.retention.minutes", 10_080, "min", "How long an offset is kept that nobody commits anew.", 1, INT_MAX
+    ),
+    Setting(
+        "offsets.retention.check.interval.ms", 600_000, "ms", "How often expired offsets are looked for.", 1, INT_MAX
+    ),
+    Setting("offsets.retention.batch", 2_000, "offsets", "Most offsets removed under one lock.", 1, 100_000),
+    Setting("offsets.journal.retention.days", 30, "days", "How long the history of commits is kept.", 1, 3_650),
+    Setting(
+        "transaction.max.timeout.ms",
+        900_000,
+        "ms",
+        "How long a transaction may stay open before it is aborted.",
+        1_000,
+        INT_MAX,
+    ),
+    Setting("group.max.hold.ms", 3_600_000, "ms", "How long an operator may keep members out at most.", 1, 86_400_000),
+    Setting(
+        "lag.sample.interval.ms", 60_000, "ms", "How often watermarks and lag are sampled for history.", 1_000, INT_MAX
+    ),
+    Setting("lag.sample.retention.days", 7, "days", "How long samples of watermarks and lag are kept.", 1, 365),
     # Timers and upkeep
     Setting("timer.tick.interval.ms", 1_000, "ms", "How often Celery beat looks for due groups.", 100, 60_000),
     Setting("timer.tick.batch", 200, "groups", "Most groups one tick expires.", 1, 100_000),

@@ -114,8 +114,8 @@ class OffsetRecord:
 class ChangeKind(str, Enum):
     """What a line of the journal is about.
 
-    COMMIT: a member or a simple consumer. TXN_COMMIT: a transaction that ended. RESET: a plan that was applied, or start
-    offsets. RESTORE: a plan that was undone. IMPORT: a file. The others took offsets away.
+    COMMIT: a member or a simple consumer. TXN_COMMIT: a transaction that ended. RESET: a plan that was applied, or
+    start offsets. RESTORE: a plan that was undone. IMPORT: a file. The others took offsets away.
     """
 
     COMMIT = "commit"

@@ -1,0 +1,1 @@
+"""Celery tasks of offsets: retention, journal upkeep, samples, abandoned transactions."""
