@@ -13,6 +13,8 @@ from typing import NamedTuple, TypeVar
 from frontend import rows
 from frontend.consumer.queries import consumer_part
 from frontend.consumer.rows import ConsumerPart
+from frontend.offsets.queries import RANGES, Range, lag_part
+from frontend.offsets.rows import NO_LAG, LagPart
 from frontend.rows import Millis
 from kcoord.db import Connection, Database
 from kcoord.sql import queries
@@ -70,6 +72,8 @@ class Limits:
     offsets: int = 50
     events: int = 25
     handovers: int = 25
+    lag: Range = RANGES[0]
+    """How much of the past of the lag is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ class GroupPage:
     offsets: tuple[rows.PartitionOffset, ...]
     events: tuple[rows.Event, ...]
     more_events: bool
+    lag: LagPart = NO_LAG
     consumer: ConsumerPart | None = None
     """What only groups of the consumer protocol have."""
 
@@ -182,8 +187,9 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
         consumer = None
         if header.type == "consumer":
             consumer = await consumer_part(db, connection, group, member_ids, picture.widths, limits.handovers)
+        now = await db.now_ms(connection)
         return GroupPage(
-            now=await db.now_ms(connection),
+            now=now,
             header=header,
             counts=rows.GroupCounts(*counts),
             earliest_timer=rows.MemberTimer(*timer) if timer else None,
@@ -197,6 +203,7 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
             offsets=tuple(rows.PartitionOffset(*row) for row in offsets),
             events=tuple(events[: limits.events]),
             more_events=len(events) > limits.events,
+            lag=await lag_part(db, connection, header.pk, group_id, now, limits.lag, limits.topics),
             consumer=consumer,
         )
 

@@ -13,6 +13,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend import presenters, queries
+from frontend.offsets.presenters import choices, lag
+from frontend.offsets.queries import BY_NAME as BY_RANGE
+from frontend.offsets.queries import RANGES
 from frontend.partitions import read_colours
 from frontend.queries import Cursor, GroupFilter, GroupList, Limits
 from frontend.rows import GroupSummary
@@ -20,8 +23,10 @@ from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, is_panel, page, show, text
 from frontend.wording import plural
-from groups.environment import Environment
+from groups.core.subscription import SubscribedTopics, subscribed_topics
+from groups.environment import CONSUMER_PROTOCOL, Environment
 from groups.models import Group
+from groups.service import GroupService
 from kcoord import bridge
 from kcoord.runtime import Runtime
 
@@ -154,20 +159,25 @@ def _summary(found: GroupList, wanted: GroupFilter, total: int) -> str:
 def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     """One group, all of it."""
     shown = _shown(request)
-    limits = _limits(shown)
-    found: queries.GroupPage | None = None
-    assignors: Sequence[str] = ()
+    drawn = BY_RANGE[choice(request, "range", BY_RANGE) or RANGES[0].name]
+    limits = replace(_limits(shown), lag=drawn)
+    looked = None
     if "\0" not in group_id:
-        found, assignors = bridge.call(lambda runtime: _page_and_assignors(runtime, group_id, limits))
-    if found is None:
+        looked = bridge.call(lambda runtime: _look(runtime, group_id, limits))
+    if looked is None:
         return _missing(request, group_id)
+    found = looked.page
     context: dict[str, Any] = presenters.group(
         found,
         settings.KCOORD.int("offsets.topic.num.partitions"),
         read_colours(request.headers.get("Kcoord-Colours", "")),
-        assignors,
+        looked.assignors,
     )
+    context |= lag(found.lag, looked.subscribed, found.counts.members)
     context |= {
+        "lag_range": limits.lag,
+        "lag_ranges": choices(limits.lag, {drawn.name: address(request, range=drawn.name) for drawn in RANGES}),
+        "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
         "pace": _pace(found.header.state, found.counts.members, shown),
         "shown": shown,
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
@@ -177,13 +187,24 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     return show(request, "group", context, section="groups")
 
 
-async def _page_and_assignors(
-    runtime: Runtime, group_id: str, limits: Limits
-) -> tuple[queries.GroupPage | None, Sequence[str]]:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A group as its page needs it: rows, and what the coordinator knows of it."""
+
+    page: queries.GroupPage
+    assignors: Sequence[str]
+    subscribed: SubscribedTopics
+
+
+async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
     found = await queries.group_page(runtime.db, group_id, limits)
-    if found is None or found.consumer is None:
-        return found, ()
-    return found, tuple((await runtime.get(Environment).world(group_id)).assignors)
+    if found is None:
+        return None
+    group = (await runtime.get(GroupService).describe(group_id)).group
+    assignors: Sequence[str] = ()
+    if found.consumer is not None:
+        assignors = tuple((await runtime.get(Environment).world(group_id)).assignors)
+    return Look(found, assignors, subscribed_topics(group, CONSUMER_PROTOCOL))
 
 
 def _limits(shown: tuple[str, ...]) -> Limits:

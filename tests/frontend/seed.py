@@ -215,6 +215,21 @@ class Seed:
                 [(row[0], partition, end, now - 4_000) for partition, end in enumerate(ends)],
             )
 
+    def lag_samples(
+        self, group_id: str, lags: Mapping[str, Sequence[int]], *, every_ms: int = 900_000, late: bool = True
+    ) -> None:
+        """Samples of lag by topic, the newest last and just now; each record is 20 ms of work."""
+        now = now_ms()
+        with self.connection.cursor() as cursor:
+            cursor.executemany(
+                "insert into offsets_lagsample (group_name, topic, at, lag, time_lag_ms) values (%s, %s, %s, %s, %s)",
+                [
+                    (group_id, topic, now - 1_000 - every_ms * age, lag, lag * 20 if late else None)
+                    for topic, series in lags.items()
+                    for age, lag in enumerate(reversed(series))
+                ],
+            )
+
     def event(
         self,
         group_id: str,

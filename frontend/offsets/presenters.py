@@ -1,0 +1,69 @@
+"""Lag of a group, ready for its template. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.offsets.plot import Plot, plot
+from frontend.offsets.queries import RANGES, Range
+from frontend.offsets.rows import Bucket, LagPart, LatestSample, TopicLag
+from groups.core.subscription import SubscribedTopics
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLine:
+    """A topic in the table of lag. `note`: what is unusual about it, "" if nothing."""
+
+    lag: TopicLag
+    latest: LatestSample | None
+    plot: Plot
+    note: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class RangeChoice:
+    """A length of time to draw."""
+
+    range: Range
+    chosen: bool
+    url: str
+
+
+def lag(part: LagPart, subscribed: SubscribedTopics, members: int) -> dict[str, Any]:
+    """The context of the lag panel; `subscribed`: what the members read."""
+    by_topic: dict[str, list[Bucket]] = {}
+    for bucket in part.history:
+        by_topic.setdefault(bucket.topic, []).append(bucket)
+    lines = [_line(topic, part, by_topic.get(topic.topic, ()), subscribed, members) for topic in part.topics]
+    late = [line.latest.time_lag_ms for line in lines if line.latest and line.latest.time_lag_ms is not None]
+    return {
+        "lag_lines": lines,
+        "lag_total": plot(part.total, part.slices, part.first, part.last),
+        "lag_more": part.more_topics,
+        "time_lag_ms": max(late, default=None),
+    }
+
+
+def choices(chosen: Range, urls: dict[str, str]) -> list[RangeChoice]:
+    """The lengths of time to choose from."""
+    return [RangeChoice(drawn, drawn is chosen, urls[drawn.name]) for drawn in RANGES]
+
+
+def _line(
+    topic: TopicLag, part: LagPart, buckets: Sequence[Bucket], subscribed: SubscribedTopics, members: int
+) -> TopicLine:
+    note, meaning = "", ""
+    if not topic.exists:
+        note, meaning = "deleted", "The topic is not in the catalogue any more; its offsets are removed soon"
+    elif members and topic.topic not in subscribed:
+        note, meaning = "not read", "No member reads this topic any more; its offsets expire"
+    return TopicLine(
+        lag=topic,
+        latest=part.latest.get(topic.topic),
+        plot=plot(buckets, part.slices, part.first, part.last),
+        note=note,
+        meaning=meaning,
+    )

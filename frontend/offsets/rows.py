@@ -1,0 +1,66 @@
+"""Rows of lag as the statements in `frontend/sql/lag.sql` return them. Instants are milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+Millis = int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLag:
+    """How far a group is behind on a topic, over the partitions that are owned or committed.
+
+    `lag` None: no watermark of a committed partition is known; else it covers `measured` of `committed` partitions.
+    `exists`: the topic is in the catalogue. `sampled_at`: the oldest watermark that counts.
+    """
+
+    topic: str
+    partitions: int
+    committed: int
+    measured: int
+    lag: int | None
+    sampled_at: Millis | None
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LatestSample:
+    """The last sample of a topic: what it was behind in time is known from samples alone."""
+
+    topic: str
+    at: Millis
+    lag: int
+    time_lag_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The largest lag of a topic within a slice of the time that is drawn; slices are counted from the oldest, 0."""
+
+    topic: str
+    slice: int
+    lag: int
+    time_lag_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class LagPart:
+    """Lag of a group as its page shows it. `first` and `last` bound the time drawn, cut into `slices`.
+
+    `total`: the largest sum over all topics within each slice.
+    """
+
+    topics: Sequence[TopicLag]
+    more_topics: bool
+    latest: Mapping[str, LatestSample]
+    history: Sequence[Bucket]
+    total: Sequence[Bucket]
+    first: Millis
+    last: Millis
+    slices: int
+
+
+NO_LAG = LagPart(topics=(), more_topics=False, latest={}, history=(), total=(), first=0, last=1, slices=1)
+"""Of a group that owns and has committed nothing."""
