@@ -18,6 +18,7 @@ LATENCY = Histogram(
 )
 COMMANDS = Counter("kcoord_commands", "Commands of members answered, by Kafka error name.", ["command", "error"])
 OFFSETS_COMMITTED = Counter("kcoord_offsets_committed", "Offsets in accepted commits.")
+OFFSETS_DELETED = Counter("kcoord_offsets_deleted", "Offsets removed by OffsetDelete; not those of deleted groups.")
 TRANSACTIONS = Counter("kcoord_group_transactions", "Transactions of group mailboxes.", ["outcome"])
 BATCH_SIZE = Histogram(
     "kcoord_group_batch_commands",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.conformance import http_admin, http_membership, http_offsets
+from tests.conformance import http_admin, http_membership, http_offset_delete, http_offsets
 from tests.conformance.driver import BrokenPromise, Response
 from tests.conformance.http_consumer_classic import ClassicCalls
 from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest, group_path, single
@@ -192,6 +192,7 @@ def exchanges(topics: TopicNames) -> Mapping[str, Exchange]:
         "LeaveGroup": http_membership.EXCHANGES["LeaveGroup"],
         "OffsetCommit": _renamed(offsets["OffsetCommit"], _commit, lambda response, args: response),
         "OffsetFetch": _renamed(offsets["OffsetFetch"], _fetch, _fetched),
+        **http_offset_delete.EXCHANGES,
         "ListGroups": _renamed(
             admin["ListGroups"], lambda args: {"states_filter": (), "types_filter": (), **args}, _listed
         ),

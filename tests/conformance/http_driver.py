@@ -19,10 +19,18 @@ from groups.topics import TopicService
 from kcoord import runtime as runtimes
 from kcoord.clock import VirtualClock
 from kcoord.config import SESSION_TIMEOUT
-from kcoord.metrics import OFFSETS_COMMITTED, PARKED
+from kcoord.metrics import OFFSETS_COMMITTED, OFFSETS_DELETED, PARKED
 from kcoord.runtime import Runtime
 from kcoord.tokens import Rule, create_token
-from tests.conformance import core_terms, denials, fixtures, http_admin, http_membership, http_offsets
+from tests.conformance import (
+    core_terms,
+    denials,
+    fixtures,
+    http_admin,
+    http_membership,
+    http_offset_delete,
+    http_offsets,
+)
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, MOST_TICKS
 from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
@@ -31,7 +39,12 @@ from tests.conformance.http_consumer_terms import TopicNames, by_group, describe
 from tests.conformance.http_offsets import PROBE_TOPIC
 from tests.conformance.http_terms import Exchange, HttpAnswer, HttpRequest
 
-EXCHANGES: Mapping[str, Exchange] = {**http_membership.EXCHANGES, **http_offsets.EXCHANGES, **http_admin.EXCHANGES}
+EXCHANGES: Mapping[str, Exchange] = {
+    **http_membership.EXCHANGES,
+    **http_offsets.EXCHANGES,
+    **http_offset_delete.EXCHANGES,
+    **http_admin.EXCHANGES,
+}
 
 REST_SECONDS = 30.0
 """A service that is not at rest after this long is stuck: the case fails."""
@@ -68,6 +81,7 @@ class HttpDriver:
         self._errors: list[BaseException] = []
         self._denials: list[denials.Denial] = []
         self._committed_before = _total(OFFSETS_COMMITTED)
+        self._deleted_before = _total(OFFSETS_DELETED)
 
     async def start(self) -> None:
         """Start the runtime, and make the topics that the case counts on."""
@@ -125,7 +139,11 @@ class HttpDriver:
         """What operators are told, since the case began; NumOffsets from the table."""
         async with self._runtime.db.connection() as connection:
             stored = await self._runtime.db.value(connection, COUNT_OFFSETS)
-        return {"NumOffsets": stored, "offset-commit-count": _total(OFFSETS_COMMITTED) - self._committed_before}
+        return {
+            "NumOffsets": stored,
+            "offset-commit-count": _total(OFFSETS_COMMITTED) - self._committed_before,
+            "offset-deletion-count": _total(OFFSETS_DELETED) - self._deleted_before,
+        }
 
     async def control(self, kind: str, args: Any) -> None:
         """Topics are made through the API. Raises NoDriver for every other step."""

@@ -1,0 +1,56 @@
+"""OffsetDelete: taking committed offsets away from a group that does not read their topics.
+
+Source: offsets specification, section 6; HTTP contract, section 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groups.core.commands import DeleteOffsets
+from groups.core.events import EventKind
+from groups.core.replies import DeleteOffsetsReply
+from groups.locked import LockedGroup
+from groups.service import GroupService
+from kcoord.errors import Error
+from kcoord.metrics import OFFSETS_DELETED
+from kcoord.runtime import Runtime
+from offsets.core.deletion import OffsetDelete, OffsetDeleteReply, refuse, spare
+from offsets.core.types import ChangeKind, Provenance
+from offsets.events import offsets_event
+from offsets.store import OffsetStore
+
+
+class OffsetDeletion:
+    """Deletes offsets on request, for one process."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._groups = runtime.get(GroupService)
+        self._store = runtime.get(OffsetStore)
+
+    async def delete(self, delete: OffsetDelete) -> OffsetDeleteReply:
+        """Delete the offsets of some partitions, committed and pending, with a line of the journal and an event.
+
+        An error of the group wins over those of partitions, so the group is asked even when the filter leaves nothing
+        (section 2.2). May raise ProtocolError COORDINATOR_NOT_AVAILABLE; errors of the protocol are replies.
+        """
+        counts = await self._store.partition_counts(sorted({topic for topic, _ in delete.partitions}))
+        refused, passed = refuse(delete, counts)
+
+        async def remove(locked: LockedGroup) -> OffsetDeleteReply:
+            assert isinstance(locked.reply, DeleteOffsetsReply)
+            results, going = spare(passed, locked.reply.subscribed)
+            provenance = Provenance(ChangeKind.DELETE, principal=delete.principal)
+            gone = await self._store.remove(locked, going, provenance)
+            if gone:
+                event = offsets_event(EventKind.OFFSETS_DELETED, locked.group, gone, principal=delete.principal)
+                locked.events.append(event)
+            return OffsetDeleteReply(Error.NONE, refused + results, len(gone))
+
+        command = DeleteOffsets(delete.group_id, frozenset(topic for topic, _ in passed))
+        outcome: Any = await self._groups.execute(command, remove)
+        if isinstance(outcome, OffsetDeleteReply):
+            OFFSETS_DELETED.inc(outcome.deleted)
+            return outcome
+        assert isinstance(outcome, DeleteOffsetsReply)
+        return OffsetDeleteReply(outcome.error, detail=outcome.detail)

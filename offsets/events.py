@@ -1,0 +1,35 @@
+"""What the timeline of a group tells about changes of its offsets by people and by the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.events import EventKind, GroupEvent
+from groups.core.group import Group
+from offsets.core.types import TopicPartition
+
+MOST_TOPICS = 10
+"""Names of topics that one event tells."""
+
+
+def offsets_event(
+    kind: EventKind,
+    group: Group,
+    partitions: Iterable[TopicPartition],
+    *,
+    principal: str = "",
+    plan_id: str | None = None,
+    reason: str = "",
+) -> GroupEvent:
+    """An event about these partitions of a group: how many, and the names of their topics. See `GroupEvent`."""
+    changed = list(partitions)
+    told: dict[str, object | None] = {
+        "partitions": len(changed),
+        "topics": sorted({topic for topic, _ in changed})[:MOST_TOPICS],
+        "principal": principal or None,
+        "plan_id": plan_id,
+        "reason": reason or None,
+    }
+    generation_id = group.group_epoch if isinstance(group, ConsumerGroup) else group.generation_id
+    return GroupEvent(kind, generation_id, detail={key: value for key, value in told.items() if value is not None})

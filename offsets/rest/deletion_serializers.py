@@ -1,0 +1,59 @@
+"""What OffsetDelete takes and gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from kcoord.http.types import INT32_MAX
+from kcoord.rest_fields import Number, StrictSerializer, Text
+
+MOST_ITEMS = 10_000
+"""Topics of a request, and partitions of one of them: as many as a commit may have."""
+
+
+class PartitionNumber(Number):
+    """A partition as a request names it: whether there is such a one, its result says."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_value=-INT32_MAX - 1, max_value=INT32_MAX, **kwargs)
+
+
+class TopicToDelete(StrictSerializer):
+    """Partitions of a topic, which is given by `name` or by `topic_id`."""
+
+    name = Text(required=False, max_length=249)
+    topic_id = Text(required=False, max_length=36, help_text="UUID of the topic, in place of its name.")
+    partitions = serializers.ListField(child=PartitionNumber(), max_length=MOST_ITEMS)
+
+
+class OffsetsToDelete(StrictSerializer):
+    """The body of OffsetDelete."""
+
+    topics = TopicToDelete(many=True, max_length=MOST_ITEMS)
+
+
+class DeletedPartition(serializers.Serializer[Any]):
+    """What one partition is answered. NONE does not say that there was an offset."""
+
+    partition = serializers.IntegerField()
+    error_code = serializers.IntegerField()
+    error = serializers.CharField(
+        help_text="NONE, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID or "
+        "TOPIC_AUTHORIZATION_FAILED."
+    )
+
+
+class DeletedTopic(serializers.Serializer[Any]):
+    """A topic as it was asked for; what is not known of it is null."""
+
+    name = serializers.CharField(allow_null=True)
+    topic_id = serializers.CharField(allow_null=True)
+    partitions = DeletedPartition(many=True)
+
+
+class DeletedOffsets(serializers.Serializer[Any]):
+    """A result for each partition, in the order of the request."""
+
+    topics = DeletedTopic(many=True)
