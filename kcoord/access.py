@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from kcoord.runtime import Runtime
 
 Q = queries("kcoord")
+
+TRUSTED_CALLER = "kcoord.trusted_caller"
+"""Entry of an ASGI scope that names the caller where the caller is this process itself (`kcoord.local`).
+
+Nothing that travels in a request can fill it: servers make scopes of the keys that ASGI defines, and of what arrives
+only bytes and text, never a `Principal`.
+"""
 
 MAX_CACHED = 10_000
 """Tokens a process remembers; the one looked up longest ago goes first."""
@@ -161,6 +168,12 @@ class Access:
             self._cache.pop(next(iter(self._cache)))
         self._cache[key] = found
         return found
+
+
+def trusted_caller(scope: Mapping[str, object]) -> Principal | None:
+    """Who calls from within this process; None for every request that came in through a server."""
+    found = scope.get(TRUSTED_CALLER)
+    return found if type(found) is Principal else None
 
 
 def bearer(headers: list[tuple[bytes, bytes]]) -> str:
