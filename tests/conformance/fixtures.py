@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
@@ -37,6 +38,18 @@ def classic_group(args: Mapping[str, Any], now: Millis) -> ClassicGroup:
         join_timer=JoinTimer(now + FOREVER_MS) if preparing else None,
         sync_deadline=now + FOREVER_MS if completing else None,
         members=Members(members),
+    )
+
+
+def forced(group: ClassicGroup, state: GroupState, now: Millis) -> ClassicGroup:
+    """`ForceState`: the group as if requests had led it to `state` at `now`; its members are left alone."""
+    return replace(
+        group,
+        state=state,
+        previous_state=group.state,
+        state_since=now,
+        join_timer=JoinTimer(now + FOREVER_MS) if state is GroupState.PREPARING_REBALANCE else None,
+        sync_deadline=now + FOREVER_MS if state is GroupState.COMPLETING_REBALANCE else None,
     )
 
 

@@ -11,7 +11,7 @@ import httpx
 from prometheus_client.metrics import MetricWrapperBase
 
 from groups.core.consumer.group import ConsumerGroup
-from groups.core.types import GroupState
+from groups.core.types import ClassicGroup, GroupState
 from groups.service import GroupService
 from groups.store import GroupStore
 from groups.timers import TimerService
@@ -19,6 +19,7 @@ from groups.topics import TopicService
 from kcoord import runtime as runtimes
 from kcoord.clock import VirtualClock
 from kcoord.config import SESSION_TIMEOUT
+from kcoord.db import Connection
 from kcoord.metrics import OFFSETS_COMMITTED, OFFSETS_DELETED, PARKED
 from kcoord.runtime import Runtime
 from kcoord.tokens import Rule, create_token
@@ -179,8 +180,10 @@ class HttpDriver:
                 topics = await self._runtime.get(TopicService).view()
                 session_timeout_ms = self._runtime.config.int(SESSION_TIMEOUT)
                 await service.put(consumer_group(args, session_timeout_ms, topics, self._clock.now_ms()))
+            case "ForceState" if args["state"] == GroupState.DEAD.value:
+                await service.force_state(args["group_id"], GroupState.DEAD)
             case "ForceState":
-                await service.force_state(args["group_id"], GroupState(args["state"]))
+                await self._force_state(args["group_id"], GroupState(args["state"]))
             case "Deny":
                 self._denials.append(denials.denial(args))
                 rules = denials.rules_without(self._denials, self._case)
@@ -190,6 +193,18 @@ class HttpDriver:
             case _:
                 raise NoDriver(f"no driver for call {name} through http")
         return {}
+
+    async def _force_state(self, group_id: str, state: GroupState) -> None:
+        """Write the group in another state over its row, so that its offsets stay."""
+        store = self._runtime.get(GroupStore)
+
+        async def work(connection: Connection) -> None:
+            before, now = await store.lock(connection, group_id)
+            assert isinstance(before.group, ClassicGroup)
+            await store.persist(connection, before, fixtures.forced(before.group, state, now), now)
+
+        await self._runtime.db.transaction(work)
+        store.forget(group_id)
 
     def _authorize(self, secret: str) -> None:
         self._client.headers["Authorization"] = f"Bearer {secret}"
