@@ -26,7 +26,7 @@ EMPTIED = """
 truncate groups_group, groups_member, groups_consumermember, groups_pendingmember, groups_assignment, groups_event,
          groups_topic, groups_watermark, groups_groupconfigoverride, offsets_committedoffset, kcoord_apitoken,
          offset_commit_log, offsets_producer, offsets_pendingoffset, offsets_retentionpin, offsets_offsetplan,
-         offsets_plannedoffset, offsets_watermarksample, offsets_lagsample,
+         offsets_plannedoffset, offsets_watermarksample, offsets_lagsample, offsets_grouplag,
          kcoord_accessrule, kcoord_timerheartbeat
          restart identity cascade
 """

@@ -100,15 +100,28 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='WatermarkSample',
             fields=[
-                ('pk', models.CompositePrimaryKey('topic', 'partition', 'at', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('topic', models.CharField(max_length=249)),
+                ('pk', models.CompositePrimaryKey('topic_id', 'partition', 'at', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('partition', models.IntegerField()),
                 ('at', kcoord.fields.MillisField()),
-                ('log_start_offset', models.BigIntegerField()),
+                ('until', kcoord.fields.MillisField(help_text='The last report that said the same.')),
+                ('log_start_offset', models.BigIntegerField(help_text='As of `until`.')),
                 ('log_end_offset', models.BigIntegerField()),
+                ('topic', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='samples', to='groups.topic')),
             ],
             options={
-                'indexes': [models.Index(fields=['at'], name='offsets_watermarksample_time')],
+                'indexes': [models.Index(fields=['topic', 'partition', 'log_end_offset', 'at'], name='offsets_sample_by_end')],
+            },
+        ),
+        migrations.CreateModel(
+            name='GroupLag',
+            fields=[
+                ('group', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='sampled_lag', serialize=False, to='groups.group')),
+                ('at', kcoord.fields.MillisField()),
+                ('lag', models.BigIntegerField(help_text='Null: of no partition is it known.', null=True)),
+                ('time_lag_ms', models.BigIntegerField(null=True)),
+            ],
+            options={
+                'abstract': False,
             },
         ),
         migrations.CreateModel(
@@ -121,6 +134,7 @@ class Migration(migrations.Migration):
                 ('leader_epoch', models.IntegerField(default=-1)),
                 ('metadata', models.TextField(blank=True, default='')),
                 ('commit_timestamp', kcoord.fields.MillisField()),
+                ('opened_at', kcoord.fields.MillisField(help_text='When its transaction first wrote to the partition.')),
                 ('record_offset', models.BigIntegerField()),
                 ('member_id', models.CharField(blank=True, default='', max_length=300)),
                 ('generation_id', models.IntegerField(default=-1)),
@@ -137,5 +151,9 @@ class Migration(migrations.Migration):
             "alter table offsets_pendingoffset add constraint offsets_pendingoffset_group_fk"
             " foreign key (group_id) references groups_group (id) on delete cascade",
             "alter table offsets_pendingoffset drop constraint offsets_pendingoffset_group_fk",
+        ),
+        migrations.RunSQL(
+            "create sequence offsets_producer_id_seq as bigint",
+            "drop sequence offsets_producer_id_seq",
         ),
     ]

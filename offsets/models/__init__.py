@@ -4,11 +4,12 @@ from offsets.models.committed import CommittedOffset
 from offsets.models.journal import OffsetCommitLog
 from offsets.models.pins import RetentionPin
 from offsets.models.plans import OffsetPlan, PlannedOffset
-from offsets.models.samples import LagSample, WatermarkSample
+from offsets.models.samples import GroupLag, LagSample, WatermarkSample
 from offsets.models.transactions import PendingOffset, Producer
 
 __all__ = [
     "CommittedOffset",
+    "GroupLag",
     "LagSample",
     "OffsetCommitLog",
     "OffsetPlan",

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 from django.db import models
 
-from groups.models import ProtocolOwned
+from groups.models import Group, ProtocolOwned, Topic
 from kcoord.fields import MillisField
 
 
 class WatermarkSample(ProtocolOwned):
-    """Where the log of a partition was at an instant. Time lag and resets to a time are interpolated from these."""
+    """The log of a partition ended at one offset from `at` until `until`, as watermarks reported then said.
 
-    pk = models.CompositePrimaryKey("topic", "partition", "at")
-    topic = models.CharField(max_length=249)
+    Time lag and resets to a time are interpolated from these. Over time a partition's `log_end_offset` never falls:
+    where a log is truncated, earlier samples are cut to its new end. The topic is referred to by the key of its row,
+    which no later topic of the same name has; there is no constraint, so that deleting a topic does not wait for
+    millions of samples to go. `offsets.samples` removes them.
+    """
+
+    pk = models.CompositePrimaryKey("topic_id", "partition", "at")
+    topic = models.ForeignKey(
+        Topic, on_delete=models.DO_NOTHING, related_name="samples", db_constraint=False, db_index=False
+    )
     partition = models.IntegerField()
     at = MillisField()
-    log_start_offset = models.BigIntegerField()
+    until = MillisField(help_text="The last report that said the same.")
+    log_start_offset = models.BigIntegerField(help_text="As of `until`.")
     log_end_offset = models.BigIntegerField()
 
     class Meta:
-        indexes = [models.Index(fields=["at"], name="offsets_watermarksample_time")]
+        indexes = [models.Index(fields=["topic", "partition", "log_end_offset", "at"], name="offsets_sample_by_end")]
 
     def __str__(self) -> str:
-        return f"{self.topic}-{self.partition} @{self.at}: {self.log_end_offset}"
+        return f"{self.topic_id}-{self.partition} @{self.at}: {self.log_end_offset}"
 
 
 class LagSample(ProtocolOwned):
-    """How far a group was behind on a topic at an instant. It outlives its group."""
+    """How far a group was behind on a topic at an instant; all topics are looked at at the same. It outlives its group.
+
+    Topics of which nothing is known at that instant have none.
+    """
 
     pk = models.CompositePrimaryKey("group_name", "topic", "at")
     group_name = models.CharField(max_length=255)
@@ -40,3 +52,21 @@ class LagSample(ProtocolOwned):
 
     def __str__(self) -> str:
         return f"{self.group_name} {self.topic} @{self.at}: {self.lag}"
+
+
+class GroupLag(ProtocolOwned):
+    """How far a group was behind when it was last looked at: what lists of groups show and sort by.
+
+    Without a constraint: its check would hold the group's row while thousands of groups are looked at. A group's key
+    is not used again, and `offsets.samples` removes what is left of groups that are gone.
+    """
+
+    group = models.OneToOneField(
+        Group, on_delete=models.DO_NOTHING, related_name="sampled_lag", primary_key=True, db_constraint=False
+    )
+    at = MillisField()
+    lag = models.BigIntegerField(null=True, help_text="Null: of no partition is it known.")
+    time_lag_ms = models.BigIntegerField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.group_id} @{self.at}: {self.lag}"

@@ -1,0 +1,138 @@
+"""Where a log ended over time: the instant of an offset, the offset of an instant, and which samples are kept.
+
+A sample says that the log of a partition ended at one offset from `at` until `until`. Between two samples the end is
+taken to have moved evenly. A log that ends earlier than before was truncated: what was above is gone, and whatever
+has these offsets now was written after.
+
+Differs from Kafka: there is no log with timestamps to search, so instants and offsets are interpolated; they are exact
+where a sample was taken, and between two samples they are off by less than the time between them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from offsets.core.types import Millis
+
+MINUTE_MS: Millis = 60_000
+HOUR_MS: Millis = 60 * MINUTE_MS
+DAY_MS: Millis = 24 * HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The log ended at `log_end_offset`, the offset after its last, from `at` until `until` (both ms, inclusive).
+
+    `log_start_offset` is where it began at `until`.
+    """
+
+    at: Millis
+    until: Millis
+    log_start_offset: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLag:
+    """How long the oldest record that is not read yet has been there.
+
+    Both None: not known at all. `ms` None with `at_least_ms`: it is older than the oldest sample.
+    """
+
+    ms: Millis | None = None
+    at_least_ms: Millis | None = None
+
+
+def end_was_at(samples: Sequence[Sample], offset: int) -> Millis | None:
+    """The last instant at which the log ended at `offset` or before: the record at `offset` was written then.
+
+    `samples` of one partition by time. None where the samples do not reach back so far, or where there are none; the
+    last instant of all where the log has not got beyond `offset`.
+    """
+    for position in range(len(samples) - 1, -1, -1):
+        before = samples[position]
+        if before.log_end_offset > offset:
+            continue
+        if position == len(samples) - 1:
+            return before.until
+        after = samples[position + 1]
+        moved = after.log_end_offset - before.log_end_offset
+        return before.until + (offset - before.log_end_offset) * (after.at - before.until) // moved
+    return None
+
+
+def time_lag(samples: Sequence[Sample], offset: int, now: Millis) -> TimeLag:
+    """How long the record at `offset`, the next to read, has been there; 0 where the log ends at `offset` or before.
+
+    `samples` of one partition by time, the last of them the latest that is known. It never is negative, grows with
+    `now`, and does not grow while there is nothing to read.
+    """
+    if not samples:
+        return TimeLag()
+    if samples[-1].log_end_offset <= offset:
+        return TimeLag(0)
+    written = end_was_at(samples, offset)
+    if written is None:
+        return TimeLag(at_least_ms=max(now - samples[0].at, 0))
+    return TimeLag(max(now - written, 0))
+
+
+def offset_at(samples: Sequence[Sample], at_ms: Millis) -> int | None:
+    """The first offset that was written at `at_ms` or after.
+
+    `samples` of one partition by time. After the last sample it is where the log ended then, as Kafka's tool falls
+    back to the end of the log. None where the samples do not reach back to `at_ms` (or there are none), unless all
+    that the log still had at the last sample was written after the first. It may lie below the start of the log: what
+    was written then may be deleted by now.
+
+    Differs from Kafka: the offset is interpolated between samples, see the head of this module.
+    """
+    if not samples:
+        return None
+    first, last = samples[0], samples[-1]
+    if at_ms < first.at:
+        found = min(sample.log_end_offset for sample in samples)
+        return found if found <= last.log_start_offset else None
+    position = bisect_right(samples, at_ms, key=lambda sample: sample.at) - 1
+    rest = samples[position + 1 :]
+    found = _end_at(samples[position], rest[0] if rest else None, at_ms)
+    return min([found, *(sample.log_end_offset for sample in rest)])
+
+
+def _end_at(before: Sample, after: Sample | None, at_ms: Millis) -> int:
+    """Where the log ended at an instant that is not before `before`, rounded up to a whole offset."""
+    if after is None or at_ms <= before.until:
+        return before.log_end_offset
+    moved, took = after.log_end_offset - before.log_end_offset, after.at - before.until
+    return before.log_end_offset - (-(at_ms - before.until) * moved // took)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Samples older than `age_ms` are thinned to the first and the last of every `step_ms`."""
+
+    age_ms: Millis
+    step_ms: Millis
+
+    def ends(self, now: Millis) -> Millis:
+        """What is older than this instant belongs to the tier; a step never belongs to it in part."""
+        return (now - self.age_ms) // self.step_ms * self.step_ms
+
+
+TIERS = (Tier(3 * HOUR_MS, 15 * MINUTE_MS), Tier(DAY_MS, HOUR_MS))
+"""Everything for three hours, then quarters of an hour for a day, then hours. A step divides the one after it."""
+
+
+def surplus(instants: Iterable[Millis], now: Millis) -> list[Millis]:
+    """Those of these instants whose samples are not kept, besides what is too old altogether.
+
+    The first and the last of a step stay, so that what is interpolated without the others is off by less than a step.
+    """
+    steps: dict[tuple[Millis, Millis], list[Millis]] = {}
+    for instant in sorted(set(instants)):
+        step_ms = next((tier.step_ms for tier in reversed(TIERS) if instant < tier.ends(now)), None)
+        if step_ms is not None:
+            steps.setdefault((step_ms, instant // step_ms), []).append(instant)
+    return [instant for members in steps.values() for instant in members[1:-1]]
