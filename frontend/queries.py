@@ -101,6 +101,19 @@ class GroupPage:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupBrief:
+    """As much of a group as an action on it has to know."""
+
+    now: Millis
+    group_id: str
+    type: str
+    state: str
+    members: int
+    offsets: int
+    topics: int
+
+
+@dataclass(frozen=True, slots=True)
 class EventPage:
     """A page of a group's history, newest first. `exists` says whether the group is there now."""
 
@@ -241,6 +254,14 @@ def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
         given[name] = min(size, left // (len(sizes) - len(given)))
         left -= given[name]
     return given
+
+
+async def group_brief(db: Database, group_id: str) -> GroupBrief | None:
+    """A group in short, None if there is none."""
+    async with db.snapshot() as connection:
+        now = await db.now_ms(connection)
+        found = await db.row(connection, Q.group_brief, {"group_id": group_id})
+    return GroupBrief(now, *found) if found else None
 
 
 async def event_page(db: Database, group_id: str, before: int | None, limit: int = 100) -> EventPage:

@@ -4,6 +4,15 @@ select id, group_id, type, state, previous_state, state_since, generation_id, pr
 from groups_group
 where group_id = %(group_id)s
 
+-- name: group_brief
+select g.group_id, g.type, g.state,
+       (select count(*) from groups_member m where m.group_id = g.id)
+       + (select count(*) from groups_consumermember m where m.group_id = g.id),
+       (select count(*) from offsets_committedoffset o where o.group_id = g.id),
+       (select count(distinct topic) from offsets_committedoffset o where o.group_id = g.id)
+from groups_group g
+where g.group_id = %(group_id)s
+
 -- name: group_counts
 -- A group has members of one kind.
 select (select count(*) from groups_member where group_id = %(pk)s)

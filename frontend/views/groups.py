@@ -63,6 +63,16 @@ class ListLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """Something that whoever looks may do; `bad`: it takes away."""
+
+    label: str
+    url: str
+    permission: str
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Pace:
     """How often a live page looks by itself, and how soon after a look it may look again."""
 
@@ -132,6 +142,13 @@ def group_url(group_id: str) -> str:
     return f"{reverse('frontend:groups')}/{quote(group_id, safe='')}"
 
 
+def _actions(request: HttpRequest, group_id: str) -> list[Action]:
+    """What whoever looks may do to a group."""
+    here = group_url(group_id)
+    actions = [Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True)]
+    return [action for action in actions if request.user.has_perm(action.permission)]
+
+
 def _edge(request: HttpRequest, name: str, edge: Cursor | None, wanted: GroupFilter) -> str | None:
     return cursor_address(request, name, edge.group_id, edge.at) if edge else None
 
@@ -180,6 +197,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
         "pace": _pace(found.header.state, found.counts.members, shown),
         "shown": shown,
+        "actions": _actions(request, group_id),
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "history_url": f"{group_url(group_id)}/events",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",

@@ -29,6 +29,10 @@ class BadAddress(Exception):
     """The address of a page asks for something that cannot be; the message says what and what to do."""
 
 
+class Forbidden(Exception):
+    """The account may not do what it asks for; the message says what it takes."""
+
+
 def is_panel(request: HttpRequest) -> bool:
     """The page is there already and wants its panel again."""
     return request.headers.get("HX-Request") == "true"
@@ -49,6 +53,8 @@ def page(view: View[P]) -> View[P]:
             response = view(request, *args, **kwargs)
         except BadAddress as error:
             response = message(request, 400, "That address does not work", str(error))
+        except Forbidden as error:
+            response = message(request, 403, "Not allowed", str(error))
         except ProtocolError as error:
             response = message(request, error.error.value.status, "Not available at the moment", error.detail)
         except (OperationalError, InterfaceError):

@@ -1,0 +1,109 @@
+"""What operators do to a group: each a page of its own that says what will happen, and a form that does it.
+
+Who may do what are Django's permissions of the models concerned. A refusal of the service stands on the page, with the
+form as it was filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.views.decorators.http import require_http_methods
+
+from frontend import queries
+from frontend.states import state
+from frontend.views.groups import group_url
+from frontend.views.page import Forbidden, message, page, show
+from frontend.wording import plural
+from groups.core.replies import Done
+from groups.service import GroupService
+from kcoord import bridge
+from kcoord.errors import Error, ProtocolError
+from kcoord.runtime import Runtime
+
+T = TypeVar("T")
+
+DELETE_GROUP = "groups.delete_group"
+
+
+def require(request: HttpRequest, permission: str) -> None:
+    """Raise Forbidden unless the account has a permission of Django."""
+    if not request.user.has_perm(permission):
+        raise Forbidden(f"Your account may not do this; it takes the permission {permission}.")
+
+
+def attempt(request: HttpRequest, work: Callable[[Runtime], Awaitable[T]]) -> tuple[T | None, str, int]:
+    """Do something: its result, or None with why it was refused and the HTTP status of that."""
+    try:
+        return bridge.call(work), "", 200
+    except ProtocolError as refusal:
+        return None, refusal.detail, refusal.error.status
+
+
+def done(request: HttpRequest, text: str, url: str) -> HttpResponse:
+    """It is done: say so on the page that comes next."""
+    messages.success(request, text)
+    return HttpResponseRedirect(url)
+
+
+def actor(request: HttpRequest) -> str:
+    """The name that events and the journal carry."""
+    return request.user.get_username()
+
+
+def header(group_id: str) -> queries.GroupBrief | None:
+    """The group that an action is about, None if there is none."""
+    if "\0" in group_id:
+        return None
+    return bridge.call(lambda runtime: queries.group_brief(runtime.db, group_id))
+
+
+def gone(request: HttpRequest, group_id: str) -> HttpResponse:
+    """There is nothing to act on."""
+    return message(request, 404, "No such group", f"There is no group {group_id}; perhaps somebody deleted it.")
+
+
+def form(
+    request: HttpRequest, name: str, brief: queries.GroupBrief, refusal: str, status: int, extra: Mapping[str, Any]
+) -> HttpResponse:
+    """The page of an action, with the refusal of the last attempt if there was one."""
+    context = {
+        "group": brief,
+        "group_id": brief.group_id,
+        "group_url": group_url(brief.group_id),
+        "state": state(brief.state),
+        "refusal": refusal,
+        "given": request.POST,
+        "now": brief.now,
+    }
+    return show(request, name, {**context, **extra}, section="groups", status=status)
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
+    """Delete an empty group with its offsets. Its name has to be typed: nothing brings it back."""
+    require(request, DELETE_GROUP)
+    brief = header(group_id)
+    if brief is None:
+        return gone(request, group_id)
+    refusal, status = "", 200
+    if request.method == "POST":
+        if request.POST.get("confirm", "").strip() != group_id:
+            refusal, status = "That is not the id of this group: nothing was deleted.", 400
+        else:
+            deleted, refusal, status = attempt(request, lambda runtime: _delete(runtime, group_id, actor(request)))
+            if deleted is not None:
+                text = f"Deleted {group_id} with {plural(brief.offsets, 'committed offset')}."
+                return done(request, text, group_url(group_id))
+    return form(request, "delete_group", brief, refusal, status, {})
+
+
+async def _delete(runtime: Runtime, group_id: str, principal: str) -> Done:
+    reply = await runtime.get(GroupService).delete(group_id, principal=principal)
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error, reply.detail)
+    return reply
