@@ -12,9 +12,12 @@ from groups.core.types import GroupState
 from groups.models import Group
 from groups.readmodel import MAX_TOPICS, GroupSort
 from groups.rest.description import MemberState
-from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, Text
+from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
 
 MOST_FILTERS = 20
+MOST_DELETED = 1_000
+MOST_ID_CHARACTERS = 1_000
+"""Longer ids are no group's, and not worth an answer of their own; shorter ones that break a rule are told which."""
 
 STATES_OF_EITHER = list(dict.fromkeys([*(s.value for s in GroupState), *(s.value for s in ConsumerGroupState)]))
 STATES = ", ".join(STATES_OF_EITHER)
@@ -69,6 +72,35 @@ class GroupPage(serializers.Serializer[Any]):
 
     groups = GroupLine(many=True)
     next_cursor = NextCursor()
+
+
+class GroupsToDelete(StrictSerializer):
+    """Parameters of a deletion of groups."""
+
+    group_id = serializers.ListField(
+        child=Text(max_length=MOST_ID_CHARACTERS, allow_blank=True),
+        min_length=1,
+        max_length=MOST_DELETED,
+        help_text=f"Id of a group, percent-encoded. Repeatable, up to {MOST_DELETED} times.",
+    )
+
+
+class DeletedGroup(serializers.Serializer[Any]):
+    """What became of one group."""
+
+    group_id = serializers.CharField(allow_blank=True)
+    error_code = serializers.IntegerField(help_text="0: it is gone, with all its offsets.")
+    error = serializers.CharField(
+        help_text="NONE, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, or "
+        "COORDINATOR_NOT_AVAILABLE: try again."
+    )
+    detail = serializers.CharField(allow_null=True, help_text="What was wrong, and how to mend it.")
+
+
+class DeletedGroups(serializers.Serializer[Any]):
+    """A result for each group, in the order of the request."""
+
+    groups = DeletedGroup(many=True)
 
 
 class GroupCoordinator(serializers.Serializer[Any]):

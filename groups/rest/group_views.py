@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from groups.api.coordination import coordinator_of
 from groups.core.coordinator import partition_of
 from groups.core.types import ClassicGroup
+from groups.deletion import DeletedGroup, GroupDeletion
 from groups.environment import Environment
 from groups.readmodel import GroupFilter, GroupReads, GroupSort, GroupSummary, unknown_group
 from groups.rest import group_serializers as s
@@ -83,6 +84,36 @@ class GroupsView(ControlView):
         lines = [_line(group, partitions) for group in page.items]
         return Response(s.GroupPage({"groups": lines, "next_cursor": page.next_cursor}).data)
 
+    @describe(
+        "deleteGroups",
+        "Delete groups with all their offsets",
+        tag="groups",
+        query=s.GroupsToDelete,
+        response=s.DeletedGroups,
+        description="Each group has a result of its own, in the order of the request; an id that is given twice has "
+        "one. Only groups in state Empty can be deleted.",
+    )
+    def delete(self, request: Request) -> Response:
+        """Delete empty groups."""
+        asked = list(dict.fromkeys(self.query(s.GroupsToDelete)["group_id"]))
+        refused = {group_id: refusal for group_id in asked if (refusal := self._refusal(group_id)) is not None}
+        allowed = [group_id for group_id in asked if group_id not in refused]
+        principal = self.principal.name
+        deleted = self.service(lambda runtime: runtime.get(GroupDeletion).delete(allowed, principal=principal))
+        results = {**refused, **{result.group_id: result for result in deleted}}
+        return Response(s.DeletedGroups({"groups": [_deleted(results[group_id]) for group_id in asked]}).data)
+
+    def _refusal(self, group_id: str) -> DeletedGroup | None:
+        """Why the caller may not even ask for the deletion of a group; None: it may."""
+        try:
+            paths.check_group_id(group_id, may_be_empty=True)
+            if not self.principal.may_group(Operation.DESCRIBE, group_id):
+                raise unknown_group(group_id)
+            self.principal.require_group(Operation.DELETE, group_id)
+        except ProtocolError as error:
+            return DeletedGroup(group_id, error.error, error.detail)
+        return None
+
 
 class GroupDetailView(NamedGroupView):
     """`/v1/groups/{group_id}`."""
@@ -152,6 +183,16 @@ class GroupEventsView(NamedGroupView):
             )
         )
         return Response(s.EventPage({"events": page.items, "next_cursor": page.next_cursor}).data)
+
+
+def _deleted(result: DeletedGroup) -> dict[str, Any]:
+    detail = None if result.error is Error.NONE else result.detail or result.error.value.help
+    return {
+        "group_id": result.group_id,
+        "error_code": result.error.code,
+        "error": result.error.name,
+        "detail": detail,
+    }
 
 
 def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:

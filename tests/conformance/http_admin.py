@@ -87,13 +87,15 @@ def _read_describes(answers: Sequence[HttpAnswer], args: Args) -> Response:
     return {"groups": groups}
 
 
-def _distinct_names(args: Args) -> list[str]:
-    return list(dict.fromkeys(args["groups_names"]))
+def _delete_many(args: Args) -> HttpRequest:
+    return HttpRequest("DELETE", f"/v1/groups?{urlencode([('group_id', name) for name in args['groups_names']])}")
 
 
-def _read_deletes(answers: Sequence[HttpAnswer], args: Args) -> Response:
-    results = zip(_distinct_names(args), answers, strict=True)
-    return {"results": {group_id: answer.error for group_id, answer in results}}
+def _read_deletes(answer: HttpAnswer, args: Args) -> Response:
+    """A result for each group; a problem concerns all of them."""
+    if answer.error != "NONE":
+        return {"results": dict.fromkeys(args["groups_names"], answer.error)}
+    return {"results": {group["group_id"]: error_name(group["error_code"]) for group in answer.body["groups"]}}
 
 
 def _list(args: Args) -> HttpRequest:
@@ -136,7 +138,7 @@ EXCHANGES: Mapping[str, Exchange] = {
     "DescribeGroup": single(lambda args: _describe(args["group_id"]), _read_describe),
     "DescribeGroups": Exchange(lambda args: [_describe(group_id) for group_id in args["groups"]], _read_describes),
     "DeleteGroup": single(lambda args: _delete(args["group_id"]), read_error),
-    "DeleteGroups": Exchange(lambda args: [_delete(name) for name in _distinct_names(args)], _read_deletes),
+    "DeleteGroups": single(_delete_many, _read_deletes),
     "ListGroups": single(_list, _read_list),
     "FindCoordinator": single(_find, _read_find),
 }
