@@ -27,7 +27,8 @@ ARGUMENTS = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 EMPTIED = (
-    "truncate groups_group, groups_topic, groups_event, kcoord_apitoken, frontend_signinattempt"
+    "truncate groups_group, groups_topic, groups_event, kcoord_apitoken, frontend_signinattempt, offsets_lagsample,"
+    " offset_commit_log, offsets_offsetplan"
     " restart identity cascade"
 )
 MAKE_USER = f"""

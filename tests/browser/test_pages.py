@@ -166,9 +166,12 @@ async def test_every_page_is_readable_and_sound(
     reconciling_group(seed)
     seed.group("a-name-that-is-as-long-as-a-name-may-be-" * 6)
     seed.topic("orders", 12, [12_000] * 12)
+    seed.lag_samples("billing", {"orders": [*range(60)], "payments": [5] * 20})
+    seed.group("idle", "Empty")
     for address in (
         "/groups", "/groups?q=nothing", "/groups/billing", "/groups/search",
             "/groups/ledger", "/groups/billing/events", "/groups/none",
+        "/groups/billing?range=week", "/groups/billing/delete", "/groups/idle/delete",
         "/topics", "/topics?q=nothing", "/nowhere", "/groups?state=x", "/password", "/password/changed",
     ):  # fmt: skip
         await audit(address)
