@@ -46,7 +46,8 @@ class Deletion:
 
 Within = Callable[[LockedGroup], Awaitable[Any]]
 """Work in the transaction of a decision whose reply is a success; what it returns is the caller's result. It does not
-refuse by raising, which would undo what others asked for in the same transaction: it returns the refusal."""
+refuse by raising, which would undo what others asked for in the same transaction: it returns the refusal. Where there
+is no group after the decision, as for a tick that met none or was to skip it, the caller gets the reply."""
 
 Guard = Callable[[Connection, int, Millis], Awaitable[Reply | None]]
 """Asked under the lock, before the decision: (connection, key of the row, now) -> a reply instead of it, or None."""

@@ -154,10 +154,9 @@ class Batch:
     async def _value(self, connection: Connection, outcome: Outcome, reply: Reply | Parked | Exception) -> Any:
         if isinstance(reply, Parked | Exception):
             return outcome.value if isinstance(reply, Parked) else reply
-        if outcome.work.within is None or reply.error is not Error.NONE:
+        if outcome.work.within is None or reply.error is not Error.NONE or outcome.group is None:
             return reply
         assert self.stored is not None
-        assert outcome.group is not None
         assert self.stored.pk is not None
         locked = LockedGroup(connection, self.group_id, self.stored.pk, outcome.group, reply, self.now, self._events)
         return await outcome.work.within(locked)

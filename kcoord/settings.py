@@ -159,12 +159,18 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 _TICK_SECONDS = KCOORD.int("timer.tick.interval.ms") / 1000
+_RETENTION_SECONDS = KCOORD.int("offsets.retention.check.interval.ms") / 1000
 # The database scheduler reads `expire_seconds`; it drops Celery's own `expires` without a word.
 CELERY_BEAT_SCHEDULE = {
     "groups: expire what is due": {
         "task": "groups.tick_due_groups",
         "schedule": _TICK_SECONDS,
         "options": {"expire_seconds": max(1, round(_TICK_SECONDS)) * 2},
+    },
+    "offsets: remove what has expired": {
+        "task": "offsets.expire",
+        "schedule": _RETENTION_SECONDS,
+        "options": {"expire_seconds": max(1, round(_RETENTION_SECONDS))},
     },
     "groups: drop old events": {
         "task": "groups.trim_events",

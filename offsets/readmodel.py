@@ -1,16 +1,18 @@
-"""Read model of committed offsets for the REST API: what a group committed, and how far behind it is."""
+"""Read model of committed offsets for the REST API: what a group committed, how far behind it is, when it expires."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from groups.readmodel import unknown_group
-from groups.service import GroupService
-from kcoord.errors import Error, ProtocolError
 from kcoord.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
+from offsets.core.retention import Kept, RetentionRule, StoredOffset
 from offsets.core.types import Millis
+from offsets.retention import RetentionService
 
 Q = queries("offsets")
 
@@ -20,6 +22,8 @@ class CommittedPartition:
     """A committed offset, the next to read. `owner` is the member that owns the partition, if any.
 
     The watermark is None where none was ever reported for the partition of the topic that exists now. Instants in ms.
+    `expires_at`: when retention removes it, None while it does not, for the reason in `kept`. `pending`: some open
+    transaction has an offset for the partition.
     """
 
     topic: str
@@ -32,6 +36,10 @@ class CommittedPartition:
     log_start_offset: int | None
     log_end_offset: int | None
     sampled_at: Millis | None
+    pending: bool
+    pinned: bool
+    expires_at: Millis | None
+    kept: Kept | None
 
     @property
     def lag(self) -> int | None:
@@ -50,7 +58,7 @@ class OffsetReads:
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
-        self._groups = runtime.get(GroupService)
+        self._retention = runtime.get(RetentionService)
 
     async def committed(
         self, group_id: str, *, topic: str | None = None, cursor: str | None = None, limit: int = DEFAULT_LIMIT
@@ -59,8 +67,9 @@ class OffsetReads:
 
         Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
         """
-        if not self._groups.active:
-            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+        rule = await self._retention.rule(group_id)
+        if rule is None:
+            raise unknown_group(group_id)
         after_topic, after_partition = ("", -1) if cursor is None else decode_cursor(cursor, str, int)
         parameters = {
             "group_id": group_id,
@@ -71,7 +80,12 @@ class OffsetReads:
         }
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.committed_page, parameters)
-            if not rows and not await self._db.value(connection, Q.group_exists, {"group_id": group_id}):
-                raise unknown_group(group_id)
-        found, more = cut([CommittedPartition(*row) for row in rows], limit)
+        found, more = cut([_partition(row, rule) for row in rows], limit)
         return Page(found, encode_cursor(found[-1].topic, found[-1].partition) if more else None)
+
+
+def _partition(row: Sequence[Any], rule: RetentionRule) -> CommittedPartition:
+    *columns, expire_timestamp, pending = row
+    topic, partition, _, _, _, committed_at, *_ = columns
+    fate = rule.fate(StoredOffset(topic, partition, committed_at, expire_timestamp, pending))
+    return CommittedPartition(*columns, *(pending, topic in rule.pins, fate.expires_at, fate.kept))

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from kcoord.rest_fields import Instant, NextCursor, Offset, PageQuery, Text
+from offsets.core.retention import Kept
 
 
 class OffsetQuery(PageQuery):
@@ -33,6 +34,19 @@ class CommittedPartitionView(serializers.Serializer[Any]):
         allow_null=True, min_value=0, help_text="Records of the log that are not read yet, as of `sampled_at`."
     )
     sampled_at = Instant(allow_null=True, help_text="When the watermark was reported.")
+    expires_at = Instant(
+        allow_null=True,
+        help_text="Retention removes it with its first run from then on; null: not as things stand, see `kept`.",
+    )
+    kept = serializers.ChoiceField(
+        [kept.value for kept in Kept],
+        allow_null=True,
+        help_text="Why it does not expire. pinned: an operator pinned it. rebalancing: the group is between two "
+        "generations. members: the group has members that do not tell which topics they read. subscribed: a member "
+        "reads the topic, or may for all that can be told. pending: an open transaction is to replace it.",
+    )
+    pinned = serializers.BooleanField(help_text="An operator pinned the topic or the group.")
+    pending = serializers.BooleanField(help_text="An open transaction has an offset for the partition.")
 
 
 class CommittedPage(serializers.Serializer[Any]):

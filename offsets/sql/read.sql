@@ -1,7 +1,9 @@
 -- name: committed_page
 -- Owner and watermark stand beside a committed offset where they are known.
 select o.topic, o.partition, o.committed_offset, o.leader_epoch, o.metadata, o.commit_timestamp, a.member_id,
-       w.log_start_offset, w.log_end_offset, w.sampled_at
+       w.log_start_offset, w.log_end_offset, w.sampled_at, o.expire_timestamp,
+       exists (select from offsets_pendingoffset p
+               where p.group_id = o.group_id and p.topic = o.topic and p.partition = o.partition)
 from groups_group g
 join offsets_committedoffset o on o.group_id = g.id
 left join groups_assignment a on a.group_id = o.group_id and a.topic = o.topic and a.partition = o.partition
@@ -12,6 +14,3 @@ where g.group_id = %(group_id)s
   and (o.topic, o.partition) > (%(after_topic)s, %(after_partition)s)
 order by o.topic, o.partition
 limit %(limit)s
-
--- name: group_exists
-select exists (select from groups_group where group_id = %(group_id)s)

@@ -1,0 +1,149 @@
+"""Which committed offsets expire, and when: one rule for the run that removes them and for the page that shows it.
+
+Pure. Instants and lengths are milliseconds.
+Source: offsets specification, section 7.3, and 7.4 for groups; pins are an addition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.state import ConsumerGroupState
+from groups.core.group import Group
+from groups.core.subscription import CONSUMER, SubscribedTopics, subscribed_topics
+from groups.core.types import ClassicGroup, ConsumerProtocol, GroupState
+from offsets.core.types import Millis
+
+
+class Kept(str, Enum):
+    """Why an offset does not expire while things stay as they are.
+
+    PINNED: an operator says so. REBALANCING: the group is between two generations, or is being unloaded. MEMBERS: it
+    has members, of a protocol type that does not tell which topics they read. SUBSCRIBED: a member reads the topic, or
+    may do so for all that can be told. PENDING: an open transaction is about to replace it.
+    """
+
+    PINNED = "pinned"
+    REBALANCING = "rebalancing"
+    MEMBERS = "members"
+    SUBSCRIBED = "subscribed"
+    PENDING = "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """What of a group is pinned: all of it, or some topics."""
+
+    group: bool = False
+    topics: frozenset[str] = frozenset()
+
+    def __contains__(self, topic: str) -> bool:
+        return self.group or topic in self.topics
+
+    def __bool__(self) -> bool:
+        return self.group or bool(self.topics)
+
+
+NO_PINS = Pins()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOffset:
+    """What retention looks at in a committed offset. `expire_timestamp`: where the commit named a retention time.
+
+    `pending`: some open transaction has an offset for the same partition.
+    """
+
+    topic: str
+    partition: int
+    commit_timestamp: Millis
+    expire_timestamp: Millis | None = None
+    pending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """When an offset expires (it is gone by the first run at or after that instant), or why it does not."""
+
+    expires_at: Millis | None
+    kept: Kept | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """What holds for the offsets of one group as it stands.
+
+    `since`: retention counts from this instant for all of them alike; None: from the commit of each.
+    `kept`: why none of them expires, whatever it says; None: they do.
+    """
+
+    retention_ms: Millis
+    since: Millis | None
+    kept: Kept | None
+    subscribed: SubscribedTopics
+    pins: Pins
+
+    def fate(self, offset: StoredOffset) -> Fate:
+        """What becomes of an offset."""
+        if offset.topic in self.pins:
+            return Fate(None, Kept.PINNED)
+        if self.kept is not None:
+            return Fate(None, self.kept)
+        if offset.topic in self.subscribed:
+            return Fate(None, Kept.SUBSCRIBED)
+        if offset.pending:
+            return Fate(None, Kept.PENDING)
+        if offset.expire_timestamp is not None:
+            return Fate(offset.expire_timestamp)
+        return Fate((offset.commit_timestamp if self.since is None else self.since) + self.retention_ms)
+
+    def expired(self, offset: StoredOffset, now: Millis) -> bool:
+        """Is the offset to be removed by a run at `now`? The instant itself counts."""
+        expires_at = self.fate(offset).expires_at
+        return expires_at is not None and expires_at <= now
+
+    @property
+    def keeps_all(self) -> bool:
+        """No offset of the group expires, whatever its topic."""
+        return self.kept is not None or self.pins.group or not self.subscribed.known
+
+    @property
+    def kept_topics(self) -> frozenset[str]:
+        """Topics whose offsets do not expire, of a rule that does not keep all."""
+        return self.pins.topics | (self.subscribed.names or frozenset())
+
+
+def rule_of(group: Group, protocol: ConsumerProtocol | None, pins: Pins, retention_ms: Millis) -> RetentionRule:
+    """The rule for the offsets of a group. `protocol` reads the subscriptions of classic members."""
+    since, kept = (None, _of_consumer(group)) if isinstance(group, ConsumerGroup) else _of_classic(group)
+    return RetentionRule(retention_ms, since, kept, subscribed_topics(group, protocol), pins)
+
+
+def _of_consumer(group: ConsumerGroup) -> Kept | None:
+    """Differs from Kafka: while a regular expression is not resolved yet, nobody can tell which topics it matches."""
+    resolved = group.resolution.topics if group.resolution is not None else {}
+    return None if all(regex in resolved for regex in group.members.regexes) else Kept.SUBSCRIBED
+
+
+def _of_classic(group: ClassicGroup) -> tuple[Millis | None, Kept | None]:
+    """The base time and whether nothing expires, by protocol type and state."""
+    if group.protocol_type is None:
+        return None, None
+    if group.state is GroupState.EMPTY:
+        return group.state_since, None
+    if group.protocol_type != CONSUMER:
+        return None, Kept.MEMBERS
+    if group.state is GroupState.STABLE:
+        return None, None  # a subscription that cannot be told keeps all topics by itself
+    return None, Kept.REBALANCING
+
+
+def may_go(group: Group, pins: Pins, *, offsets_left: bool) -> bool:
+    """Is a group to be removed by retention? Empty, without committed and pending offsets, however young (section 7.4).
+
+    Who was handed a member id and has not joined yet does not count.
+    """
+    empty = group.state in (GroupState.EMPTY, ConsumerGroupState.EMPTY)
+    return empty and not offsets_left and not pins

@@ -1,0 +1,49 @@
+"""What the endpoint of pins takes and gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from kcoord.rest_fields import Instant, NextCursor, StrictSerializer, Text
+
+MAX_REASON = 1_000
+
+
+class NewPin(StrictSerializer):
+    """What is to be kept, and why."""
+
+    topic = Text(
+        required=False,
+        allow_null=True,
+        default=None,
+        max_length=249,
+        help_text="null: all topics of the group, also those to come.",
+    )
+    reason = Text(
+        required=False, allow_blank=True, default="", max_length=MAX_REASON, help_text="Shown to whoever asks later."
+    )
+
+
+class PinnedQuery(StrictSerializer):
+    """Which pin is meant."""
+
+    topic = Text(required=False, max_length=249, help_text="Left out: the pin of all topics.")
+
+
+class PinView(serializers.Serializer[Any]):
+    """A pin: these offsets do not expire."""
+
+    topic = serializers.CharField(allow_null=True, help_text="null: all topics of the group.")
+    pinned_at = Instant()
+    pinned_by = serializers.CharField(help_text="Name of the token, or of the account.")
+    reason = serializers.CharField(allow_blank=True)
+
+
+class PinPage(serializers.Serializer[Any]):
+    """A page of pins by topic, that of all topics first."""
+
+    group_id = serializers.CharField()
+    pins = PinView(many=True)
+    next_cursor = NextCursor()

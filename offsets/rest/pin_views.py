@@ -1,0 +1,91 @@
+"""Pins of a group: offsets that retention leaves alone.
+
+They exist whether or not the group does. Reading takes `describe` on the group, changing `alter-offsets`.
+"""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from groups.rest.group_views import NAMED, NamedGroupView
+from kcoord.access import Operation
+from kcoord.errors import Error
+from kcoord.rest_fields import PageQuery
+from kcoord.rest_schema import GROUP_ID, describe
+from offsets.pins import MAX_PINS, PinService
+from offsets.rest import pin_serializers as s
+
+_CHANGES = (*NAMED, Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_TOPIC_EXCEPTION)
+_EXAMPLE = {"topic": "orders", "reason": "the audit of May reads these again"}
+
+
+class GroupPinsView(NamedGroupView):
+    """`/v1/groups/{group_id}/pins`."""
+
+    @describe(
+        "listPins",
+        "List what is pinned of a group",
+        tag="offsets",
+        path=[GROUP_ID],
+        query=PageQuery,
+        response=s.PinPage,
+        errors=NAMED,
+    )
+    def get(self, request: Request, group_id: str) -> Response:
+        """A page of pins."""
+        query = self.query(PageQuery)
+        page = self.service(
+            lambda runtime: runtime.get(PinService).pins(
+                self.group_id, cursor=query.get("cursor"), limit=query["limit"]
+            )
+        )
+        content = {"group_id": self.group_id, "pins": page.items, "next_cursor": page.next_cursor}
+        return Response(s.PinPage(content).data)
+
+    @describe(
+        "createPin",
+        "Pin a topic of a group, or the group",
+        tag="offsets",
+        path=[GROUP_ID],
+        request=s.NewPin,
+        response=s.PinView,
+        errors=_CHANGES,
+        description="What is pinned does not expire, and a group with a pin is not removed by retention. It can still "
+        "be deleted. Neither the group nor the topic has to exist. What is pinned already stays as it was, and is "
+        f"returned. A group has at most {MAX_PINS:,} pins.",
+        examples=[OpenApiExample("The offsets of one topic", _EXAMPLE, request_only=True)],
+    )
+    def post(self, request: Request, group_id: str) -> Response:
+        """Pin."""
+        self.query()
+        given = self.given(s.NewPin)
+        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        name = self.principal.name
+        pin = self.service(
+            lambda runtime: runtime.get(PinService).pin(
+                self.group_id, given["topic"], principal=name, reason=given["reason"]
+            )
+        )
+        return Response(s.PinView(pin).data)
+
+    @describe(
+        "deletePin",
+        "Take a pin back",
+        tag="offsets",
+        path=[GROUP_ID],
+        query=s.PinnedQuery,
+        response=None,
+        status=204,
+        errors=_CHANGES,
+        description="Offsets that were due while they were pinned go with the next run of retention. Taking back what "
+        "is not pinned changes nothing.",
+    )
+    def delete(self, request: Request, group_id: str) -> Response:
+        """Unpin."""
+        query = self.query(s.PinnedQuery)
+        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        name = self.principal.name
+        self.service(lambda runtime: runtime.get(PinService).unpin(self.group_id, query.get("topic"), principal=name))
+        return Response(status=204)

@@ -1,0 +1,35 @@
+-- name: pinned_topics
+-- The empty text stands for all topics of the group.
+select topic
+from offsets_retentionpin
+where group_name = %(group_id)s
+
+-- name: list_pins
+select topic, pinned_at, pinned_by, reason
+from offsets_retentionpin
+where group_name = %(group_id)s
+  and (%(after)s::text is null or topic > %(after)s)
+order by topic
+limit %(limit)s
+
+-- name: count_pins
+select count(*)
+from offsets_retentionpin
+where group_name = %(group_id)s
+
+-- name: insert_pin
+-- A pin that somebody else set a moment ago stays as it is.
+insert into offsets_retentionpin (group_name, topic, pinned_at, pinned_by, reason)
+values (%(group_id)s, %(topic)s, %(now)s, %(pinned_by)s, %(reason)s)
+on conflict (group_name, topic) do update set topic = excluded.topic
+returning topic, pinned_at, pinned_by, reason
+
+-- name: read_pin
+select topic, pinned_at, pinned_by, reason
+from offsets_retentionpin
+where group_name = %(group_id)s and topic = %(topic)s
+
+-- name: delete_pin
+delete from offsets_retentionpin
+where group_name = %(group_id)s and topic = %(topic)s
+returning topic

@@ -1,0 +1,49 @@
+-- name: retention_page
+-- Some groups by key, and what retention may have to do there: a look that costs no lock and errs on the safe side, for
+-- the rule itself (offsets.core.retention) also knows who is subscribed. There is no index on the times of offsets: it
+-- would cost every commit, and this reads each offset of a group that has none due once per run.
+with page as materialized (
+    select id, group_id, state, state_since, type = 'classic' and protocol_type is not null and state = 'Empty' as grace
+    from groups_group
+    where id > %(after)s
+    order by id
+    limit %(limit)s
+)
+select p.id, p.group_id,
+       exists (select from offsets_committedoffset o
+               where o.group_id = p.id
+                 and coalesce(o.expire_timestamp,
+                              case when p.grace then p.state_since else o.commit_timestamp end + %(retention_ms)s)
+                     <= %(now)s),
+       p.state = 'Empty'
+           and not exists (select from offsets_committedoffset o where o.group_id = p.id)
+           and not exists (select from offsets_pendingoffset o where o.group_id = p.id)
+           and not exists (select from offsets_retentionpin r where r.group_name = p.group_id)
+from page p
+order by p.id
+
+-- name: due_offsets
+-- What a rule that does not keep all lets expire by now, without a lock; decided again under it.
+select o.topic, o.partition
+from groups_group g
+join offsets_committedoffset o on o.group_id = g.id
+where g.group_id = %(group_id)s
+  and (o.topic, o.partition) > (%(after_topic)s, %(after_partition)s)
+  and o.topic <> all(%(kept_topics)s::text[])
+  and coalesce(o.expire_timestamp, coalesce(%(since)s::bigint, o.commit_timestamp) + %(retention_ms)s) <= %(now)s
+  and not exists (select from offsets_pendingoffset p
+                  where p.group_id = g.id and p.topic = o.topic and p.partition = o.partition)
+order by o.topic, o.partition
+limit %(limit)s
+
+-- name: stored_offsets
+select o.topic, o.partition, o.commit_timestamp, o.expire_timestamp,
+       exists (select from offsets_pendingoffset p
+               where p.group_id = o.group_id and p.topic = o.topic and p.partition = o.partition)
+from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
+join offsets_committedoffset o on o.group_id = %(group)s and o.topic = n.topic and o.partition = n.partition
+
+-- name: offsets_left
+-- Committed or pending ones.
+select exists (select from offsets_committedoffset where group_id = %(group)s)
+       or exists (select from offsets_pendingoffset where group_id = %(group)s)
