@@ -10,6 +10,7 @@ from groups.api import convert, endpoints, wire
 from groups.assign import assign as compute
 from groups.assign import member_subscription
 from groups.core.coordinator import partition_of
+from groups.presence import CoordinatorPresence
 from groups.topics import TopicService
 from kcoord.access import Operation
 from kcoord.config import Config
@@ -23,18 +24,40 @@ MOST_KEYS = 1_000
 
 @serve(endpoints.COORDINATOR)
 async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
-    """FindCoordinator for groups, many at once. Any node serves any group, so every answer is this server."""
+    """FindCoordinator for groups, many at once. Any node serves any group, so every answer is this server.
+
+    A service that is stopped is not available for any key; without the tables of offsets none has a coordinator, apart
+    from keys that the caller may not ask about (offsets specification, section 8.1).
+    """
     keys = call.query.get("group_id", ())
     if not 1 <= len(keys) <= MOST_KEYS:
         raise invalid(f"group_id: give 1 to {MOST_KEYS} of them, as in ?group_id=a&group_id=b", "group_id")
-    return wire.CoordinatorResponse([_coordinator(call, key) for key in keys])
+    presence = call.runtime.get(CoordinatorPresence)
+    refused = {key: error for key in keys if (error := _refusal(call, key)) is not None}
+    if len(refused) < len(set(keys)):
+        if not presence.running:
+            return wire.CoordinatorResponse([_none(key, Error.COORDINATOR_NOT_AVAILABLE) for key in keys])
+        if not await presence.offsets_are_stored():
+            refused = {**dict.fromkeys(keys, Error.COORDINATOR_NOT_AVAILABLE), **refused}
+    return wire.CoordinatorResponse(
+        [_none(key, refused[key]) if key in refused else _coordinator(call, key) for key in keys]
+    )
 
 
-def _coordinator(call: Call[None], key: str) -> wire.Coordinator:
+def _refusal(call: Call[None], key: str) -> Error | None:
+    """Why the caller is not told about the key; None: it is."""
     try:
         call.principal.require_group(Operation.DESCRIBE, check_group_id(key, may_be_empty=True))
     except ProtocolError as error:
-        return wire.Coordinator(key, -1, "", "", -1, "", error.error.code, error.error.name)
+        return error.error
+    return None
+
+
+def _none(key: str, error: Error) -> wire.Coordinator:
+    return wire.Coordinator(key, -1, "", "", -1, "", error.code, error.name)
+
+
+def _coordinator(call: Call[None], key: str) -> wire.Coordinator:
     found = coordinator_of(key, call.runtime.config)
     return wire.Coordinator(
         key, found.partition, found.node_id, found.host, found.port, found.url, Error.NONE.code, Error.NONE.name
