@@ -69,6 +69,7 @@ class Error(Enum):
     INVALID_REQUEST = ErrorInfo(42, 400, False, _FIX, "The request is not well formed.")
     INVALID_PRODUCER_EPOCH = ErrorInfo(47, 409, False, _STOP, "A newer producer took over this transactional id.")
     INVALID_TXN_STATE = ErrorInfo(48, 409, False, _FIX, "The transaction is not in a state that allows this.")
+    INVALID_PRODUCER_ID_MAPPING = ErrorInfo(49, 409, False, _STOP, "The transactional id belongs to another producer.")
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = ErrorInfo(53, 403, False, _STOP, "Not allowed on this transactional id.")
     SASL_AUTHENTICATION_FAILED = ErrorInfo(58, 401, False, _STOP, "The token is missing, wrong or expired.")
     NON_EMPTY_GROUP = ErrorInfo(68, 409, False, _FIX, "The group has members.")

@@ -5,16 +5,20 @@ Source: offsets specification, sections 3 and 5; consumer specification, section
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from groups.core.commands import CommitOffsets
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.offsets import check_fetch
 from groups.core.replies import CommitReply
 from groups.locked import LockedGroup
 from groups.service import GroupService
+from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.runtime import Runtime
 from offsets.core.commit import record, refuse
+from offsets.core.transactions import stable
 from offsets.core.types import (
     ChangeKind,
     FetchedOffset,
@@ -27,6 +31,7 @@ from offsets.core.types import (
     TopicPartition,
 )
 from offsets.store import OffsetStore
+from offsets.transaction_store import TransactionStore
 
 
 class OffsetService:
@@ -36,8 +41,10 @@ class OffsetService:
     """
 
     def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
         self._groups = runtime.get(GroupService)
         self._store = runtime.get(OffsetStore)
+        self._transactions = runtime.get(TransactionStore)
         self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
 
     async def commit(self, commit: OffsetCommit) -> OffsetCommitReply:
@@ -53,17 +60,10 @@ class OffsetService:
         async def write(locked: LockedGroup) -> OffsetCommitReply:
             assert isinstance(locked.reply, CommitReply)
             results, records = record(passed, commit.retention_time_ms, locked.now, self._metadata_limit)
-            await self._store.write(locked, records, _provenance(commit, locked))
+            await self._store.write(locked, records, provenance(commit, locked, ChangeKind.COMMIT))
             return OffsetCommitReply(Error.NONE, refused + results, locked.reply.session_deadline)
 
-        command = CommitOffsets(
-            commit.group_id,
-            commit.member_id,
-            commit.group_instance_id,
-            commit.generation_id,
-            partitions=_by_topic(passed),
-        )
-        outcome: Any = await self._groups.execute(command, write)
+        outcome: Any = await self._groups.execute(membership_half(commit, passed), write)
         if isinstance(outcome, OffsetCommitReply):
             return outcome
         assert isinstance(outcome, CommitReply)
@@ -72,19 +72,24 @@ class OffsetService:
     async def fetch(self, fetch: OffsetFetch) -> OffsetFetchReply:
         """OffsetFetch: a read of what is committed. Partitions need not exist (section 5).
 
+        With `require_stable` it waits for commits of the group that are under way, and offsets on which a transaction
+        is open are UNSTABLE_OFFSET_COMMIT.
         Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a consumer
-        group that is not who it says. `require_stable` makes no difference yet: there are no transactional commits
-        that could be pending.
+        group that is not who it says.
         """
         if not self._groups.active:
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
-        await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
+        allowed = [(topic, partitions) for topic, partitions in fetch.topics or () if topic not in fetch.denied]
+        wanted: list[TopicPartition] | None = [(topic, p) for topic, partitions in allowed for p in partitions]
         if fetch.topics is None:
-            found = await self._store.fetch(fetch.group_id, None)
+            wanted = None
+        if fetch.require_stable:
+            found = await self._db.transaction(lambda connection: self._fetch_stable(connection, fetch, wanted))
+        else:
+            await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
+            found = [] if wanted == [] else await self._store.fetch(fetch.group_id, wanted)
+        if wanted is None or fetch.topics is None:
             return OffsetFetchReply(Error.NONE, tuple(offset for offset in found if offset.topic not in fetch.denied))
-        allowed = [(topic, partitions) for topic, partitions in fetch.topics if topic not in fetch.denied]
-        wanted: list[TopicPartition] = [(topic, p) for topic, partitions in allowed for p in partitions]
-        found = await self._store.fetch(fetch.group_id, wanted) if wanted else []
         by_key = {(offset.topic, offset.partition): offset for offset in found}
         offsets = [by_key.get(key) or FetchedOffset(*key) for key in wanted]
         offsets += [
@@ -95,15 +100,43 @@ class OffsetService:
         ]
         return OffsetFetchReply(Error.NONE, tuple(offsets))
 
+    async def _fetch_stable(
+        self, connection: Connection, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None
+    ) -> list[FetchedOffset]:
+        """A write that writes nothing: behind the group's lock it sees all that was written before it."""
+        stored, _ = await self._groups.store.lock(connection, fetch.group_id)
+        if isinstance(stored.group, ConsumerGroup):
+            check_fetch(stored.group, fetch.member_id, fetch.member_epoch)
+        offsets, pending = await self._transactions.fetch(connection, fetch.group_id, wanted)
+        return stable(offsets, pending, wanted)
 
-def _provenance(commit: OffsetCommit, locked: LockedGroup) -> Provenance:
+
+def membership_half(
+    commit: OffsetCommit, passed: Iterable[PartitionCommit], *, transactional: bool = False
+) -> CommitOffsets:
+    """What the group decides of a commit: may this caller commit the partitions that `passed` the filter?"""
+    return CommitOffsets(
+        commit.group_id,
+        commit.member_id,
+        commit.group_instance_id,
+        commit.generation_id,
+        transactional=transactional,
+        partitions=_by_topic(passed),
+    )
+
+
+def provenance(
+    commit: OffsetCommit, locked: LockedGroup, kind: ChangeKind, transactional_id: str | None = None
+) -> Provenance:
+    """Where the offsets of a commit come from, for the journal."""
     member = locked.group.members.get(commit.member_id)
     return Provenance(
-        ChangeKind.COMMIT,
+        kind,
         principal=commit.principal,
         member_id=commit.member_id,
         generation_id=commit.generation_id,
         client_id="" if member is None else member.client_id,
+        transactional_id=transactional_id,
     )
 
 

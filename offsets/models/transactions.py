@@ -35,6 +35,7 @@ class PendingOffset(ProtocolOwned):
     leader_epoch = models.IntegerField(default=-1)
     metadata = models.TextField(blank=True, default="")
     commit_timestamp = MillisField()
+    opened_at = MillisField(help_text="When its transaction first wrote to the partition.")
     record_offset = models.BigIntegerField()
     member_id = models.CharField(max_length=300, blank=True, default="")
     generation_id = models.IntegerField(default=-1)

@@ -1,0 +1,128 @@
+"""The rules of transactional commits: who may speak for a transactional id, and which pending offset prevails.
+
+A producer is the pair of id and epoch that a transactional id is worked under. Whoever has the larger epoch has taken
+over: what its predecessor left pending is aborted, and what that one still sends is refused (KIP-98).
+Source: offsets specification, section 4, and 5 for what an open transaction means to a fetch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from kcoord.errors import Error, ProtocolError
+from offsets.core.types import FetchedOffset, Millis, TopicPartition
+
+MAX_PRODUCER_EPOCH = 32_767
+"""The largest epoch of a producer, which is a 16-bit number in Kafka."""
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Who works under a transactional id."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+class Standing(Enum):
+    """What a producer that says who it is means to the one registered for its transactional id."""
+
+    NEW = "nobody was registered"
+    CURRENT = "it is the one registered"
+    SUCCESSOR = "it takes over from the one registered"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingOffset:
+    """An offset of an open transaction, and what else was committed on its partition. `group`: key of the group's row.
+
+    `record_offset` says when it was written, `committed_record_offset` when the committed offset was; None: there is
+    none. `opened_at` (ms): when its transaction first wrote to the partition.
+    """
+
+    group: int
+    topic: str
+    partition: int
+    record_offset: int
+    committed_record_offset: int | None
+    opened_at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnd:
+    """What an end marker did. `ended`: offsets that were pending; `committed`: those of them that are committed now.
+
+    The others were dropped: the marker said abort, or somebody committed later than they were written.
+    """
+
+    ended: int = 0
+    committed: int = 0
+
+
+def standing(registered: Producer | None, producer: Producer) -> Standing:
+    """What `producer` is to `registered`, the one its transactional id was last worked under.
+
+    Raises ProtocolError INVALID_PRODUCER_EPOCH for one that was succeeded, INVALID_PRODUCER_ID_MAPPING for one whose
+    id is not that of the transactional id.
+    """
+    if registered is None:
+        return Standing.NEW
+    if producer.producer_id != registered.producer_id:
+        raise foreign(producer)
+    if producer.producer_epoch < registered.producer_epoch:
+        raise ProtocolError(
+            Error.INVALID_PRODUCER_EPOCH,
+            f"producer {producer.producer_id} of transactional id {producer.transactional_id!r} is beyond epoch "
+            f"{producer.producer_epoch}: another one took over, or the transaction was open for too long. What was "
+            "pending is aborted; stop, or initialize the transactional id and begin again",
+        )
+    return Standing.CURRENT if producer.producer_epoch == registered.producer_epoch else Standing.SUCCESSOR
+
+
+def foreign(producer: Producer) -> ProtocolError:
+    """The answer to a producer id that belongs to another transactional id, or no longer to this one."""
+    return ProtocolError(
+        Error.INVALID_PRODUCER_ID_MAPPING,
+        f"producer_id {producer.producer_id} is not that of transactional id {producer.transactional_id!r}: initialize "
+        "the transactional id, and use the producer_id and producer_epoch that this returns",
+    )
+
+
+def successor(registered: Producer) -> Producer | None:
+    """The producer that fences `registered`; None: it is out of epochs, so one with a new id does (KIP-360)."""
+    if registered.producer_epoch >= MAX_PRODUCER_EPOCH:
+        return None
+    return replace(registered, producer_epoch=registered.producer_epoch + 1)
+
+
+def prevailing(pending: Iterable[PendingOffset]) -> list[PendingOffset]:
+    """Those that become the committed offset when their transaction commits (section 4.3).
+
+    Of a plain and a transactional commit the one that was written later prevails, whenever the marker comes.
+    """
+    return [
+        offset
+        for offset in pending
+        if offset.committed_record_offset is None or offset.record_offset > offset.committed_record_offset
+    ]
+
+
+def overdue(pending: Iterable[PendingOffset], now: Millis, timeout_ms: Millis) -> bool:
+    """Whether the transaction these belong to has been open for `timeout_ms` or longer."""
+    return any(now - offset.opened_at >= timeout_ms for offset in pending)
+
+
+def stable(
+    offsets: Iterable[FetchedOffset], pending: Collection[TopicPartition], wanted: Sequence[TopicPartition] | None
+) -> list[FetchedOffset]:
+    """What a fetch with `require_stable` finds: UNSTABLE_OFFSET_COMMIT where a transaction is open (section 5).
+
+    `wanted` None: a fetch of everything committed, which leaves out partitions that are merely pending; where they are
+    named they are told.
+    """
+    found = {(offset.topic, offset.partition): offset for offset in offsets}
+    keys = list(found) if wanted is None else [key for key in wanted if key in found or key in pending]
+    return [FetchedOffset(*key, error=Error.UNSTABLE_OFFSET_COMMIT) if key in pending else found[key] for key in keys]

@@ -1,0 +1,124 @@
+-- The order of locks: groups, by the keys of their rows, then one producer. Commits of one group share the locks of
+-- theirs, so none of them waits for another; whoever locks a producer alone waits for nothing after it. Pending offsets
+-- are written and removed under the lock of their group alone.
+
+-- name: find_producer
+select transactional_id, producer_id, producer_epoch
+from offsets_producer
+where transactional_id = %(transactional_id)s
+
+-- name: share_producer
+-- For commits, under their group's lock: whoever wants to fence this producer waits until they are through.
+select transactional_id, producer_id, producer_epoch
+from offsets_producer
+where transactional_id = %(transactional_id)s
+for share
+
+-- name: lock_producer
+select transactional_id, producer_id, producer_epoch
+from offsets_producer
+where transactional_id = %(transactional_id)s
+for update
+
+-- name: register_producer
+-- No row comes back when the transactional id has a producer by now, or the producer another transactional id.
+insert into offsets_producer (producer_id, transactional_id, producer_epoch, updated_at)
+values (%(producer_id)s, %(transactional_id)s, %(producer_epoch)s, %(now)s)
+on conflict do nothing
+returning producer_id
+
+-- name: replace_producer
+update offsets_producer
+set producer_id = %(producer_id)s, producer_epoch = %(producer_epoch)s, updated_at = %(now)s
+where transactional_id = %(transactional_id)s
+
+-- name: fresh_producer_id
+-- A client may have chosen the next number already.
+select id
+from (select nextval('offsets_producer_id_seq') as id from generate_series(1, 8)) candidate
+where not exists (select from offsets_producer p where p.producer_id = candidate.id)
+limit 1
+
+-- name: groups_of_producer
+select distinct o.group_id
+from offsets_producer p
+join offsets_pendingoffset o on o.producer_id = p.producer_id
+where p.transactional_id = %(transactional_id)s
+order by o.group_id
+
+-- name: lock_groups
+select id
+from groups_group
+where id = any(%(groups)s)
+order by id
+for update
+
+-- name: pending_of_producer
+select o.group_id, o.topic, o.partition, o.record_offset, c.record_offset, o.opened_at
+from offsets_pendingoffset o
+left join offsets_committedoffset c
+     on c.group_id = o.group_id and c.topic = o.topic and c.partition = o.partition
+where o.producer_id = %(producer_id)s
+
+-- name: write_pending
+-- The sequence of the journal puts transactional and plain commits of a group into one order.
+insert into offsets_pendingoffset (producer_id, group_id, topic, partition, committed_offset, leader_epoch, metadata,
+                                   commit_timestamp, opened_at, record_offset, member_id, generation_id, client_id,
+                                   principal)
+select %(producer_id)s, %(group)s, topic, partition, committed_offset, leader_epoch, metadata, %(now)s, %(now)s,
+       nextval('offset_commit_log_id_seq'), %(member_id)s, %(generation_id)s, %(client_id)s, %(principal)s
+from unnest(%(topic)s::text[], %(partition)s::int[], %(committed_offset)s::bigint[], %(leader_epoch)s::int[],
+            %(metadata)s::text[])
+     as c (topic, partition, committed_offset, leader_epoch, metadata)
+on conflict (producer_id, group_id, topic, partition) do update
+set committed_offset = excluded.committed_offset, leader_epoch = excluded.leader_epoch,
+    metadata = excluded.metadata, commit_timestamp = excluded.commit_timestamp,
+    record_offset = excluded.record_offset, member_id = excluded.member_id,
+    generation_id = excluded.generation_id, client_id = excluded.client_id, principal = excluded.principal
+
+-- name: commit_pending
+-- The committed offset keeps the place of the transactional write in the order of writing, and its time; the journal
+-- has the time of the marker.
+with ended as (
+    select p.*
+    from offsets_pendingoffset p
+    join unnest(%(group)s::bigint[], %(topic)s::text[], %(partition)s::int[]) as n (group_id, topic, partition)
+         on n.group_id = p.group_id and n.topic = p.topic and n.partition = p.partition
+    where p.producer_id = %(producer_id)s
+), journal as (
+    insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset, leader_epoch, metadata,
+                                   member_id, generation_id, client_id, principal, transactional_id)
+    select %(now)s, %(kind)s, g.group_id, e.topic, e.partition, e.committed_offset, e.leader_epoch, e.metadata,
+           e.member_id, e.generation_id, e.client_id, e.principal, %(transactional_id)s
+    from ended e
+    join groups_group g on g.id = e.group_id
+)
+insert into offsets_committedoffset (group_id, topic, partition, committed_offset, leader_epoch, metadata,
+                                     commit_timestamp, expire_timestamp, member_id, generation_id, record_offset)
+select group_id, topic, partition, committed_offset, leader_epoch, metadata, commit_timestamp, null, member_id,
+       generation_id, record_offset
+from ended
+on conflict (group_id, topic, partition) do update
+set committed_offset = excluded.committed_offset, leader_epoch = excluded.leader_epoch,
+    metadata = excluded.metadata, commit_timestamp = excluded.commit_timestamp,
+    expire_timestamp = excluded.expire_timestamp, member_id = excluded.member_id,
+    generation_id = excluded.generation_id, record_offset = excluded.record_offset
+
+-- name: remove_pending
+delete from offsets_pendingoffset
+where producer_id = %(producer_id)s
+
+-- name: pending_partitions
+select distinct o.topic, o.partition
+from groups_group g
+join offsets_pendingoffset o on o.group_id = g.id
+where g.group_id = %(group_id)s and g.state <> 'Dead'
+
+-- name: abandoned_transactions
+select p.transactional_id
+from offsets_pendingoffset o
+join offsets_producer p on p.producer_id = o.producer_id
+group by p.transactional_id
+having min(o.opened_at) <= %(before)s
+order by min(o.opened_at)
+limit %(limit)s
