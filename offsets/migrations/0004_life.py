@@ -46,6 +46,7 @@ class Migration(migrations.Migration):
                 ('group_name', models.CharField(max_length=255)),
                 ('strategy', models.CharField(max_length=32)),
                 ('parameters', models.JSONField(help_text='What the strategy was given, to show it again.')),
+                ('totals', models.JSONField(help_text='The plan in numbers: partitions, changed, clamped, removed, lag_change.')),
                 ('state', models.CharField(choices=[('planned', 'Planned'), ('applied', 'Applied'), ('undone', 'Undone')], max_length=16)),
                 ('reason', models.TextField(blank=True, default='')),
                 ('created_at', kcoord.fields.MillisField()),
