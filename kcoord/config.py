@@ -186,6 +186,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "lag.sample.interval.ms", 60_000, "ms", "How often watermarks and lag are sampled for history.", 1_000, INT_MAX
     ),
+    Setting("lag.stale.ms", 300_000, "ms", "Watermarks reported longer ago make lag stale.", 1_000, INT_MAX),
     Setting("lag.sample.retention.days", 7, "days", "How long samples of watermarks and lag are kept.", 1, 365),
     # Timers and upkeep
     Setting("timer.tick.interval.ms", 1_000, "ms", "How often Celery beat looks for due groups.", 100, 60_000),

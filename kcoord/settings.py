@@ -160,6 +160,7 @@ CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 _TICK_SECONDS = KCOORD.int("timer.tick.interval.ms") / 1000
 _RETENTION_SECONDS = KCOORD.int("offsets.retention.check.interval.ms") / 1000
+_SAMPLE_SECONDS = KCOORD.int("lag.sample.interval.ms") / 1000
 # The database scheduler reads `expire_seconds`; it drops Celery's own `expires` without a word.
 CELERY_BEAT_SCHEDULE = {
     "groups: expire what is due": {
@@ -171,6 +172,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "offsets.expire",
         "schedule": _RETENTION_SECONDS,
         "options": {"expire_seconds": max(1, round(_RETENTION_SECONDS))},
+    },
+    "offsets: sample watermarks and lag": {
+        "task": "offsets.sample",
+        "schedule": _SAMPLE_SECONDS,
+        "options": {"expire_seconds": max(1, round(_SAMPLE_SECONDS))},
+    },
+    "offsets: thin samples": {
+        "task": "offsets.thin_samples",
+        "schedule": 3600.0,
+        "options": {"expire_seconds": 1800},
     },
     "groups: drop old events": {
         "task": "groups.trim_events",

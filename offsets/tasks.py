@@ -6,6 +6,7 @@ from celery import shared_task
 
 from kcoord import bridge
 from offsets.retention import RetentionService
+from offsets.samples import SampleService
 
 LONGEST_RUN_SECONDS = 3_600.0
 """A run that takes longer is cut off; what it has removed stays removed, the next one goes on."""
@@ -16,3 +17,16 @@ def expire() -> int:
     """Remove expired offsets and empty groups; see `RetentionService.run`."""
     report = bridge.call(lambda runtime: runtime.get(RetentionService).run(), LONGEST_RUN_SECONDS)
     return report.offsets
+
+
+@shared_task(name="offsets.sample")  # type: ignore[untyped-decorator]
+def sample() -> int:
+    """Sample watermarks and lag; see `SampleService.sample`."""
+    done = bridge.call(lambda runtime: runtime.get(SampleService).sample(), LONGEST_RUN_SECONDS)
+    return done.partitions + done.lags
+
+
+@shared_task(name="offsets.thin_samples")  # type: ignore[untyped-decorator]
+def thin_samples() -> int:
+    """Thin samples and drop old ones; see `SampleService.thin`."""
+    return bridge.call(lambda runtime: runtime.get(SampleService).thin(), LONGEST_RUN_SECONDS)

@@ -22,3 +22,195 @@ cross join lateral (
 ) s
 where t.name = %(topic)s
 order by w.partition, s.at, s.until desc
+
+-- name: one_at_a_time
+-- Two runs take turns batch by batch instead of waiting for each other's rows in different orders.
+select pg_advisory_xact_lock(%(key)s)
+
+-- name: sample_watermarks
+-- A batch of watermarks, compared with the newest sample of each. One that says the same makes that sample last longer,
+-- which touches no index; another becomes a sample. Where a log was truncated, earlier samples are cut to its new end, so
+-- that ends never fall over time. Reports as old as samples that are dropped are not sampled again.
+with reported as (
+    select topic_id, partition, sampled_at, log_start_offset, log_end_offset
+    from groups_watermark
+    where (topic_id, partition) > (%(after_topic)s, %(after_partition)s)
+    order by topic_id, partition
+    limit %(limit)s
+), compared as (
+    select r.*, s.at, s.log_end_offset as sampled_end
+    from reported r
+    left join lateral (
+        select at, until, log_end_offset
+        from offsets_watermarksample
+        where topic_id = r.topic_id and partition = r.partition
+        order by at desc
+        limit 1) s on true
+    where r.sampled_at > coalesce(s.until, -1) and r.sampled_at >= %(oldest)s
+), same as (
+    update offsets_watermarksample s
+    set until = c.sampled_at, log_start_offset = c.log_start_offset
+    from compared c
+    where c.log_end_offset = c.sampled_end
+      and s.topic_id = c.topic_id and s.partition = c.partition and s.at = c.at
+), cut as (
+    update offsets_watermarksample s
+    set log_end_offset = c.log_end_offset
+    from compared c
+    where c.log_end_offset < c.sampled_end
+      and s.topic_id = c.topic_id and s.partition = c.partition and s.log_end_offset > c.log_end_offset
+), other as (
+    insert into offsets_watermarksample (topic_id, partition, at, until, log_start_offset, log_end_offset)
+    select topic_id, partition, sampled_at, sampled_at, log_start_offset, log_end_offset
+    from compared
+    where sampled_end is distinct from log_end_offset
+    on conflict do nothing
+)
+select topic_id, partition, (select count(*) from reported), (select count(*) from compared)
+from reported
+order by topic_id desc, partition desc
+limit 1
+
+-- name: thin_watermark_samples
+-- Of a batch of partitions: what is too old altogether, and all but the first and the last of each step that samples
+-- are thinned to (`offsets.core.samples.surplus`). `tier_ends` and `tier_steps` go from the youngest tier to the oldest.
+with reported as (
+    select topic_id, partition
+    from groups_watermark
+    where (topic_id, partition) > (%(after_topic)s, %(after_partition)s)
+    order by topic_id, partition
+    limit %(limit)s
+), old as (
+    select s.topic_id, s.partition, s.at, s.until < %(oldest)s as expired, tier.step, s.at / tier.step as slot
+    from reported r
+    join offsets_watermarksample s
+         on s.topic_id = r.topic_id and s.partition = r.partition and s.at < (%(tier_ends)s::bigint[])[1]
+    cross join lateral (
+        select step
+        from unnest(%(tier_ends)s::bigint[], %(tier_steps)s::bigint[]) with ordinality as t (ends, step, position)
+        where s.at < ends
+        order by position desc
+        limit 1) tier
+), ranked as (
+    select topic_id, partition, at, expired, lag(at) over slot as before, lead(at) over slot as after
+    from old
+    window slot as (partition by topic_id, partition, expired, step, slot order by at)
+), gone as (
+    delete from offsets_watermarksample s
+    using ranked r
+    where s.topic_id = r.topic_id and s.partition = r.partition and s.at = r.at
+      and (r.expired or r.before is not null and r.after is not null)
+    returning 1
+)
+select topic_id, partition, (select count(*) from reported), (select count(*) from gone)
+from reported
+order by topic_id desc, partition desc
+limit 1
+
+-- name: drop_samples_of_deleted_topics
+-- The topics that have samples are found by one look into the primary key each.
+with recursive sampled (topic_id) as (
+    select min(topic_id) from offsets_watermarksample
+    union all
+    select (select min(s.topic_id) from offsets_watermarksample s where s.topic_id > sampled.topic_id)
+    from sampled
+    where sampled.topic_id is not null
+)
+delete from offsets_watermarksample
+where ctid = any(array(
+    select s.ctid
+    from sampled
+    join offsets_watermarksample s on s.topic_id = sampled.topic_id
+    where not exists (select from groups_topic t where t.id = sampled.topic_id)
+    limit %(limit)s))
+
+-- name: last_lag_sample
+select max(at) from offsets_lagsample
+
+-- name: groups_to_sample
+-- The next groups, as many as have about so many offsets together, one at least.
+select max(id)
+from (select id, sum(offsets) over (order by id) - offsets as before
+      from (select g.id, (select count(*) from offsets_committedoffset o where o.group_id = g.id) as offsets
+            from groups_group g
+            where g.id > %(after)s
+            order by g.id
+            limit %(groups)s) counted) added
+where before < %(offsets)s
+
+-- name: sample_lag
+-- What `offsets.core.lag` and `offsets.core.samples` say of each partition, and their totals: a test compares them.
+-- `b` is the last sample at which the log ended at the committed offset or before, `n` the one after it.
+with behind as (
+    select o.group_id, o.topic, greatest(w.log_end_offset - c.position, 0) as lag,
+           case when c.position >= w.log_end_offset then 0
+                else greatest(%(now)s - b.until - div((c.position - b.log_end_offset)::numeric * (n.at - b.until),
+                                                      n.log_end_offset - b.log_end_offset), 0)
+           end::bigint as time_lag_ms
+    from offsets_committedoffset o
+    join groups_topic t on t.name = o.topic
+    join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+    cross join lateral (select greatest(o.committed_offset, w.log_start_offset) as position) c
+    left join lateral (
+        select s.at, s.until, s.log_end_offset
+        from offsets_watermarksample s
+        where c.position < w.log_end_offset
+          and s.topic_id = t.id and s.partition = o.partition and s.log_end_offset <= c.position
+        order by s.log_end_offset desc, s.at desc
+        limit 1) b on true
+    left join lateral (
+        (select s.at, s.log_end_offset
+         from offsets_watermarksample s
+         where b.at is not null and s.topic_id = t.id and s.partition = o.partition and s.at > b.at
+         order by s.at
+         limit 1)
+        union all
+        select w.sampled_at, w.log_end_offset where w.sampled_at > b.until
+        order by at
+        limit 1) n on true
+    where o.group_id > %(after)s and o.group_id <= %(upto)s
+), topics as (
+    select group_id, topic, least(sum(lag), 9223372036854775807)::bigint as lag,
+           case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end as time_lag_ms
+    from behind
+    group by group_id, topic
+), history as (
+    insert into offsets_lagsample (group_name, topic, at, lag, time_lag_ms)
+    select g.group_id, t.topic, %(now)s, t.lag, t.time_lag_ms
+    from topics t
+    join groups_group g on g.id = t.group_id
+    on conflict do nothing
+    returning 1
+), latest as (
+    insert into offsets_grouplag as l (group_id, at, lag, time_lag_ms)
+    select g.id, %(now)s, case when count(t.lag) > 0 then least(sum(t.lag), 9223372036854775807)::bigint end,
+           case when bool_and(t.time_lag_ms is not null) then max(t.time_lag_ms) end
+    from groups_group g
+    left join topics t on t.group_id = g.id
+    where g.id > %(after)s and g.id <= %(upto)s
+    group by g.id
+    order by g.id
+    on conflict (group_id) do update
+    set at = excluded.at, lag = excluded.lag, time_lag_ms = excluded.time_lag_ms
+    where l.at <= excluded.at
+)
+select count(*) from history
+
+-- name: lag_sample_instants
+-- One look into the index for each instant at which lag was sampled.
+with recursive sampled (at) as (
+    select min(at) from offsets_lagsample
+    union all
+    select (select min(s.at) from offsets_lagsample s where s.at > sampled.at)
+    from sampled
+    where sampled.at is not null
+)
+select at from sampled where at is not null
+
+-- name: drop_lag_samples
+delete from offsets_lagsample
+where ctid = any(array(select ctid from offsets_lagsample where at = any(%(instants)s::bigint[]) limit %(limit)s))
+
+-- name: drop_lag_of_deleted_groups
+delete from offsets_grouplag l
+where not exists (select from groups_group g where g.id = l.group_id)
