@@ -10,11 +10,12 @@ from frontend.consumer import states as consumer_states
 from frontend.consumer.presenters import consumer
 from frontend.partitions import COLOURS, legend, page_colours, strips, written_colours
 from frontend.queries import GroupPage
-from frontend.rows import Member, OwnedPartitions, PartitionOffset
+from frontend.rows import Member, Millis, OwnedPartitions, PartitionOffset
 from frontend.states import State, explain, generation_word, member_state, next_timer, state
 from frontend.timeline import lines
 from frontend.wording import plural, ranges
 from groups.core.coordinator import partition_of
+from offsets.core.retention import Fate, Kept, RetentionRule, StoredOffset
 
 RANGES_SHOWN = 8
 
@@ -40,6 +41,16 @@ class MemberLine:
     owned: tuple[Owned, ...]
 
 
+KEPT: Mapping[Kept, str] = {
+    Kept.PINNED: "because it is pinned",
+    Kept.REBALANCING: "while the group rebalances",
+    Kept.MEMBERS: "while the group has members",
+    Kept.SUBSCRIBED: "while the topic is read",
+    Kept.PENDING: "while a transaction is open",
+}
+"""Why an offset does not expire. Every `Kept` has its words; a test says so."""
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetLine:
     """A partition in the table of offsets."""
@@ -47,15 +58,23 @@ class OffsetLine:
     row: PartitionOffset
     colour: int | None
     first_of_topic: bool
+    expires_at: Millis | None
+    kept: str
+    """Why it does not expire as things are, "" where it does or nothing is committed."""
+    pinned: bool
 
 
 def group(
-    page: GroupPage, coordinator_partitions: int, kept: Mapping[int, int], assignors: Sequence[str]
+    page: GroupPage,
+    coordinator_partitions: int,
+    kept: Mapping[int, int],
+    assignors: Sequence[str],
+    rule: RetentionRule | None,
 ) -> dict[str, Any]:
     """The context of the page.
 
     `coordinator_partitions` is the setting `offsets.topic.num.partitions`, `kept` the colours an open page has given,
-    `assignors` the names of those that the group can use, its default first.
+    `assignors` the names of those that the group can use, its default first, `rule` what holds for its offsets.
     """
     chosen = page_colours(page, kept)
     header, counts, totals = page.header, page.counts, page.totals
@@ -81,7 +100,7 @@ def group(
         "many_owners": len(chosen) > COLOURS,
         "hidden_members": counts.members - len(page.members),
         "totals": totals,
-        "offsets": _offsets(page.offsets, chosen),
+        "offsets": _offsets(page.offsets, chosen, rule),
         "hidden_offsets": totals.partitions - len(page.offsets),
         "events": lines(page.events),
         "more_events": page.more_events,
@@ -119,10 +138,23 @@ def _owned(part: OwnedPartitions) -> Owned:
     return Owned(part.topic, ranges(part.partitions, RANGES_SHOWN), whole, len(part.partitions))
 
 
-def _offsets(offsets: Sequence[PartitionOffset], chosen: Mapping[str, int]) -> list[OffsetLine]:
+def _offsets(
+    offsets: Sequence[PartitionOffset], chosen: Mapping[str, int], rule: RetentionRule | None
+) -> list[OffsetLine]:
     shown = []
     topic = None
     for row in offsets:
-        shown.append(OffsetLine(row, chosen.get(row.owner or ""), row.topic != topic))
+        fate = _fate(row, rule)
+        kept = KEPT[fate.kept] if fate and fate.kept else ""
+        expires_at = fate.expires_at if fate else None
+        pinned = rule is not None and row.topic in rule.pins
+        shown.append(OffsetLine(row, chosen.get(row.owner or ""), row.topic != topic, expires_at, kept, pinned))
         topic = row.topic
     return shown
+
+
+def _fate(row: PartitionOffset, rule: RetentionRule | None) -> Fate | None:
+    if rule is None or row.commit_timestamp is None:
+        return None
+    stored = StoredOffset(row.topic, row.partition, row.commit_timestamp, row.expire_timestamp, row.pending)
+    return rule.fate(stored)

@@ -142,7 +142,10 @@ class PartitionTotals:
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffset:
-    """A partition with its owner and committed offset, either of which may be missing."""
+    """A partition with its owner and committed offset, either of which may be missing.
+
+    `expire_timestamp`: where the commit named a retention time. `pending`: a transaction is open on it.
+    """
 
     topic: str
     partition: int
@@ -153,6 +156,8 @@ class PartitionOffset:
     log_start_offset: int | None
     log_end_offset: int | None
     sampled_at: Millis | None
+    expire_timestamp: Millis | None = None
+    pending: bool = False
 
     @property
     def lag(self) -> int | None:

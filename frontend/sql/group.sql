@@ -119,10 +119,13 @@ left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
 -- name: partition_offsets
 -- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none.
 select p.topic, p.partition, p.owner, p.committed_offset, p.metadata, p.commit_timestamp,
-       w.log_start_offset, w.log_end_offset, w.sampled_at
-from (select topic, partition, a.member_id as owner, o.committed_offset, o.metadata, o.commit_timestamp
+       w.log_start_offset, w.log_end_offset, w.sampled_at, p.expire_timestamp,
+       exists (select from offsets_pendingoffset t
+               where t.group_id = %(pk)s and t.topic = p.topic and t.partition = p.partition)
+from (select topic, partition, a.member_id as owner, o.committed_offset, o.metadata, o.commit_timestamp,
+             o.expire_timestamp
       from (select topic, partition, member_id from groups_assignment where group_id = %(pk)s) a
-      full join (select topic, partition, committed_offset, metadata, commit_timestamp
+      full join (select topic, partition, committed_offset, metadata, commit_timestamp, expire_timestamp
                  from offsets_committedoffset where group_id = %(pk)s) o using (topic, partition)
       order by topic, partition
       limit %(limit)s) p

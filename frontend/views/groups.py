@@ -23,12 +23,13 @@ from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, is_panel, page, show, text
 from frontend.wording import plural
-from groups.core.subscription import SubscribedTopics, subscribed_topics
-from groups.environment import CONSUMER_PROTOCOL, Environment
+from groups.core.subscription import NONE as NO_TOPICS
+from groups.environment import Environment
 from groups.models import Group
-from groups.service import GroupService
 from kcoord import bridge
 from kcoord.runtime import Runtime
+from offsets.core.retention import RetentionRule
+from offsets.retention import RetentionService
 
 SORTS = ("changed",)
 SETTLED = ("Stable", "Empty", "Dead")
@@ -189,8 +190,10 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         settings.KCOORD.int("offsets.topic.num.partitions"),
         read_colours(request.headers.get("Kcoord-Colours", "")),
         looked.assignors,
+        looked.rule,
     )
-    context |= lag(found.lag, looked.subscribed, found.counts.members)
+    subscribed = looked.rule.subscribed if looked.rule else NO_TOPICS
+    context |= lag(found.lag, subscribed, found.counts.members)
     context |= {
         "lag_range": limits.lag,
         "lag_ranges": choices(limits.lag, {drawn.name: address(request, range=drawn.name) for drawn in RANGES}),
@@ -211,18 +214,17 @@ class Look:
 
     page: queries.GroupPage
     assignors: Sequence[str]
-    subscribed: SubscribedTopics
+    rule: RetentionRule | None
 
 
 async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
     found = await queries.group_page(runtime.db, group_id, limits)
     if found is None:
         return None
-    group = (await runtime.get(GroupService).describe(group_id)).group
     assignors: Sequence[str] = ()
     if found.consumer is not None:
         assignors = tuple((await runtime.get(Environment).world(group_id)).assignors)
-    return Look(found, assignors, subscribed_topics(group, CONSUMER_PROTOCOL))
+    return Look(found, assignors, await runtime.get(RetentionService).rule(group_id))
 
 
 def _limits(shown: tuple[str, ...]) -> Limits:

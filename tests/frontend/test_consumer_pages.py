@@ -42,7 +42,7 @@ async def page_of(runtime: Runtime, group_id: str = "ledger", **limits: int) -> 
 
 def shown(page: GroupPage) -> dict[str, Any]:
     """The context of the page's template."""
-    return presenters.group(page, 50, {}, ("uniform", "range"))
+    return presenters.group(page, 50, {}, ("uniform", "range"), None)
 
 
 def lines(page: GroupPage) -> dict[str, MemberLine]:
