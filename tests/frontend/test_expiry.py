@@ -37,7 +37,8 @@ def test_each_offset_says_when_it_goes_or_why_not(person: Client, seed: Seed, da
         )
         connection.execute(
             "insert into offsets_pendingoffset (producer_id, group_id, topic, partition, committed_offset,"
-            " leader_epoch, metadata, commit_timestamp, opened_at, record_offset, member_id, generation_id, client_id, principal)"
+            " leader_epoch, metadata, commit_timestamp, opened_at, record_offset, member_id, generation_id, client_id,"
+            " principal)"
             " values (1, %s, 'left', 1, 5, -1, '', 0, 0, 9, '', -1, '', '')",
             [pk],
         )
