@@ -21,7 +21,7 @@ from kcoord import runtime as runtimes
 from kcoord.clock import VirtualClock
 from kcoord.config import SESSION_TIMEOUT
 from kcoord.db import Connection
-from kcoord.metrics import OFFSETS_COMMITTED, OFFSETS_DELETED, PARKED
+from kcoord.metrics import OFFSETS_COMMITTED, OFFSETS_DELETED, OFFSETS_EXPIRED, PARKED
 from kcoord.runtime import Runtime
 from kcoord.tokens import Rule, create_token
 from tests.conformance import (
@@ -39,6 +39,7 @@ from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
 from tests.conformance.fixtures_consumer import consumer_group
 from tests.conformance.http_consumer_terms import TopicNames, by_group, describe, heartbeat
 from tests.conformance.http_offsets import PROBE_TOPIC
+from tests.conformance.http_retention import RetentionChecks
 from tests.conformance.http_terms import Exchange, HttpAnswer, HttpRequest
 
 EXCHANGES: Mapping[str, Exchange] = {
@@ -85,6 +86,9 @@ class HttpDriver:
         self._denials: list[denials.Denial] = []
         self._committed_before = _total(OFFSETS_COMMITTED)
         self._deleted_before = _total(OFFSETS_DELETED)
+        self._expired_before = _total(OFFSETS_EXPIRED)
+        # In the other conventions there is no retention: groups stay.
+        self._checks = RetentionChecks(runtime, clock) if case.suite is Suite.OFFSETS else None
         self._dropped = False
 
     async def start(self) -> None:
@@ -124,6 +128,7 @@ class HttpDriver:
         self._clock.move_to(target)
         if self._mode == AFTER_JUMP:
             await self.look()
+        await self._check_retention()  # nothing else does in passing what it does, so no mode leaves it out
 
     async def look(self) -> None:
         """Run the timers as Celery's tick does, and wait for what they cause."""
@@ -147,6 +152,7 @@ class HttpDriver:
             "NumOffsets": stored,
             "offset-commit-count": _total(OFFSETS_COMMITTED) - self._committed_before,
             "offset-deletion-count": _total(OFFSETS_DELETED) - self._deleted_before,
+            "offset-expiration-count": _total(OFFSETS_EXPIRED) - self._expired_before,
         }
 
     async def control(self, kind: str, args: Any) -> None:
@@ -195,6 +201,8 @@ class HttpDriver:
                 self._authorize(await asyncio.to_thread(make_token, rules))
             case "Coordinator" if args["op"] in ("stop", "start"):
                 service.active = args["op"] == "start"
+            case "RunExpiration" if self._checks is not None:
+                return await self._checks.run()
             case "DropOffsetsTopic":
                 await self._rename(OFFSETS_TABLE, DROPPED_TABLE)
                 self._dropped = True
@@ -238,6 +246,11 @@ class HttpDriver:
             raise BrokenPromise(f"{request.method} {request.path}: {response.status_code} without JSON") from None
         return HttpAnswer(response.status_code, body)
 
+    async def _check_retention(self) -> None:
+        if self._checks is not None and self._runtime.get(GroupService).active:
+            await self._checks.look()
+            await self._rest()
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._open.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -266,11 +279,14 @@ class HttpDriver:
         """Tick at each instant at which something is due, the earliest first."""
         for _ in range(MOST_TICKS):
             async with self._runtime.db.connection() as connection:
-                at = await self._runtime.db.value(connection, NEXT_WAKE_AT)
-            if at is None or at > target:
+                due = [await self._runtime.db.value(connection, NEXT_WAKE_AT)]
+            due += [self._checks.next_at] if self._checks is not None else []
+            at = min((at for at in due if at is not None), default=target + 1)
+            if at > target:
                 return
             self._clock.move_to(max(at, self._clock.now_ms()))
             await self.look()
+            await self._check_retention()
         raise BrokenPromise(f"{MOST_TICKS} timers fired and another is due: a deadline does not move")
 
 
