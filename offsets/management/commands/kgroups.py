@@ -1,0 +1,121 @@
+"""`manage.py kgroups`: kafka-consumer-groups for kcoord; docs/kgroups.md has an example of each verb."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import httpx
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from groups.environment import regex_error
+from kcoord import bridge, local, logs
+from kcoord.client.http import KEEPALIVE_S
+from offsets.kgroups import arguments, options
+from offsets.kgroups.api import Api
+from offsets.kgroups.output import Output
+from offsets.kgroups.run import FAILURE, SUCCESS, run, validate_regex
+
+TOKEN_VARIABLE = "KCOORD_TOKEN"  # noqa: S105 - the name of a variable
+
+
+class Command(BaseCommand):
+    help = "List, describe, reset and delete consumer groups and their offsets, as kafka-consumer-groups does."
+    requires_system_checks = ()
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Django's parser; a part of an option's name is not taken for the option."""
+        return super().create_parser(prog_name, subcommand, allow_abbrev=False, **kwargs)
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The options of kafka-consumer-groups, and those that say which service."""
+        options.declare(parser)
+
+    def run_from_argv(self, argv: list[str]) -> NoReturn:
+        """Run and exit: 0, or 1 where anything failed. Usage errors come with the help, on standard error."""
+        parser = self.create_parser(*argv[:2])
+        try:
+            wanted = arguments.check(parser.parse_args(argv[2:]))
+        except (arguments.UsageError, CommandError) as error:
+            self.stderr.write(f"{error}\n\n{parser.format_help()}")
+            sys.exit(FAILURE)
+        try:
+            status = self._run(wanted)
+            sys.stdout.flush()
+        except arguments.UsageError as error:
+            self.stderr.write(str(error))
+            status = FAILURE
+        except BrokenPipeError:
+            # Whoever read has seen enough. What is still buffered must not fail once more when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            status = FAILURE
+        bridge.close()
+        sys.exit(status)
+
+    def handle(self, *args: Any, **given: Any) -> None:
+        """Run for `call_command`. Raises CommandError where anything failed."""
+        try:
+            status = self._run(arguments.check(argparse.Namespace(**given)))
+        except arguments.UsageError as error:
+            raise CommandError(str(error)) from error
+        if status != SUCCESS:
+            raise CommandError("kgroups: not all of it was done; see the errors above")
+
+    def _run(self, wanted: arguments.Arguments) -> int:
+        to_stderr = wanted.reset is not None and wanted.reset.export
+        output = Output(_Plain(self.stdout), _Plain(self.stderr), errors_on_stderr=to_stderr)
+        if wanted.action is options.Action.VALIDATE_REGEX:
+            return validate_regex(wanted.regex, regex_error(wanted.regex), output)
+        with _service(wanted) as api:
+            return run(wanted, api, output)
+
+
+class _Plain:
+    """A stream of Django's without the line ends and colours that it adds."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str, /) -> object:
+        """Write the text as it is."""
+        return self._stream.write(text, style_func=str, ending="")
+
+
+@contextmanager
+def _service(wanted: arguments.Arguments) -> Iterator[Api]:
+    """The service at --url, or this installation."""
+    if wanted.url is not None:
+        token = _token(wanted.token_file)
+        with httpx.Client(limits=httpx.Limits(keepalive_expiry=KEEPALIVE_S)) as client:
+            yield Api(client, wanted.url, token, wanted.timeout_ms)
+        return
+    transport = local.LocalTransport(local.local_operator())
+    logs.configure("warning")  # the access log of requests that nobody sent would only be in the way
+    with httpx.Client(transport=transport) as client:
+        yield Api(client, local.BASE_URL, "", wanted.timeout_ms)
+
+
+def _token(path: str | None) -> str:
+    """The token for --url. Raises UsageError where there is none, without repeating what was found."""
+    if path is None:
+        token, where = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
+    else:
+        where = f"the file {path!r}"
+        try:
+            token = Path(path).read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError) as error:
+            what = "it holds no token" if isinstance(error, UnicodeDecodeError) else error.strerror
+            raise arguments.UsageError(f"Option --token-file: {where} cannot be read: {what}") from None
+    token = token.strip()
+    if not token:
+        raise arguments.UsageError(
+            f"Option --url needs a token: --token-file FILE or {TOKEN_VARIABLE}; {where} is empty"
+        )
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise arguments.UsageError(f"Option --url needs a token, and {where} holds something else")
+    return token
