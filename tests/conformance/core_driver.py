@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groups.core import machine
-from groups.core.commands import Command, CommitOffsets, ParkKind, Tick
+from groups.core.commands import Command, CommitOffsets, DeleteGroup, ParkKind, Tick
 from groups.core.deadlines import wake_at
 from groups.core.effects import Effect
 from groups.core.group import Group
@@ -20,6 +20,7 @@ from kcoord.errors import Error
 from tests.conformance import core_terms, fixtures
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_offsets import CoreOffsets
+from tests.conformance.core_retention import CoreRetention
 from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
 
 START_MS: Millis = 1_700_000_000_000
@@ -69,6 +70,7 @@ class CoreDriver:
     def __init__(self, case: Case, mode: str) -> None:
         self._config = group_config(case.config)
         self._offsets = CoreOffsets(case)
+        self._retention = CoreRetention(case, self._offsets, START_MS)
         self._mode = mode
         self._now = START_MS
         self._groups: dict[str, Group] = {}
@@ -121,12 +123,27 @@ class CoreDriver:
             case "Deny":
                 self._offsets.deny(args)
                 return {}
+            case "RunExpiration":
+                return self._expire()
             case "OffsetCommit" if "offsets" in args:
                 return self._offsets.commit(args, self._may_commit, self._now)
             case "OffsetFetch" if "groups" in args:
                 return self._offsets.fetch(args)
             case _:
                 return None
+
+    def _expire(self) -> Response:
+        """A pass of retention. Groups are as of now in it."""
+        self._tick_overdue()
+
+        def delete(group_id: str) -> None:
+            self._decide(group_id, DeleteGroup(group_id), Call())
+
+        return self._retention.run(self._groups, delete, self._now)
+
+    def _check_retention(self) -> None:
+        if self._running and self._retention.is_due(self._now):
+            self._expire()
 
     def _may_commit(self, command: CommitOffsets) -> Error:
         reply = self._decide(command.group_id, command, Call())
@@ -142,6 +159,7 @@ class CoreDriver:
         self._now = target
         if self._mode == AFTER_JUMP:
             self._tick_overdue()
+        self._check_retention()
 
     async def inspect(self, group_id: str) -> Response:
         """The group, as of now."""
@@ -174,6 +192,11 @@ class CoreDriver:
         for _ in range(MOST_TICKS):
             due = [(at, group_id) for group_id, group in self._groups.items() if (at := wake_at(group)) is not None]
             at, group_id = min(due, default=(target + 1, ""))
+            check_at = self._retention.next_at
+            if check_at is not None and check_at <= target and check_at < at:
+                self._now = max(self._now, check_at)
+                self._check_retention()
+                continue
             if at > target:
                 return
             self._now = max(self._now, at)

@@ -6,6 +6,7 @@ What sits above the core is played here: permissions, and reading what is stored
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from groups.core.commands import CommitOffsets
@@ -31,6 +32,7 @@ class CoreOffsets:
         self._metadata_limit: int = case.config.get("offset.metadata.max.bytes", METADATA_LIMIT)
         self._stored: dict[str, dict[tuple[str, int], OffsetRecord]] = {}
         self._committed = 0
+        self._expired = 0
         self._denied: set[tuple[str, str, str]] = set()
 
     def commit(self, args: Args, may_commit: MayCommit, now: Millis) -> Response:
@@ -48,7 +50,9 @@ class CoreOffsets:
                 return _everywhere(args, error)
             accepted, records = record(passed, commit.retention_time_ms, now, self._metadata_limit)
             results += accepted
-            self._stored.setdefault(group_id, {}).update({(entry.topic, entry.partition): entry for entry in records})
+            self._stored.setdefault(group_id, {}).update(
+                {(entry.topic, entry.partition): replace(entry, commit_timestamp=now) for entry in records}
+            )
             self._committed += len(records)
         partitions: dict[str, dict[str, str]] = {}
         for topic, partition, error in results:
@@ -70,10 +74,23 @@ class CoreOffsets:
         """The group is deleted, and its offsets with it."""
         self._stored.pop(group_id, None)
 
+    def of(self, group_id: str) -> Mapping[tuple[str, int], OffsetRecord]:
+        """What a group has committed, as of now."""
+        return dict(self._stored.get(group_id, {}))
+
+    def expire(self, group_id: str, topic: str, partition: int) -> None:
+        """Retention removes an offset."""
+        del self._stored[group_id][topic, partition]
+        self._expired += 1
+
     def metrics(self) -> Response:
-        """What commits have stored."""
+        """What commits have stored, and retention removed."""
         stored = sum(len(offsets) for offsets in self._stored.values())
-        return {"NumOffsets": stored, "offset-commit-count": self._committed}
+        return {
+            "NumOffsets": stored,
+            "offset-commit-count": self._committed,
+            "offset-expiration-count": self._expired,
+        }
 
     def _read_commit(self, args: Args) -> OffsetCommit:
         return OffsetCommit(

@@ -1,11 +1,11 @@
-"""The cases of retention through the whole service, and that each of their expectations is looked at."""
+"""The cases of retention through the whole service and through the core, and that each of their expectations is looked at."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.conformance.cases import Case, Suite
-from tests.conformance.core_driver import AT_DEADLINE
+from tests.conformance.core_driver import AT_DEADLINE, CoreBackend
 from tests.conformance.http_backend import HttpBackend
 from tests.conformance.mutations import mutations
 from tests.conformance.runner import Status, run_case
@@ -27,6 +27,17 @@ def expires(case: Case) -> bool:
 async def test_expiration(case: Case, database: str) -> None:
     async with HttpBackend(database) as backend:
         verdict = await run_case(case, backend)
+    assert verdict.status is Status.PASSED, str(verdict)
+
+
+def expires_in_core(case: Case) -> bool:
+    """A case of retention whose calls the core's driver of this convention has."""
+    return expires(case) and case.calls <= {"OffsetCommit", "OffsetFetch", "RunExpiration", "GivenClassicGroup"}
+
+
+@pytest.mark.parametrize("case", case_file(Suite.OFFSETS, expires_in_core))
+async def test_expiration_through_the_core(case: Case) -> None:
+    verdict = await run_case(case, CoreBackend())
     assert verdict.status is Status.PASSED, str(verdict)
 
 

@@ -1,0 +1,51 @@
+"""Retention through the core: its rule, on the groups and offsets of dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from groups.core.group import Group
+from groups.environment import CONSUMER_PROTOCOL
+from kcoord.config import BY_NAME
+from offsets.core.retention import NO_PINS, StoredOffset, may_go, rule_of
+from offsets.core.types import Millis
+from tests.conformance.cases import Case, Suite
+from tests.conformance.core_offsets import CoreOffsets
+from tests.conformance.driver import Response
+
+RETENTION, INTERVAL = "offsets.retention.minutes", "offsets.retention.check.interval.ms"
+MINUTE_MS = 60_000
+
+
+class CoreRetention:
+    """One pass over all groups. `next_at`: when the scheduled one comes; None: the convention has none."""
+
+    def __init__(self, case: Case, offsets: CoreOffsets, start: Millis) -> None:
+        self._offsets = offsets
+        self._retention_ms: Millis = case.config.get(RETENTION, BY_NAME[RETENTION].default) * MINUTE_MS
+        self._interval_ms: Millis = case.config.get(INTERVAL, BY_NAME[INTERVAL].default)
+        self.next_at = start + self._interval_ms if case.suite is Suite.OFFSETS else None
+
+    def run(self, groups: Mapping[str, Group], delete: Callable[[str], None], now: Millis) -> Response:
+        """Remove what has expired, and groups with nothing left by `delete`."""
+        tombstones: list[list[str | int]] = []
+        deleted: list[str] = []
+        for group_id, group in list(groups.items()):
+            rule = rule_of(group, CONSUMER_PROTOCOL, NO_PINS, self._retention_ms)
+            for (topic, partition), stored in self._offsets.of(group_id).items():
+                assert stored.commit_timestamp is not None
+                offset = StoredOffset(topic, partition, stored.commit_timestamp, stored.expire_timestamp)
+                if rule.expired(offset, now):
+                    tombstones.append([group_id, topic, partition])
+                    self._offsets.expire(group_id, topic, partition)
+            if may_go(group, NO_PINS, offsets_left=bool(self._offsets.of(group_id))):
+                delete(group_id)
+                deleted.append(group_id)
+        return {"tombstones": tombstones, "deleted_groups": deleted}
+
+    def is_due(self, now: Millis) -> bool:
+        """The scheduled pass has to run now; the next comes an interval later."""
+        if self.next_at is None or now < self.next_at:
+            return False
+        self.next_at = now + self._interval_ms
+        return True
