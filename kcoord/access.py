@@ -51,6 +51,12 @@ class Resource(str, Enum):
 
     GROUP = "group"
     TOPIC = "topic"
+    TRANSACTIONAL_ID = "transactional-id"
+    CLUSTER = "cluster"
+
+
+CLUSTER_NAME = "kafka-cluster"
+"""What the one resource of its kind is called, as in Kafka."""
 
 
 Rule = tuple[str, str, str, str]
@@ -84,7 +90,7 @@ class Rules:
         self._prefixes = {key: tuple(sorted(names)) for key, names in prefixes.items()}
 
     def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
-        """Whether some rule allows `operation` on the group or topic called `name`."""
+        """Whether some rule allows `operation` on the resource called `name`."""
         return name.startswith(self._prefixes.get((operation, resource), ())) or (
             (operation, resource, name) in self._literals
         )
@@ -114,6 +120,21 @@ class Principal:
     def may_group(self, operation: Operation, group_id: str) -> bool:
         """Whether `operation` is allowed on the group."""
         return self.rules.allows(operation, Resource.GROUP, group_id)
+
+    def require_transactional_id(self, transactional_id: str) -> None:
+        """Raise TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless the caller may work under the transactional id.
+
+        That is `read`, as for every call of a member: what Kafka calls write on the id is no operation of ours.
+        """
+        if not self.rules.allows(Operation.READ, Resource.TRANSACTIONAL_ID, transactional_id):
+            raise ProtocolError(
+                Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"the token {self.name!r} has no rule for {Operation.READ.value} on the transactional id",
+            )
+
+    def may_cluster(self, operation: Operation) -> bool:
+        """Whether `operation` is allowed on the cluster."""
+        return self.rules.allows(operation, Resource.CLUSTER, CLUSTER_NAME)
 
     def may_topic(self, operation: Operation, topic: str) -> bool:
         """Whether `operation` is allowed on the topic."""

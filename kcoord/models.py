@@ -43,6 +43,8 @@ class AccessRule(models.Model):
     class Resource(models.TextChoices):
         GROUP = "group"
         TOPIC = "topic"
+        TRANSACTIONAL_ID = "transactional-id"
+        CLUSTER = "cluster"
 
     class Pattern(models.TextChoices):
         LITERAL = "literal"
@@ -50,7 +52,7 @@ class AccessRule(models.Model):
 
     token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, related_name="rules")
     operation = models.CharField(max_length=16, choices=Operation.choices)
-    resource = models.CharField(max_length=8, choices=Resource.choices)
+    resource = models.CharField(max_length=16, choices=Resource.choices)
     pattern = models.CharField(max_length=8, choices=Pattern.choices, default=Pattern.LITERAL)
     name = models.CharField(max_length=255, blank=True, help_text="Name or prefix; the empty prefix matches all.")
 

@@ -1,6 +1,6 @@
 """API tokens over the REST API (HTTP contract, section 7).
 
-Whoever makes tokens can give any right, so only a token with `admin` on every group and every topic may.
+Whoever makes tokens can give any right, so only a token with `admin` on every resource of every kind may.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 OPERATIONS = ("read", "describe", "alter-offsets", "delete", "kick", "admin")
-RESOURCES = ("group", "topic")
+RESOURCES = ("group", "topic", "transactional-id", "cluster")
 SECRET_START = "kc_"  # noqa: S105 - makes a leaked secret easy to search for; it is not one
 PREFIX_LENGTH = 8
 NAME_MAX = 255
@@ -38,7 +38,7 @@ class NewToken:
 
 
 ALL_RULES = tuple(Rule(operation, resource, "prefix", "") for operation in OPERATIONS for resource in RESOURCES)
-"""Everything: each operation on every group and topic."""
+"""Everything: each operation on every group, topic and transactional id, and on the cluster."""
 
 
 def generate_secret() -> str:

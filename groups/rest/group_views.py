@@ -24,7 +24,7 @@ from groups.service import GroupService
 from kcoord.access import Operation, Resource
 from kcoord.errors import Error, ProtocolError
 from kcoord.http import paths
-from kcoord.paging import Page
+from kcoord.paging import EVERYTHING, Page
 from kcoord.rest_schema import GROUP_ID, describe
 from kcoord.rest_views import ControlView, path_name
 from kcoord.runtime import Runtime
@@ -55,8 +55,8 @@ class GroupsView(ControlView):
         tag="groups",
         query=s.GroupQuery,
         response=s.GroupPage,
-        description="Groups that match all conditions and that the caller may describe. A condition that is given more "
-        "than once holds where any of its values does.",
+        description="Groups that match all conditions and that the caller may describe; all groups for one that may "
+        "describe the cluster. A condition that is given more than once holds where any of its values does.",
     )
     def get(self, request: Request) -> Response:
         """A page of groups."""
@@ -69,6 +69,8 @@ class GroupsView(ControlView):
             member=query.get("member"),
         )
         visible = self.visible(Resource.GROUP)
+        if self.principal.may_cluster(Operation.DESCRIBE) and wanted.member is None:
+            visible = EVERYTHING  # as in Kafka: what the list shows, and no search for who is in the groups
 
         async def read(runtime: Runtime) -> tuple[Page[GroupSummary], int]:
             page = await runtime.get(GroupReads).search(

@@ -94,7 +94,7 @@ async def test_pages_follow_each_other_by_age(api: httpx.AsyncClient) -> None:
         ({"name": "m", "rules": [READ, 1]}, "rules[1]"),
         ({"name": "m", "rules": [{**READ, "operation": "write"}]}, "rules[0].operation"),
         ({"name": "m", "rules": [{**READ, "operation": True}]}, "rules[0].operation"),
-        ({"name": "m", "rules": [{**READ, "resource": "cluster"}]}, "rules[0].resource"),
+        ({"name": "m", "rules": [{**READ, "resource": "broker"}]}, "rules[0].resource"),
         ({"name": "m", "rules": [{**READ, "pattern": "regex"}]}, "rules[0].pattern"),
         ({"name": "m", "rules": [{**READ, "pattern": "literal", "name": ""}]}, "rules[0].name"),
         ({"name": "m", "rules": [{**READ, "name": "x" * 256}]}, "rules[0].name"),
@@ -135,6 +135,8 @@ async def test_an_expiry_beyond_what_can_be_written_is_shown_as_the_last_instant
     [
         ["admin:group:*"],
         ["admin:topic:*"],
+        ["admin:group:*", "admin:topic:*", "admin:cluster:*"],
+        ["admin:group:*", "admin:topic:*", "admin:transactional-id:*"],
         ["admin:group:team-*", "admin:topic:team-*"],
         ["admin:group:x", "admin:topic:x"],
         ["read:group:*", "describe:topic:*", "delete:group:*", "kick:group:*", "alter-offsets:group:*"],
@@ -147,5 +149,5 @@ async def test_only_admins_of_everything_manage_tokens(client_with: ClientWith, 
 
 
 async def test_an_admin_of_everything_does(client_with: ClientWith) -> None:
-    client = await client_with("admin:group:*", "admin:topic:*")
+    client = await client_with("admin:group:*", "admin:topic:*", "admin:transactional-id:*", "admin:cluster:*")
     assert (await client.get(TOKENS)).status_code == 200

@@ -28,7 +28,7 @@ class Command(BaseCommand):
             help=f"what it may do, repeatable; operation: {', '.join(tokens.OPERATIONS)}; resource: "
             f"{', '.join(tokens.RESOURCES)}; a * at the end of NAME makes it a prefix",
         )
-        parser.add_argument("--allow-all", action="store_true", help="everything on every group and topic")
+        parser.add_argument("--allow-all", action="store_true", help="everything on everything")
         parser.add_argument("--days", type=int, help="days until it expires; without it, it does not")
 
     def handle(self, *args: Any, **options: Any) -> None:
