@@ -14,7 +14,7 @@ from kcoord.http.endpoint import COMMON_ERRORS, Endpoint, Query
 from kcoord.http.problem import MEDIA_TYPE
 from kcoord.openapi_examples import EXAMPLES
 from kcoord.openapi_service import SERVICE_PATHS, SERVICE_SCHEMAS, SERVICE_TAG
-from kcoord.rest_schema import GROUP_ID, TOKEN_SCHEME, error_texts
+from kcoord.rest_schema import GROUP_ID, TOKEN_SCHEME, Name, error_texts
 
 Json = dict[str, Any]
 
@@ -22,12 +22,18 @@ REFERENCE = "#/components/schemas/{name}"
 
 TAGS = (
     ("membership", "Members of groups: join, sync, heartbeat, leave."),
-    ("offsets", "Committed offsets: commit, fetch, lag."),
+    ("offsets", "Committed offsets: commit, fetch, lag; transactions."),
     ("groups", "Groups, for operators."),
     ("topics", "The catalogue of topics and watermarks that assignment and lag need."),
     ("tokens", "Access."),
     (SERVICE_TAG, "Health and metrics."),
 )
+
+TRANSACTIONAL_ID = Name("transactional_id", "The transactional id, percent-encoded.", GROUP_ID.schema)
+PATH_NAMES = (GROUP_ID, TRANSACTIONAL_ID)
+
+OFFSETS = ("/offsets/", "/transactions/")
+"""What the paths of operations on offsets have in them."""
 
 
 def add_data_plane(result: Json, generator: Any, request: Any, public: bool) -> Json:
@@ -49,14 +55,15 @@ def _operation(endpoint: Endpoint) -> Json:
         "operationId": endpoint.operation_id,
         "summary": endpoint.summary,
         "description": endpoint.description or endpoint.summary,
-        "tags": ["offsets" if "/offsets/" in endpoint.path else "membership"],
+        "tags": ["offsets" if any(part in endpoint.path for part in OFFSETS) else "membership"],
         "security": [{TOKEN_SCHEME: []}],
         "responses": _responses(endpoint),
     }
     parameters = [_query(parameter) for parameter in endpoint.query]
-    if "{group_id}" in endpoint.path:
-        path = {"name": GROUP_ID.name, "in": "path", "required": True, "description": GROUP_ID.description}
-        parameters.insert(0, {**path, "schema": dict(GROUP_ID.schema)})
+    for name in PATH_NAMES:
+        if f"{{{name.name}}}" in endpoint.path:
+            path = {"name": name.name, "in": "path", "required": True, "description": name.description}
+            parameters.insert(0, {**path, "schema": dict(name.schema)})
     if parameters:
         operation["parameters"] = parameters
     if endpoint.request is not None:

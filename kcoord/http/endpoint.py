@@ -21,9 +21,10 @@ class Query:
 class Endpoint:
     """One endpoint of the data plane.
 
-    `path` is a template with at most `{group_id}` in it; `request` and `response` are msgspec structs, `request` None
-    where there is no body; `errors` are those of the call itself, besides those that every endpoint can answer
-    (`COMMON_ERRORS`). `takes_empty_group_id`: the call answers for the empty group id with an error of its own.
+    `path` is a template with at most one of `{group_id}` and `{transactional_id}` in it; `request` and `response` are
+    msgspec structs, `request` None where there is no body; `errors` are those of the call itself, besides those that
+    every endpoint can answer (`COMMON_ERRORS`). `takes_empty_group_id`: the call answers for the empty group id with
+    an error of its own.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""Group ids in paths, bodies and query strings.
+"""Group ids in paths, bodies and query strings; transactional ids in paths, by the same rule.
 
 Source: HTTP contract, section 1: 1 to 255 characters, any character but `/` and control characters, percent-encoded
 UTF-8 in paths. Differs from Kafka: OffsetCommit and OffsetFetch of one group refuse the empty id, which a path cannot
@@ -14,10 +14,13 @@ from urllib.parse import quote, unquote_to_bytes
 from starlette.types import Scope
 
 from kcoord.errors import Error, ProtocolError
+from kcoord.http.problem import invalid
+from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 
 MAX_LENGTH = 255
 
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
 _PLAIN = re.compile(r"[!-.0-~]{1,255}")
 """Printable ASCII without the slash: what nearly every id is."""
 
@@ -49,6 +52,19 @@ def group_id_of(raw: bytes, *, may_be_empty: bool = False) -> str:
         return check_group_id(unquote_to_bytes(raw).decode("utf-8"), may_be_empty=may_be_empty)
     except UnicodeDecodeError:
         raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is not percent-encoded UTF-8") from None
+
+
+def transactional_id_of(raw: bytes) -> str:
+    """The transactional id that a raw path segment stands for. Raises INVALID_REQUEST."""
+    try:
+        if _BAD_ESCAPE.search(raw):
+            raise ValueError
+        found = unquote_to_bytes(raw).decode("utf-8")
+    except ValueError:
+        raise invalid("transactional_id: is not percent-encoded UTF-8", "transactional_id") from None
+    if not _TRANSACTIONAL_ID.fullmatch(found):
+        raise invalid(f"transactional_id: expected {REMEDIES['transactional_id']}", "transactional_id")
+    return found
 
 
 def raw_path(scope: Scope) -> bytes:

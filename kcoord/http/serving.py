@@ -35,12 +35,16 @@ B = TypeVar("B")
 CLIENT_GONE_STATUS = 499
 """What the log and the metrics say of a request whose client did not wait for the answer; nobody receives it."""
 
-GROUP_ID = "{group_id}"
+TRANSACTIONAL_ID = "{transactional_id}"
+_PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[B]):
-    """A request that was let in. `group_id` is "" on paths without one; `query` has every value of each parameter."""
+    """A request that was let in. `query` has every value of each parameter.
+
+    `group_id` and `transactional_id` are "" on paths without one.
+    """
 
     runtime: Runtime
     principal: Principal
@@ -48,6 +52,7 @@ class Call(Generic[B]):
     group_id: str
     query: Mapping[str, Sequence[str]]
     client_host: str
+    transactional_id: str = ""
 
     @property
     def max_wait_ms(self) -> int:
@@ -93,19 +98,27 @@ class Operation:
         runtime = current_runtime()
         headers = scope["headers"]
         principal = trusted_caller(scope) or await runtime.get(Access).authenticate(bearer(headers))
-        raw_group_id = scope.get("kcoord.group_id")
-        may_be_empty = self.endpoint.takes_empty_group_id
-        group_id = "" if raw_group_id is None else paths.group_id_of(raw_group_id, may_be_empty=may_be_empty)
+        group_id, transactional_id = self._path_names(scope)
         query = self._query(scope["query_string"])
         content = None
         if self._decoder is not None:
             bodies.check_content_type(headers)
             content = bodies.decode(self._decoder, await bodies.read(receive))
         client = scope.get("client")
-        call = Call(runtime, principal, content, group_id, query, client[0] if client else "")
+        host = client[0] if client else ""
+        call = Call(runtime, principal, content, group_id, query, host, transactional_id)
         work = self._handler(call)
         result = await (answered_or_gone(work, receive) if self._waits else work)
         return Response(self._encoder.encode(result), media_type="application/json")
+
+    def _path_names(self, scope: Scope) -> tuple[str, str]:
+        """Group id and transactional id of the path; "" for the one it does not have."""
+        raw = scope.get("kcoord.path_name")
+        if raw is None:
+            return "", ""
+        if TRANSACTIONAL_ID in self.endpoint.path:
+            return "", paths.transactional_id_of(raw)
+        return paths.group_id_of(raw, may_be_empty=self.endpoint.takes_empty_group_id), ""
 
     def _query(self, query_string: bytes) -> Mapping[str, list[str]]:
         if not query_string:
@@ -162,25 +175,24 @@ def serve(endpoint: Endpoint, *, waits: bool = False) -> Callable[[Handler], Ope
 class DataPlaneRoute(BaseRoute):
     """One path of the data plane with its methods.
 
-    It matches the path as it was sent: an encoded slash inside a group id must not look like a path of its own, and
-    any text between prefix and suffix is taken for a group id, so that a bad one is told it is bad.
+    It matches the path as it was sent: an encoded slash inside a name must not look like a path of its own, and
+    any text between prefix and suffix is taken for the name, so that a bad one is told it is bad.
     """
 
     def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
         self.path = path
         self._operations = operations
-        prefix, _, suffix = path.partition(GROUP_ID)
-        inner = "(.*)" if GROUP_ID in path else ""
-        self._pattern = re.compile(re.escape(prefix).encode() + inner.encode() + re.escape(suffix).encode(), re.DOTALL)
+        around = (re.escape(part) for part in _PLACEHOLDER.split(path, maxsplit=1))
+        self._pattern = re.compile("(.*)".join(around).encode(), re.DOTALL)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether this is the path of a request; with the raw group id for the handler."""
+        """Whether this is the path of a request; with the raw name in it for the handler."""
         if scope["type"] != "http":
             return Match.NONE, {}
         found = self._pattern.fullmatch(paths.raw_path(scope))
         if found is None:
             return Match.NONE, {}
-        return Match.FULL, {"kcoord.group_id": found[1]} if found.re.groups else {}
+        return Match.FULL, {"kcoord.path_name": found[1]} if found.re.groups else {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the operation of the method, else 405."""

@@ -33,11 +33,22 @@ ProtocolName = Annotated[str, Meta(max_length=255)]
 TopicName = Annotated[str, Meta(min_length=1, max_length=249)]
 TopicId = Annotated[str, Meta(min_length=1, max_length=36, description="UUID of a topic.")]
 
+TRANSACTIONAL_ID_PATTERN = r"^[^/\u0000-\u001F\u007F-\u009F]{1,255}(?![\s\S])"
+TransactionalId = Annotated[str, Meta(pattern=TRANSACTIONAL_ID_PATTERN)]
+ProducerId = (
+    Annotated[int, Meta(ge=0, le=INT64_MAX)]
+    | Annotated[str, Meta(pattern=r"^[0-9]{1,19}(?![\s\S])", description="A 64-bit number in decimal.")]
+)
+ProducerEpoch = Annotated[int, Meta(ge=0, le=32_767)]
+
 REMEDIES = {
     "group_instance_id": "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'; null for a dynamic "
     "member",
     "instance_id": "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'; null for a dynamic member",
     "committed_offset": "a 64-bit number, as a JSON number or a decimal string",
+    "transactional_id": "1 to 255 characters, any but '/' and control characters",
+    "producer_id": "a number from 0 to 2^63 - 1, as a JSON number or a decimal string; initializing gives one",
+    "producer_epoch": "a number from 0 to 32767; initializing gives one",
     "retention_time_ms": "a 64-bit number, as a JSON number or a decimal string; -1 for the server's retention",
 }
 """What to write instead, for fields whose type does not say it clearly enough."""

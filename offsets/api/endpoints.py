@@ -44,7 +44,9 @@ FETCH = Endpoint(
         Error.ILLEGAL_GENERATION,
         Error.STALE_MEMBER_EPOCH,
     ),
-    description="Nothing committed is offset -1 and no error, also for a group that does not exist.",
+    description="Nothing committed is offset -1 and no error, also for a group that does not exist. With "
+    "`require_stable` a partition on which a transaction is open has the `error_code` of UNSTABLE_OFFSET_COMMIT: fetch "
+    "it again later.",
 )
 
 MANY_FETCH = Endpoint(

@@ -6,7 +6,6 @@ Source: HTTP contract, section 2, "commit, fetch"; offsets specification, sectio
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
 from collections.abc import Sequence
 
 from kcoord.access import Operation
@@ -16,14 +15,13 @@ from kcoord.http.serving import Call, serve
 from kcoord.http.types import int64, rfc3339
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
 from offsets.api import endpoints, wire
+from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.topics import Named, Topics
 from offsets.core.types import (
     FetchedOffset,
     OffsetCommit,
-    OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
-    PartitionCommit,
 )
 from offsets.service import OffsetService
 
@@ -42,55 +40,21 @@ async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
-    return _commit_response(call.body, topics, reply)
+    return wire.CommitResponse(
+        topics=answered(call.body.topics, topics, reply.results), session_expires_at=rfc3339(reply.session_deadline)
+    )
 
 
 def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> OffsetCommit:
-    partitions = tuple(
-        PartitionCommit(
-            topic=topic.name,
-            partition=partition.partition,
-            offset=int64(partition.committed_offset, f"topics[{i}].partitions[{j}].committed_offset"),
-            leader_epoch=partition.committed_leader_epoch,
-            metadata=partition.committed_metadata,
-        )
-        for i, (topic, entry) in enumerate(zip(topics, call.body.topics, strict=True))
-        if topic.name is not None
-        for j, partition in enumerate(entry.partitions)
-    )
-    names = {topic.name for topic in topics if topic.name is not None}
     return OffsetCommit(
         group_id=call.group_id,
         member_id=call.body.member_id,
         group_instance_id=call.body.group_instance_id,
         generation_id=call.body.generation_id_or_member_epoch,
-        partitions=partitions,
+        partitions=partitions_of(call.body.topics, topics),
         retention_time_ms=int64(call.body.retention_time_ms, "retention_time_ms"),
-        denied=frozenset(name for name in names if not call.principal.may_topic(Operation.READ, name)),
+        denied=denied(call.principal, topics),
         principal=call.principal.name,
-    )
-
-
-def _commit_response(
-    request: wire.CommitRequest, topics: Sequence[Named], reply: OffsetCommitReply
-) -> wire.CommitResponse:
-    """Results in the order of the request; a partition named twice has its results in their order."""
-    results: dict[tuple[str, int], deque[Error]] = defaultdict(deque)
-    for name, partition, error in reply.results:
-        results[name, partition].append(error)
-
-    def result(name: str | None, partition: int) -> wire.CommittedPartition:
-        error = Error.UNKNOWN_TOPIC_ID if name is None else results[name, partition].popleft()
-        return wire.CommittedPartition(partition, error.code, error.name)
-
-    return wire.CommitResponse(
-        topics=[
-            wire.CommittedTopic(
-                topic.name, topic.topic_id, [result(topic.name, entry.partition) for entry in asked.partitions]
-            )
-            for topic, asked in zip(topics, request.topics, strict=True)
-        ],
-        session_expires_at=rfc3339(reply.session_deadline),
     )
 
 
@@ -142,16 +106,16 @@ async def _fetch(
     topics = Topics(call.runtime, call.principal)
     named = None if asked.topics is None else await topics.resolve(asked.topics, where)
     wanted = None
-    denied: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
     if named is not None and asked.topics is not None:
         wanted = tuple(
             (topic.name, tuple(entry.partitions))
             for topic, entry in zip(named, asked.topics, strict=True)
             if topic.name is not None
         )
-        denied = frozenset(name for name, _ in wanted if not call.principal.may_topic(Operation.DESCRIBE, name))
+        hidden = frozenset(name for name, _ in wanted if not call.principal.may_topic(Operation.DESCRIBE, name))
     reply = await call.runtime.get(OffsetService).fetch(
-        OffsetFetch(group_id, asked.member_id, asked.member_epoch, wanted, require_stable, denied)
+        OffsetFetch(group_id, asked.member_id, asked.member_epoch, wanted, require_stable, hidden)
     )
     if reply.error is not Error.NONE:
         return reply, []

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from offsets.api import handlers
+from offsets.api import handlers, txn_handlers
 
-OPERATIONS = (handlers.commit, handlers.fetch, handlers.many_fetch)
+OPERATIONS = (
+    handlers.commit,
+    handlers.fetch,
+    handlers.many_fetch,
+    txn_handlers.txn_commit,
+    txn_handlers.end_txn,
+    txn_handlers.init_producer_id,
+)

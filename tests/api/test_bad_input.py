@@ -7,6 +7,7 @@ field. What an endpoint makes of well-formed requests is tested in its own file.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
@@ -76,6 +77,23 @@ BODIES: dict[str, dict[str, Any]] = {
             }
         ],
     },
+    "/v1/groups/g/offsets/txn-commit": {
+        "transactional_id": "t",
+        "producer_id": 1,
+        "producer_epoch": 0,
+        "generation_id": 1,
+        "member_id": "m",
+        "group_instance_id": "i",
+        "topics": [
+            {
+                "name": "orders",
+                "partitions": [
+                    {"partition": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": "x"}
+                ],
+            }
+        ],
+    },
+    "/v1/transactions/t/end": {"producer_id": 1, "producer_epoch": 0, "committed": True},
     "/v1/groups/g/offsets/fetch": {
         "member_id": "m",
         "member_epoch": 1,
@@ -126,13 +144,18 @@ def named(place: Place) -> str:
     return text.lstrip(".").replace(".orders[", "[...][")
 
 
-IN_64_BITS = ("committed_offset", "retention_time_ms")
+IN_64_BITS = ("committed_offset", "retention_time_ms", "producer_id")
 
 
 def test_the_table_has_every_endpoint() -> None:
     from kcoord.asgi import DATA_PLANE_ROUTES
 
-    with_body = {endpoint.path.replace("{group_id}", "g") for endpoint in DATA_PLANE_ROUTES if endpoint.request}
+    names = {"{group_id}": "g", "{transactional_id}": "t"}
+    with_body = {
+        re.sub(r"{\w+}", lambda name: names[name[0]], endpoint.path)
+        for endpoint in DATA_PLANE_ROUTES
+        if endpoint.request
+    }
     assert with_body == set(PATHS)
 
 

@@ -1,0 +1,54 @@
+"""The JSON of transactions, field by field. Names are those of Kafka's message schemas in snake_case.
+
+Source: HTTP contract, section 2, "transactional commit".
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kcoord.http.types import GroupInstanceId, Int32, MemberId, ProducerEpoch, ProducerId, TransactionalId
+from offsets.api.wire import CommittedTopic, CommitTopic, Items, Request, Response
+
+
+class TxnCommitRequest(Request, frozen=True):
+    """TxnOffsetCommit. Without a member: generation -1."""
+
+    transactional_id: TransactionalId
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    topics: Annotated[list[CommitTopic], Items]
+    generation_id: Int32 = -1
+    member_id: MemberId = ""
+    group_instance_id: GroupInstanceId | None = None
+
+
+class TxnCommitResponse(Response, frozen=True):
+    """A result for each partition, in the order of the request. What has error 0 is pending until the end."""
+
+    topics: list[CommittedTopic]
+    error_code: int = 0
+
+
+class EndTxnRequest(Request, frozen=True):
+    """EndTxn. `committed` true: what is pending is committed; false: it is aborted."""
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    committed: bool
+
+
+class EndTxnResponse(Response, frozen=True):
+    """What the end did. Of the offsets that were pending those are not committed that somebody committed later on."""
+
+    pending_offsets: int
+    committed_offsets: int
+    error_code: int = 0
+
+
+class InitProducerIdResponse(Response, frozen=True):
+    """The producer to work under from now on."""
+
+    producer_id: int
+    producer_epoch: int
+    error_code: int = 0
