@@ -9,6 +9,7 @@ from django.views.generic import RedirectView
 from frontend.live import live
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group
+from frontend.views.commits import group_commits
 from frontend.views.groups import group_events, group_list, group_page
 from frontend.views.topics import topic_list
 
@@ -27,6 +28,7 @@ urlpatterns = [
     path("groups", group_list, name="groups"),
     path("groups/<str:group_id>", group_page, name="group"),
     path("groups/<str:group_id>/events", group_events, name="events"),
+    path("groups/<str:group_id>/commits", group_commits, name="commits"),
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),
     path("topics", topic_list, name="topics"),
     path("live", live, name="live"),

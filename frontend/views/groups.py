@@ -203,6 +203,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "actions": _actions(request, group_id),
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "history_url": f"{group_url(group_id)}/events",
+        "commits_url": f"{group_url(group_id)}/commits",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
     }
     return show(request, "group", context, section="groups")

@@ -215,6 +215,39 @@ class Seed:
                 [(row[0], partition, end, now - 4_000) for partition, end in enumerate(ends)],
             )
 
+    def journal(
+        self,
+        group_id: str,
+        kind: str,
+        topic: str,
+        partition: int,
+        offset: int | None,
+        *,
+        ms_ago: int = 0,
+        member_id: str = "",
+        generation: int = -1,
+        principal: str = "",
+        metadata: str = "",
+    ) -> None:
+        """A line of the journal."""
+        self.connection.execute(
+            "insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset, member_id,"
+            " generation_id, client_id, principal, metadata) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            [
+                now_ms() - ms_ago,
+                kind,
+                group_id,
+                topic,
+                partition,
+                offset,
+                member_id,
+                generation,
+                "worker" if member_id else "",
+                principal,
+                metadata,
+            ],
+        )
+
     def lag_samples(
         self, group_id: str, lags: Mapping[str, Sequence[int]], *, every_ms: int = 900_000, late: bool = True
     ) -> None:

@@ -1,0 +1,136 @@
+"""The history of a group's committed offsets: who committed, reset or removed what, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend.views.groups import group_url
+from frontend.views.page import BadAddress, address, choice, message, page, show, text
+from frontend.wording import short_id
+from kcoord import bridge
+from kcoord.errors import Error, ProtocolError
+from kcoord.paging import Page
+from kcoord.runtime import Runtime
+from offsets.core.types import ChangeKind
+from offsets.journal import COMMITS, JournalFilter, JournalLine, JournalReads
+
+PAGE_SIZE = 100
+
+WORDS: Mapping[ChangeKind, tuple[str, str]] = {
+    ChangeKind.COMMIT: ("committed", "good"),
+    ChangeKind.TXN_COMMIT: ("committed in a transaction", "good"),
+    ChangeKind.RESET: ("reset", "warn"),
+    ChangeKind.RESTORE: ("set back", "warn"),
+    ChangeKind.IMPORT: ("imported", "warn"),
+    ChangeKind.DELETE: ("deleted", "bad"),
+    ChangeKind.EXPIRE: ("expired", "idle"),
+    ChangeKind.GROUP_DELETE: ("gone with the group", "bad"),
+    ChangeKind.TOPIC_DELETE: ("gone with the topic", "idle"),
+}
+"""What each kind is called, and its tone. Every `ChangeKind` has its words; a test says so."""
+
+CHANGES = "changes"
+"""The choice of everything but commits: they come by the million, and operators look for the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the journal in words."""
+
+    row: JournalLine
+    word: str
+    tone: str
+    who: str
+    whole: str
+
+
+@require_safe
+@page
+def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
+    """The journal of a group, newest first; it outlives the group."""
+    kind = choice(request, "kind", (*(kind.value for kind in ChangeKind), CHANGES))
+    partition = text(request, "partition")
+    wanted = JournalFilter(
+        topic=text(request, "topic") or None,
+        partition=_partition(partition) if partition else None,
+        kinds=_kinds(kind),
+        since=_instant(request, "from"),
+        until=_instant(request, "to"),
+    )
+    found = None if "\0" in group_id else _read(group_id, wanted, text(request, "after") or None)
+    if found is None:
+        return message(request, 404, "No such group", f"Nothing was ever committed by {group_id}, or it was forgotten.")
+    context = {
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "now": bridge.call(_now),
+        "lines": [_line(row) for row in found.items],
+        "wanted": {name: text(request, name) for name in ("topic", "partition", "from", "to")} | {"kind": kind},
+        "kinds": [
+            ("", "All"),
+            (CHANGES, "All but commits"),
+            *((k.value, word.capitalize()) for k, (word, _) in WORDS.items()),
+        ],
+        "filtered": wanted != JournalFilter(),
+        "clear_url": request.path,
+        "newest_url": address(request, after=None) if "after" in request.GET else None,
+        "older_url": address(request, after=found.next_cursor) if found.next_cursor else None,
+    }
+    return show(request, "commits", context, section="groups")
+
+
+def _kinds(kind: str) -> list[ChangeKind] | None:
+    if kind == CHANGES:
+        return [k for k in ChangeKind if k not in COMMITS]
+    return [ChangeKind(kind)] if kind else None
+
+
+def _read(group_id: str, wanted: JournalFilter, cursor: str | None) -> Page[JournalLine] | None:
+    """A page of the journal; None where it knows nothing of the group. Raises BadAddress for an impossible filter."""
+
+    async def read(runtime: Runtime) -> Page[JournalLine]:
+        return await runtime.get(JournalReads).commits(group_id, wanted, cursor=cursor, limit=PAGE_SIZE)
+
+    try:
+        return bridge.call(read)
+    except ProtocolError as error:
+        if error.error is Error.GROUP_ID_NOT_FOUND:
+            return None
+        if error.error is Error.INVALID_REQUEST:
+            raise BadAddress(error.detail) from error
+        raise
+
+
+async def _now(runtime: Runtime) -> int:
+    async with runtime.db.connection() as connection:
+        return await runtime.db.now_ms(connection)
+
+
+def _partition(written: str) -> int:
+    if not written.isascii() or not written.isdigit() or len(written) > 9:
+        raise BadAddress(f"partition: {written!r} is no number of a partition.")
+    return int(written)
+
+
+def _instant(request: HttpRequest, name: str) -> int | None:
+    """An instant of the address, in UTC, as browsers write it: `2025-11-21T03:30`."""
+    written = text(request, name)
+    if not written:
+        return None
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        raise BadAddress(f"{name}: {written!r} is no date and time; write it as 2025-11-21T03:30.") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _line(row: JournalLine) -> Line:
+    word, tone = WORDS[ChangeKind(row.kind)]
+    if row.member_id:
+        return Line(row, word, tone, short_id(row.member_id), row.member_id)
+    return Line(row, word, tone, row.principal or "the service", "")
