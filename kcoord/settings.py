@@ -173,6 +173,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": _RETENTION_SECONDS,
         "options": {"expire_seconds": max(1, round(_RETENTION_SECONDS))},
     },
+    "offsets: abort abandoned transactions": {
+        "task": "offsets.abort_abandoned_transactions",
+        "schedule": 10.0,
+        "options": {"expire_seconds": 20},
+    },
     "offsets: sample watermarks and lag": {
         "task": "offsets.sample",
         "schedule": _SAMPLE_SECONDS,

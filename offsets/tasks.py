@@ -7,6 +7,7 @@ from celery import shared_task
 from kcoord import bridge
 from offsets.retention import RetentionService
 from offsets.samples import SampleService
+from offsets.transactions import TransactionService
 
 LONGEST_RUN_SECONDS = 3_600.0
 """A run that takes longer is cut off; what it has removed stays removed, the next one goes on."""
@@ -30,3 +31,9 @@ def sample() -> int:
 def thin_samples() -> int:
     """Thin samples and drop old ones; see `SampleService.thin`."""
     return bridge.call(lambda runtime: runtime.get(SampleService).thin(), LONGEST_RUN_SECONDS)
+
+
+@shared_task(name="offsets.abort_abandoned_transactions")  # type: ignore[untyped-decorator]
+def abort_abandoned_transactions() -> int:
+    """Abort transactions that nobody ends; see `TransactionService.abort_abandoned`."""
+    return bridge.call(lambda runtime: runtime.get(TransactionService).abort_abandoned(), LONGEST_RUN_SECONDS)
