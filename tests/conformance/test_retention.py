@@ -1,4 +1,4 @@
-"""The cases of retention through the whole service and through the core, and that each of their expectations is looked at."""
+"""The cases of retention through the whole service and the core; each of their expectations is looked at."""
 
 from __future__ import annotations
 
