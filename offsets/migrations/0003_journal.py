@@ -5,8 +5,9 @@ partition instead of failing; upkeep moves it when it makes the day. There is no
 from one sequence, and an index that nobody reads by would cost every commit.
 """
 
-import kcoord.fields
 from django.db import migrations, models
+
+import kcoord.fields
 
 CREATE = """
 create sequence offset_commit_log_id_seq as bigint;
@@ -32,6 +33,8 @@ create table offset_commit_log (
 alter sequence offset_commit_log_id_seq owned by offset_commit_log.id;
 create index offset_commit_log_by_partition on offset_commit_log (group_name, topic, partition, at, id);
 create index offset_commit_log_by_group on offset_commit_log (group_name, at, id);
+create index offset_commit_log_changes on offset_commit_log (group_name, at, id)
+    where kind not in ('commit', 'txn_commit');
 create table offset_commit_log_default partition of offset_commit_log default;
 """
 

@@ -3,10 +3,16 @@
 from django.urls import path
 
 from kcoord import converters  # noqa: F401 - registers `anything`
-from offsets.rest import deletion_views, pin_views, views
+from offsets.rest import deletion_views, journal_views, pin_views, plan_views, views
 
 urlpatterns = [
+    path("groups/<anything:group_id>/commits", journal_views.GroupCommitsView.as_view()),
     path("groups/<anything:group_id>/pins", pin_views.GroupPinsView.as_view()),
     path("groups/<anything:group_id>/offsets/delete", deletion_views.DeleteOffsetsView.as_view()),
+    path("groups/<anything:group_id>/offsets/plan", plan_views.PlanOffsetsView.as_view()),
+    path("groups/<anything:group_id>/offsets/plans", plan_views.PlansView.as_view()),
+    path("groups/<anything:group_id>/offsets/plans/<anything:plan_id>/apply", plan_views.ApplyPlanView.as_view()),
+    path("groups/<anything:group_id>/offsets/plans/<anything:plan_id>/undo", plan_views.UndoPlanView.as_view()),
+    path("groups/<anything:group_id>/offsets/plans/<anything:plan_id>", plan_views.PlanDetailView.as_view()),
     path("groups/<anything:group_id>/offsets", views.GroupOffsetsView.as_view()),
 ]
