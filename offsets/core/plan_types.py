@@ -1,0 +1,172 @@
+"""Values of offset plans. Instants are milliseconds; an offset is the next one to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from kcoord.errors import Error
+from offsets.core.types import Millis, OffsetRecord, TopicPartition
+
+
+class PlanState(str, Enum):
+    """The life of a plan, forwards only."""
+
+    PLANNED = "planned"
+    APPLIED = "applied"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeader:
+    """A plan without its lines. `id` is a UUID."""
+
+    id: str
+    group_id: str
+    strategy: str
+    parameters: Mapping[str, object]
+    totals: Mapping[str, object]
+    state: PlanState
+    reason: str
+    created_at: Millis
+    created_by: str
+    applied_at: Millis | None = None
+    applied_by: str | None = None
+    undone_at: Millis | None = None
+    undone_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Where a partition's log begins and ends (the offset after the last), as last reported."""
+
+    start: int
+    end: int
+
+    def clamp(self, offset: int) -> int:
+        """The nearest offset that the log has."""
+        return max(self.start, min(offset, self.end))
+
+    def lag(self, offset: int) -> int:
+        """Records that whoever reads on from `offset` has before it, as far as they still exist; never negative."""
+        return max(self.end - max(offset, self.start), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed offset with all that is stored of it. Instants in ms.
+
+    `record_offset`: its line in the journal; it tells a commit from a later one of the same offset.
+    """
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp: Millis = 0
+    expire_timestamp: Millis | None = None
+    record_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A partition as the plan finds it. `committed` None: nothing is; `log` None: nobody ever reported it."""
+
+    topic: str
+    partition: int
+    exists: bool = True
+    committed: Committed | None = None
+    log: Log | None = None
+
+    @property
+    def key(self) -> TopicPartition:
+        """Topic and partition."""
+        return self.topic, self.partition
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What another source than the partition itself says: samples of the log, another group, a file, the journal.
+
+    `offset` None: it knows that there is none.
+    """
+
+    offset: int | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One partition of a plan. `requested`: the new offset before it was clamped. `new` None: it will be removed."""
+
+    topic: str
+    partition: int
+    old: Committed | None
+    requested: int | None
+    new: int | None
+    log: Log | None = None
+    note: str = ""
+
+    @property
+    def key(self) -> TopicPartition:
+        """Topic and partition."""
+        return self.topic, self.partition
+
+    @property
+    def old_offset(self) -> int | None:
+        """What is committed when the plan is made."""
+        return None if self.old is None else self.old.offset
+
+    @property
+    def clamped(self) -> bool:
+        """The log does not have what was asked for."""
+        return self.requested != self.new
+
+    @property
+    def changes(self) -> bool:
+        """The committed offset will be another one."""
+        return self.old_offset != self.new
+
+    @property
+    def old_lag(self) -> int | None:
+        """None where nothing is committed or the log is not known."""
+        return _lag(self.log, self.old_offset)
+
+    @property
+    def new_lag(self) -> int | None:
+        """None where nothing will be committed or the log is not known."""
+        return _lag(self.log, self.new)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A partition that cannot be planned, why, and how to mend it."""
+
+    topic: str
+    partition: int
+    error: Error
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A plan in numbers. `lag_change`: records more (or less) to read, over partitions where both lags are known;
+    None where that is none of them."""
+
+    partitions: int
+    changed: int
+    clamped: int
+    removed: int
+    lag_change: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one step writes: these offsets, and the partitions whose offset goes."""
+
+    records: tuple[OffsetRecord, ...]
+    removed: tuple[TopicPartition, ...]
+
+
+def _lag(log: Log | None, offset: int | None) -> int | None:
+    return None if log is None or offset is None else log.lag(offset)

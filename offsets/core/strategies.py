@@ -1,0 +1,119 @@
+"""The strategies of an offset plan: where each takes the new offset from, and which parameter it wants.
+
+Source: offsets specification, section 13.5; HTTP contract, section 4. `copy-from-group` and `to-committed-at` are our
+own: Kafka's tool has neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from kcoord.errors import Error, ProtocolError
+from offsets.core.types import Millis, TopicPartition
+
+Scope = tuple[tuple[str, tuple[int, ...] | None], ...] | None
+"""Topics with the partitions meant; partitions None: all of the topic. None instead of topics: what is committed."""
+
+
+class Strategy(str, Enum):
+    """Where the new offsets come from."""
+
+    TO_EARLIEST = "to-earliest"
+    TO_LATEST = "to-latest"
+    TO_OFFSET = "to-offset"
+    SHIFT_BY = "shift-by"
+    TO_DATETIME = "to-datetime"
+    BY_DURATION = "by-duration"
+    TO_CURRENT = "to-current"
+    COPY_FROM_GROUP = "copy-from-group"
+    FROM_FILE = "from-file"
+    TO_COMMITTED_AT = "to-committed-at"
+
+
+PARAMETER: Mapping[Strategy, str | None] = {
+    Strategy.TO_EARLIEST: None,
+    Strategy.TO_LATEST: None,
+    Strategy.TO_OFFSET: "offset",
+    Strategy.SHIFT_BY: "by",
+    Strategy.TO_DATETIME: "at",
+    Strategy.BY_DURATION: "duration",
+    Strategy.TO_CURRENT: None,
+    Strategy.COPY_FROM_GROUP: "from_group",
+    Strategy.FROM_FILE: "csv",
+    Strategy.TO_COMMITTED_AT: "at",
+}
+"""The parameter that a strategy needs; each takes one at most."""
+
+PARAMETERS = tuple(sorted({name for name in PARAMETER.values() if name is not None}))
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """What is asked for. Exactly the parameter of the strategy is given, the others are None.
+
+    Parameters: `scope` is None for `from-file`, whose lines say it; `at` in ms; `duration` ISO 8601; `csv` the lines of
+    a file that concern the group (`offsets.core.offset_file`).
+    """
+
+    strategy: Strategy
+    scope: Scope = None
+    offset: int | None = None
+    by: int | None = None
+    at: Millis | None = None
+    duration: str | None = None
+    from_group: str | None = None
+    csv: Mapping[TopicPartition, int] | None = None
+
+
+def check(reset: Reset) -> None:
+    """Raise INVALID_REQUEST, naming the field, unless the parameters are those of the strategy and name nothing twice.
+
+    Whether the topics and partitions exist is the plan's business.
+    """
+    wanted = PARAMETER[reset.strategy]
+    name = reset.strategy.value
+    if wanted is not None and getattr(reset, wanted) is None:
+        raise invalid(wanted, f"{wanted} is missing: the strategy {name} needs it")
+    for parameter in PARAMETERS:
+        if parameter != wanted and getattr(reset, parameter) is not None:
+            needs = f"takes {wanted}" if wanted is not None else "takes no parameter"
+            raise invalid(parameter, f"{parameter} does not belong to the strategy {name}, which {needs}: leave it out")
+    if reset.scope is None:
+        return
+    if reset.strategy is Strategy.FROM_FILE:
+        raise invalid("topics", "topics does not belong to the strategy from-file: the lines of the file name them")
+    _check_scope(reset.scope)
+
+
+def _check_scope(scope: tuple[tuple[str, tuple[int, ...] | None], ...]) -> None:
+    if not scope:
+        raise invalid("topics", "topics is empty: name topics, or leave it out for all that the group has committed")
+    seen: set[str] = set()
+    for index, (topic, partitions) in enumerate(scope):
+        field = f"topics[{index}]"
+        if topic in seen:
+            raise invalid(f"{field}.name", f"{field}.name: {topic!r} is named twice; put its partitions in one entry")
+        seen.add(topic)
+        if partitions is None:
+            continue
+        if not partitions:
+            raise invalid(
+                f"{field}.partitions", f"{field}.partitions is empty: name partitions, or leave it out for all"
+            )
+        for double in _doubles(partitions):
+            raise invalid(f"{field}.partitions", f"{field}.partitions: {double} is named twice")
+
+
+def _doubles(partitions: tuple[int, ...]) -> Iterator[int]:
+    seen: set[int] = set()
+    for partition in partitions:
+        if partition in seen:
+            yield partition
+        seen.add(partition)
+
+
+def invalid(field: str, detail: str, **fields: object) -> ProtocolError:
+    """INVALID_REQUEST about a field."""
+    return ProtocolError(Error.INVALID_REQUEST, detail, fields={"field": field, **fields})

@@ -1,0 +1,206 @@
+"""What a plan is made of: where the group is now, and what the source of its strategy says.
+
+Each statement sees one state of the database; two of them may see different ones. That does no harm: a plan is applied
+only if the committed offsets are still those that it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from groups.readmodel import unknown_group
+from kcoord.access import Operation, Principal
+from kcoord.errors import Error, ProtocolError
+from kcoord.runtime import Runtime
+from offsets.core.plan import MAX_LINES, too_many
+from offsets.core.plan_types import Found, Position
+from offsets.core.samples import offset_at
+from offsets.core.strategies import Reset, Scope, Strategy, invalid
+from offsets.core.types import Millis, TopicPartition
+from offsets.plan_store import PlanStore
+from offsets.samples import SampleReads
+from offsets.store import OffsetStore
+
+DAY_MS = 86_400_000
+SPANS = (DAY_MS, 3 * DAY_MS, 7 * DAY_MS, 15 * DAY_MS)
+"""The journal is searched backwards by these: most partitions are found in the first, which is one of its tables."""
+
+Sources = tuple[list[Position], dict[TopicPartition, Found]]
+
+
+class PlanSources:
+    """Gathers positions and sources. Methods raise ProtocolError, naming what is wrong with the request."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.get(PlanStore)
+        self._offsets = runtime.get(OffsetStore)
+        self._samples = runtime.get(SampleReads)
+        self._retention_ms = runtime.config.int("offsets.journal.retention.days") * DAY_MS
+
+    async def gather(
+        self, group_id: str, reset: Reset, now: Millis, at: Millis | None, principal: Principal
+    ) -> Sources:
+        """The positions that a reset is about, and what its source says of them.
+
+        `at`: the instant of strategies that have one. Raises TOPIC_AUTHORIZATION_FAILED for a topic that the caller
+        may describe but not read; what it may not describe is passed over where the request does not name it.
+        """
+        check_readable([topic for topic, _ in _named(reset)], principal)
+        match reset.strategy:
+            case Strategy.FROM_FILE:
+                assert reset.csv is not None
+                positions = await self._positions(group_id, list(reset.csv))
+                found = {key: Found(offset) for key, offset in reset.csv.items()}
+            case Strategy.COPY_FROM_GROUP:
+                positions, found = await self._of_group(group_id, reset, principal)
+            case Strategy.TO_COMMITTED_AT:
+                assert at is not None
+                positions, found = await self._from_journal(group_id, reset.scope, now, at, principal)
+            case Strategy.TO_DATETIME | Strategy.BY_DURATION:
+                assert at is not None
+                positions = await self._in_scope(group_id, reset.scope, principal)
+                found = await self._from_samples(positions, at)
+            case _:
+                positions, found = await self._in_scope(group_id, reset.scope, principal), {}
+        check_readable([position.topic for position in positions], principal)
+        if not positions:
+            raise invalid(
+                "topics", f"topics: the group {group_id!r} has nothing committed that could be meant: name topics"
+            )
+        return positions, found
+
+    async def _in_scope(self, group_id: str, scope: Scope, principal: Principal) -> list[Position]:
+        if scope is not None:
+            return await self._positions(group_id, await self._partitions(scope))
+        committed = await self._store.committed(group_id)
+        if len(committed) > MAX_LINES:
+            raise too_many(len(committed))
+        return [position for position in committed if principal.may_topic(Operation.DESCRIBE, position.topic)]
+
+    async def _positions(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[Position]:
+        if len(partitions) > MAX_LINES:
+            raise too_many(len(partitions))
+        return await self._store.positions(group_id, partitions)
+
+    async def _partitions(self, scope: Sequence[tuple[str, tuple[int, ...] | None]]) -> list[TopicPartition]:
+        """The partitions that a scope means. Raises UNKNOWN_TOPIC_OR_PARTITION for a topic that does not exist."""
+        counts = await self._offsets.partition_counts([topic for topic, _ in scope])
+        for index, (topic, _) in enumerate(scope):
+            if topic not in counts:
+                field = f"topics[{index}].name"
+                raise ProtocolError(
+                    Error.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"{field}: there is no topic {topic!r}; GET /v1/topics lists those there are",
+                    fields={"field": field},
+                )
+        total = sum(counts[topic] if named is None else len(named) for topic, named in scope)
+        if total > MAX_LINES:
+            raise too_many(total)
+        return [
+            (topic, partition)
+            for topic, named in scope
+            for partition in (range(counts[topic]) if named is None else named)
+        ]
+
+    async def _of_group(self, group_id: str, reset: Reset, principal: Principal) -> Sources:
+        """What another group has committed; without a scope, all of that."""
+        assert reset.from_group is not None
+        exists = await self._store.group_key(reset.from_group) is not None
+        if not exists or not principal.may_group(Operation.DESCRIBE, reset.from_group):
+            unknown = unknown_group(reset.from_group)
+            raise ProtocolError(unknown.error, f"from_group: {unknown.detail}", fields={"field": "from_group"})
+        source = await self._offsets.fetch(reset.from_group, None)
+        found = {
+            (offset.topic, offset.partition): Found(offset.committed_offset)
+            for offset in source
+            if principal.may_topic(Operation.DESCRIBE, offset.topic)
+        }
+        partitions = list(found) if reset.scope is None else await self._partitions(reset.scope)
+        return await self._positions(group_id, partitions), found
+
+    async def _from_samples(self, positions: Sequence[Position], at: Millis) -> dict[TopicPartition, Found]:
+        """Where the logs were at an instant, as far as samples tell."""
+        by_topic: dict[str, list[int]] = {}
+        for position in positions:
+            by_topic.setdefault(position.topic, []).append(position.partition)
+        found: dict[TopicPartition, Found] = {}
+        for topic, partitions in by_topic.items():
+            for partition, samples in (await self._samples.around(topic, partitions, at)).items():
+                found[topic, partition] = Found(offset_at(samples, at))
+        return found
+
+    async def _from_journal(
+        self, group_id: str, scope: Scope, now: Millis, at: Millis, principal: Principal
+    ) -> Sources:
+        """What was committed at an instant; without a scope, on all topics that exist and of which there is a trace."""
+        self._check_kept(now, at)
+        if scope is not None:
+            positions = await self._in_scope(group_id, scope, principal)
+            return positions, await self._committed_at(group_id, positions, at)
+        committed = await self._in_scope(group_id, None, principal)
+        journalled = await self._store.journal_topics(group_id)
+        traced = [topic for topic in journalled if principal.may_topic(Operation.DESCRIBE, topic)]
+        counts = await self._offsets.partition_counts(traced)
+        if sum(counts.values()) > MAX_LINES:
+            raise too_many(sum(counts.values()))
+        keys = {position.key for position in committed}
+        keys |= {(topic, partition) for topic, count in counts.items() for partition in range(count)}
+        positions = await self._positions(group_id, sorted(keys))
+        found = await self._committed_at(group_id, positions, at)
+        meant = [p for p in positions if p.committed is not None or found[p.key].offset is not None]
+        return meant, found
+
+    def _check_kept(self, now: Millis, at: Millis) -> None:
+        if at > now:
+            raise invalid("at", "at: this instant has not come yet; the journal knows what was, not what will be")
+        if at < now - self._retention_ms:
+            days = self._retention_ms // DAY_MS
+            kept = f"it is kept for {days} days (offsets.journal.retention.days)"
+            raise invalid("at", f"at: the journal does not reach back so far; {kept}")
+
+    async def _committed_at(
+        self, group_id: str, positions: Sequence[Position], at: Millis
+    ) -> dict[TopicPartition, Found]:
+        """What the last line up to an instant says of each partition.
+
+        Where there is none: what is committed now and has no later line either was committed before the journal
+        begins, and stood there at that instant; of the rest nothing is known to have been committed.
+        """
+        offsets: dict[TopicPartition, int | None] = {}
+        left = [position.key for position in positions]
+        until = at
+        for after in (*(at - span for span in SPANS), -1):
+            if not left or after >= until:
+                continue
+            offsets |= await self._store.journal_at(group_id, left, after, until)
+            left = [key for key in left if key not in offsets]
+            until = after
+        found = {
+            key: Found(offset, "" if offset is not None else "nothing was committed then")
+            for key, offset in offsets.items()
+        }
+        current = {p.key: p.committed.offset for p in positions if p.committed is not None and p.key not in offsets}
+        changed = await self._store.journal_since(group_id, list(current), at)
+        for key in left:
+            if key in current and key not in changed:
+                found[key] = Found(current[key], "not changed since before the journal begins")
+            else:
+                found[key] = Found(None, "the journal has nothing of it up to then")
+        return found
+
+
+def _named(reset: Reset) -> Sequence[tuple[str, object]]:
+    """The topics that a request itself names."""
+    return list(reset.csv or ()) if reset.scope is None else list(reset.scope)
+
+
+def check_readable(topics: Sequence[str], principal: Principal) -> None:
+    """Raise TOPIC_AUTHORIZATION_FAILED unless all may be read; whether they exist is not looked at."""
+    denied = sorted({topic for topic in topics if not principal.may_topic(Operation.READ, topic)})
+    if denied:
+        names = ", ".join(denied[:10]) + (f" and {len(denied) - 10} more" if len(denied) > 10 else "")
+        raise ProtocolError(
+            Error.TOPIC_AUTHORIZATION_FAILED,
+            f"the token {principal.name!r} has no rule for read on {names}",
+            fields={"topics": denied[:100]},
+        )

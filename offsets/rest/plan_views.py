@@ -1,0 +1,211 @@
+"""Offset plans: make, review, apply, undo (HTTP contract, section 4).
+
+Looking at plans takes `describe` on the group; lines on topics that the caller may not describe are left out. Making,
+applying and undoing takes `alter-offsets` on the group and `read` on every topic of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from groups.rest.group_views import NAMED, NamedGroupView
+from kcoord.access import Operation, Resource
+from kcoord.errors import Error
+from kcoord.http.paths import check_group_id
+from kcoord.http.problem import invalid
+from kcoord.paging import Page
+from kcoord.rest_schema import GROUP_ID, Name, describe
+from kcoord.runtime import Runtime
+from offsets.core.offset_file import read_offset_file
+from offsets.core.plan_types import Line, PlanHeader
+from offsets.core.strategies import Reset, Scope, Strategy
+from offsets.plans import PlanService
+from offsets.rest import plan_serializers as s
+
+PLAN_ID = Name("plan_id", "Id of the plan.", {"type": "string", "format": "uuid"})
+_DENIED = (Error.GROUP_AUTHORIZATION_FAILED, Error.TOPIC_AUTHORIZATION_FAILED)
+_MISSING = "The group has no such plan."
+_EXAMPLE = {"strategy": "to-datetime", "topics": [{"name": "orders"}], "at": "2026-01-31T12:00:00Z", "reason": "bug 17"}
+
+Work = Callable[[PlanService], Awaitable[PlanHeader]]
+
+
+class PlanBase(NamedGroupView):
+    """What the views of one plan share."""
+
+    def answer(self, work: Work, *, cursor: str | None = None, limit: int = 0, status: int = 200) -> Response:
+        """The plan that `work` returns, with a page of its lines."""
+        visible = self.visible(Resource.TOPIC)
+
+        async def read(runtime: Runtime) -> tuple[PlanHeader, Page[Line]]:
+            plans = runtime.get(PlanService)
+            found = await work(plans)
+            size = {"limit": limit} if limit else {}
+            return found, await plans.lines(found, cursor=cursor, visible=visible, **size)
+
+        found, page = self.service(read)
+        shown = {field.name: getattr(found, field.name) for field in fields(found)}
+        shown |= {"partitions": page.items, "next_cursor": page.next_cursor}
+        return Response(s.PlanView(shown).data, status=status)
+
+    def check_no_body(self, request: Request) -> None:
+        """Raise INVALID_REQUEST if the request says anything."""
+        if request.data:
+            raise invalid("the body: there is nothing to say here; send none")
+
+
+class PlanOffsetsView(PlanBase):
+    """`/v1/groups/{group_id}/offsets/plan`."""
+
+    @describe(
+        "planOffsets",
+        "Plan a reset of a group's offsets",
+        tag="offsets",
+        path=[GROUP_ID],
+        request=s.PlanRequest,
+        response=s.PlanView,
+        status=201,
+        errors=(*NAMED, *_DENIED, Error.UNKNOWN_TOPIC_OR_PARTITION),
+        description="Computes and keeps a plan; nothing is committed until it is applied. The group may have members "
+        "and need not exist. A partition that cannot be planned refuses the whole plan and is named in `problems`. "
+        "The answer has the first page of lines; GET the plan with `cursor` for the others.",
+        examples=[OpenApiExample("Back to an instant", _EXAMPLE, request_only=True)],
+    )
+    def post(self, request: Request, group_id: str) -> Response:
+        """Make a plan."""
+        self.query()
+        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        given = self.given(s.PlanRequest)
+        reset = _reset(given, self.group_id)
+        principal = self.principal
+        return self.answer(lambda plans: plans.create(self.group_id, reset, principal, given["reason"]), status=201)
+
+
+class PlansView(NamedGroupView):
+    """`/v1/groups/{group_id}/offsets/plans`."""
+
+    @describe(
+        "listOffsetPlans",
+        "List the offset plans of a group, the newest first",
+        tag="offsets",
+        path=[GROUP_ID],
+        query=s.PlanQuery,
+        response=s.PlanPage,
+        errors=NAMED,
+        description="Plans outlive their group; they are kept as long as the journal of commits "
+        "(`offsets.journal.retention.days`).",
+    )
+    def get(self, request: Request, group_id: str) -> Response:
+        """A page of plans."""
+        query = self.query(s.PlanQuery)
+        page = self.service(
+            lambda runtime: runtime.get(PlanService).recent(
+                self.group_id, cursor=query.get("cursor"), limit=query["limit"]
+            )
+        )
+        content = {"group_id": self.group_id, "plans": page.items, "next_cursor": page.next_cursor}
+        return Response(s.PlanPage(content).data)
+
+
+class PlanDetailView(PlanBase):
+    """`/v1/groups/{group_id}/offsets/plans/{plan_id}`."""
+
+    @describe(
+        "getOffsetPlan",
+        "Get an offset plan with a page of its lines",
+        tag="offsets",
+        path=[GROUP_ID, PLAN_ID],
+        query=s.PlanQuery,
+        response=s.PlanView,
+        errors=NAMED,
+        missing=_MISSING,
+    )
+    def get(self, request: Request, group_id: str, plan_id: str) -> Response:
+        """One plan."""
+        query = self.query(s.PlanQuery)
+        return self.answer(
+            lambda plans: plans.get(self.group_id, plan_id), cursor=query.get("cursor"), limit=query["limit"]
+        )
+
+
+class ApplyPlanView(PlanBase):
+    """`/v1/groups/{group_id}/offsets/plans/{plan_id}/apply`."""
+
+    @describe(
+        "applyOffsetPlan",
+        "Apply an offset plan",
+        tag="offsets",
+        path=[GROUP_ID, PLAN_ID],
+        response=s.PlanView,
+        errors=(*NAMED, *_DENIED, Error.NON_EMPTY_GROUP, Error.UNSTABLE_OFFSET_COMMIT),
+        missing=_MISSING,
+        description="Commits all new offsets of the plan, or none. Refused while the group has members "
+        "(NON_EMPTY_GROUP), while a transaction on one of its partitions is open (UNSTABLE_OFFSET_COMMIT), and with "
+        "INVALID_REQUEST and status 409 where the plan was applied before or something was committed or removed on "
+        "one of its partitions since it was made.",
+    )
+    def post(self, request: Request, group_id: str, plan_id: str) -> Response:
+        """Apply a plan."""
+        self.query()
+        self.check_no_body(request)
+        principal = self.principal
+        return self.answer(lambda plans: plans.apply(self.group_id, plan_id, principal))
+
+
+class UndoPlanView(PlanBase):
+    """`/v1/groups/{group_id}/offsets/plans/{plan_id}/undo`."""
+
+    @describe(
+        "undoOffsetPlan",
+        "Undo an offset plan that was applied",
+        tag="offsets",
+        path=[GROUP_ID, PLAN_ID],
+        response=s.PlanView,
+        errors=(*NAMED, *_DENIED, Error.NON_EMPTY_GROUP, Error.UNSTABLE_OFFSET_COMMIT),
+        missing=_MISSING,
+        description="Puts back exactly what stood before the plan was applied, on all of its partitions or none. "
+        "Refused as applying is; with INVALID_REQUEST and status 409 also where something was committed or removed on "
+        "one of its partitions since it was applied.",
+    )
+    def post(self, request: Request, group_id: str, plan_id: str) -> Response:
+        """Undo a plan."""
+        self.query()
+        self.check_no_body(request)
+        principal = self.principal
+        return self.answer(lambda plans: plans.undo(self.group_id, plan_id, principal))
+
+
+def _reset(given: Mapping[str, Any], group_id: str) -> Reset:
+    """The reset that a request asks for. A file is read here, which may take a while, and not on the event loop."""
+    strategy = Strategy(given["strategy"])
+    csv = given.get("csv")
+    # A file that does not belong to the strategy is not read: that it is there is what is wrong.
+    offsets = (
+        None if csv is None else read_offset_file(csv).of_group(group_id) if strategy is Strategy.FROM_FILE else {}
+    )
+    if given.get("from_group") is not None:
+        check_group_id(given["from_group"])
+    return Reset(
+        strategy,
+        _scope(given.get("topics")),
+        offset=given.get("offset"),
+        by=given.get("by"),
+        at=given.get("at"),
+        duration=given.get("duration"),
+        from_group=given.get("from_group"),
+        csv=offsets,
+    )
+
+
+def _scope(topics: list[Mapping[str, Any]] | None) -> Scope:
+    if topics is None:
+        return None
+    return tuple(
+        (topic["name"], None if topic.get("partitions") is None else tuple(topic["partitions"])) for topic in topics
+    )
