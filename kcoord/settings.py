@@ -188,6 +188,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"expire_seconds": 1800},
     },
+    "offsets: drop old plans": {
+        "task": "offsets.trim_plans",
+        "schedule": 3600.0,
+        "options": {"expire_seconds": 1800},
+    },
     "groups: drop old events": {
         "task": "groups.trim_events",
         "schedule": 3600.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from kcoord import bridge
+from offsets.plans import PlanService
 from offsets.retention import RetentionService
 from offsets.samples import SampleService
 from offsets.transactions import TransactionService
@@ -37,3 +38,9 @@ def thin_samples() -> int:
 def abort_abandoned_transactions() -> int:
     """Abort transactions that nobody ends; see `TransactionService.abort_abandoned`."""
     return bridge.call(lambda runtime: runtime.get(TransactionService).abort_abandoned(), LONGEST_RUN_SECONDS)
+
+
+@shared_task(name="offsets.trim_plans")  # type: ignore[untyped-decorator]
+def trim_plans() -> int:
+    """Delete plans that are as old as the journal is kept; see `PlanService.trim`."""
+    return bridge.call(lambda runtime: runtime.get(PlanService).trim(), LONGEST_RUN_SECONDS)
