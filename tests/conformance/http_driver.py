@@ -41,6 +41,7 @@ from tests.conformance.http_consumer_terms import TopicNames, by_group, describe
 from tests.conformance.http_offsets import PROBE_TOPIC
 from tests.conformance.http_retention import RetentionChecks
 from tests.conformance.http_terms import Exchange, HttpAnswer, HttpRequest
+from tests.conformance.http_transactions import Transactions
 
 EXCHANGES: Mapping[str, Exchange] = {
     **http_membership.EXCHANGES,
@@ -57,6 +58,9 @@ LOOK_SECONDS = 0.001
 NEXT_WAKE_AT = "select min(wake_at) from groups_group"
 OFFSETS_TABLE, DROPPED_TABLE = "offsets_committedoffset", "offsets_committedoffset_dropped"
 COUNT_OFFSETS = "select count(*) from offsets_committedoffset"
+COUNT_PENDING = """
+select count(*) from offsets_pendingoffset o join groups_group g on g.id = o.group_id where g.group_id = %(group_id)s
+"""
 
 
 class HttpDriver:
@@ -78,6 +82,7 @@ class HttpDriver:
         self._topics = TopicNames()
         self._exchanges: Mapping[str, Exchange] = {
             **EXCHANGES,
+            **Transactions(case).exchanges,
             "ConsumerGroupHeartbeat": heartbeat(self._topics),
             "ConsumerGroupDescribe": describe(self._topics, by_group),
         }
@@ -139,10 +144,13 @@ class HttpDriver:
         """The group as its rows say: a store without memory reads them."""
         await self.look()
         group = (await GroupStore(self._runtime).read(group_id)).group
+        async with self._runtime.db.connection() as connection:
+            pending = await self._runtime.db.value(connection, COUNT_PENDING, {"group_id": group_id})
         if isinstance(group, ConsumerGroup):
             state, members = group.state.value, len(group.members)
-            return {"exists": True, "type": "consumer", "state": state, "member_count": members}
-        return core_terms.inspected(group)
+            shown = {"exists": True, "type": "consumer", "state": state, "member_count": members}
+            return {**shown, "group_epoch": group.group_epoch, "pending_offsets": pending}
+        return {**core_terms.inspected(group), "pending_offsets": pending}
 
     async def metrics(self) -> Response:
         """What operators are told, since the case began; NumOffsets from the table."""

@@ -20,11 +20,16 @@ def _commit(args: Args) -> HttpRequest:
         "retention_time_ms": args.get("retention_time_ms", -1),
     }
     offsets = {PROBE_TOPIC: {"0": 0}} if "generation_id" in args else args["offsets"]
-    body["topics"] = [
+    body["topics"] = commit_topics(offsets)
+    return HttpRequest("POST", group_path(args["group_id"], "/offsets/commit"), body)
+
+
+def commit_topics(offsets: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The `offsets` of a commit as requests have them."""
+    return [
         {"name": topic, "partitions": [_commit_partition(number, value) for number, value in partitions.items()]}
         for topic, partitions in offsets.items()
     ]
-    return HttpRequest("POST", group_path(args["group_id"], "/offsets/commit"), body)
 
 
 def _commit_partition(number: str, value: int | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -38,7 +43,7 @@ def _commit_partition(number: str, value: int | Mapping[str, Any]) -> Mapping[st
     return partition
 
 
-def _read_commit(answer: HttpAnswer, args: Args) -> Response:
+def read_commit(answer: HttpAnswer, args: Args) -> Response:
     """A problem concerns every partition; the classic convention has one partition and its error at the top."""
     if answer.error != "NONE":
         partitions = {topic: dict.fromkeys(numbers, answer.error) for topic, numbers in args.get("offsets", {}).items()}
@@ -101,6 +106,6 @@ def _fetched(topics: list[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 EXCHANGES: Mapping[str, Exchange] = {
-    "OffsetCommit": single(_commit, _read_commit),
+    "OffsetCommit": single(_commit, read_commit),
     "OffsetFetch": single(_fetch, _read_fetch),
 }

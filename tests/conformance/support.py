@@ -30,5 +30,5 @@ def is_classic_commit_or_fetch(case: Case) -> bool:
 
 
 def is_commit_or_fetch(case: Case) -> bool:
-    """A case of the offsets convention about groups of either protocol, or without members."""
-    return case.area in ("commit", "fetch") and "TxnOffsetCommit" not in case.calls
+    """A case of the offsets convention about commits, transactional ones too, and fetches."""
+    return case.area in ("commit", "fetch", "txn")
