@@ -21,6 +21,7 @@ from groups import revisions
 from groups.core import types as core
 from groups.core.types import Millis, TopicView
 from groups.revisions import Subject
+from groups.topic_deletion import TopicDeletion, follow_up_deletion, note_deletion
 from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.mirror import Mirror
@@ -78,6 +79,7 @@ class TopicService:
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
+        self._runtime = runtime
         self._view = Mirror(runtime, Subject.TOPICS.channel, self._read_view)
 
     async def view(self) -> TopicView:
@@ -191,8 +193,8 @@ class TopicService:
 
         return await self._change(work)
 
-    async def delete(self, name: str) -> None:
-        """Delete a topic with its watermarks; offsets that groups committed on it stay.
+    async def delete(self, name: str, *, principal: str = "") -> None:
+        """Delete a topic with its watermarks and what groups committed on it. `principal`: who wants it.
 
         Raises ProtocolError INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -202,9 +204,12 @@ class TopicService:
             pk, _ = await self._lock(connection, name)
             await connection.execute(Q.delete_topic_watermarks.encode(), {"id": pk})
             await connection.execute(Q.delete_topic.encode(), {"id": pk})
+            now = await self._db.now_ms(connection)
+            await note_deletion(TopicDeletion(connection, name, principal, now))
             await _changed(connection)
 
         await self._change(work)
+        await follow_up_deletion(self._runtime, name)
 
     async def set_watermarks(self, name: str, watermarks: Sequence[Watermark]) -> list[Watermark]:
         """Record where logs begin and end as of now, all or none; returns what was recorded, by partition.

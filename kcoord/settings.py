@@ -193,6 +193,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"expire_seconds": 1800},
     },
+    "offsets: sweep deleted topics": {
+        "task": "offsets.sweep_deleted_topics",
+        "schedule": 10.0,
+        "options": {"expire_seconds": 10},
+    },
     "groups: drop old events": {
         "task": "groups.trim_events",
         "schedule": 3600.0,

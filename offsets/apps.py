@@ -11,8 +11,11 @@ class OffsetsConfig(AppConfig):
     verbose_name = "Offsets"
 
     def ready(self) -> None:
-        """Whoever deletes a group, in whatever process: its offsets go with a line of the journal each."""
+        """Whoever deletes a group or a topic, in whatever process: offsets go with a line of the journal each."""
         from groups.locked import before_deletion
+        from groups.topic_deletion import on_topic_deletion
+        from offsets import deleted_topics
         from offsets.store import journal_deletion
 
         before_deletion(journal_deletion)
+        on_topic_deletion(deleted_topics.note, deleted_topics.follow_up)

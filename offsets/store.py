@@ -51,15 +51,24 @@ class OffsetStore:
         )
 
     async def remove(
-        self, locked: LockedGroup, partitions: Sequence[TopicPartition], provenance: Provenance
+        self,
+        locked: LockedGroup,
+        partitions: Sequence[TopicPartition],
+        provenance: Provenance,
+        *,
+        up_to: int | None = None,
     ) -> list[TopicPartition]:
-        """Remove committed and pending offsets, with a line of the journal for each; returns those there were."""
+        """Remove committed and pending offsets, with a line of the journal for each; returns those there were.
+
+        `up_to`: offsets with a larger record offset, that is, written later, stay.
+        """
         if not partitions:
             return []
         parameters = {
             **_context(locked, provenance),
             "topic": [topic for topic, _ in partitions],
             "partition": [partition for _, partition in partitions],
+            "up_to": up_to,
         }
         rows = await self._db.rows(locked.connection, Q.remove_offsets, parameters)
         return [(topic, partition) for topic, partition in rows]

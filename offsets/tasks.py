@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from kcoord import bridge
+from offsets.deleted_topics import DeletedTopicSweep
 from offsets.plans import PlanService
 from offsets.retention import RetentionService
 from offsets.samples import SampleService
@@ -44,3 +45,9 @@ def abort_abandoned_transactions() -> int:
 def trim_plans() -> int:
     """Delete plans that are as old as the journal is kept; see `PlanService.trim`."""
     return bridge.call(lambda runtime: runtime.get(PlanService).trim(), LONGEST_RUN_SECONDS)
+
+
+@shared_task(name="offsets.sweep_deleted_topics")  # type: ignore[untyped-decorator]
+def sweep_deleted_topics() -> int:
+    """Remove what groups committed on deleted topics; see `DeletedTopicSweep.sweep`."""
+    return bridge.call(lambda runtime: runtime.get(DeletedTopicSweep).sweep(), LONGEST_RUN_SECONDS)

@@ -133,19 +133,21 @@ class TopicDetailView(NamedTopicView):
 
     @describe(
         "deleteTopic",
-        "Delete a topic and its watermarks",
+        "Delete a topic with its watermarks and offsets",
         tag="topics",
         path=[TOPIC_NAME],
         response=None,
         status=204,
         errors=_WRITES,
-        description="Offsets that groups committed on it stay.",
+        description="What groups committed on it goes too, with a line of the history each. A topic that is made with "
+        "the same name later begins without offsets.",
     )
     def delete(self, request: Request, name: str) -> Response:
         """Delete a topic."""
         self.query()
         self.may_admin(self.name)
-        self.service(lambda runtime: runtime.get(TopicService).delete(self.name))
+        principal = self.principal.name
+        self.service(lambda runtime: runtime.get(TopicService).delete(self.name, principal=principal))
         return Response(status=204)
 
 

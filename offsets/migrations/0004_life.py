@@ -99,6 +99,20 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='DeletedTopic',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('topic', models.CharField(max_length=249)),
+                ('deleted_at', kcoord.fields.MillisField()),
+                ('principal', models.CharField(blank=True, default='', help_text='Token or account that asked.', max_length=255)),
+                ('record_offset', models.BigIntegerField()),
+                ('swept', models.BooleanField(default=False, help_text='All groups were visited once.')),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
             name='WatermarkSample',
             fields=[
                 ('pk', models.CompositePrimaryKey('topic_id', 'partition', 'at', blank=True, editable=False, primary_key=True, serialize=False)),

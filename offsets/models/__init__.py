@@ -5,10 +5,12 @@ from offsets.models.journal import OffsetCommitLog
 from offsets.models.pins import RetentionPin
 from offsets.models.plans import OffsetPlan, PlannedOffset
 from offsets.models.samples import GroupLag, LagSample, WatermarkSample
+from offsets.models.topics import DeletedTopic
 from offsets.models.transactions import PendingOffset, Producer
 
 __all__ = [
     "CommittedOffset",
+    "DeletedTopic",
     "GroupLag",
     "LagSample",
     "OffsetCommitLog",

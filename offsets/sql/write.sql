@@ -33,10 +33,12 @@ with named as (
 ), committed as (
     delete from offsets_committedoffset o using named n
     where o.group_id = %(group)s and o.topic = n.topic and o.partition = n.partition
+      and (%(up_to)s::bigint is null or o.record_offset <= %(up_to)s)
     returning o.topic, o.partition
 ), pending as (
     delete from offsets_pendingoffset p using named n
     where p.group_id = %(group)s and p.topic = n.topic and p.partition = n.partition
+      and (%(up_to)s::bigint is null or p.record_offset <= %(up_to)s)
     returning p.topic, p.partition
 )
 insert into offset_commit_log (at, kind, group_name, topic, partition, member_id, generation_id, client_id, principal,

@@ -131,15 +131,17 @@ async def test_a_retention_that_differs_from_kafka_in_never_wrapping_into_the_pa
     assert row == (2**63 - 1,)
 
 
-async def test_offsets_outlive_their_topic_but_its_watermarks_do_not(
+async def test_neither_offsets_nor_watermarks_outlive_their_topic(
     api: httpx.AsyncClient, topics: TopicService
 ) -> None:
     await commit(api, (0, 5))
     await topics.set_watermarks("orders", [Watermark(0, 0, 9)])
     await topics.delete("orders")
     await topics.create("orders", 3)
+    assert (await api.get(OFFSETS)).json()["offsets"] == []
+    await commit(api, (0, 1))
     (entry,) = (await api.get(OFFSETS)).json()["offsets"]
-    assert (entry["committed_offset"], entry["lag"]) == (5, None)
+    assert (entry["committed_offset"], entry["lag"]) == (1, None)
 
 
 async def test_a_group_without_offsets_and_no_group(api: httpx.AsyncClient, service: GroupService) -> None:
