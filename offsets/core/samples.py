@@ -45,6 +45,9 @@ class TimeLag:
     at_least_ms: Millis | None = None
 
 
+NOT_KNOWN = TimeLag()
+
+
 def end_was_at(samples: Sequence[Sample], offset: int) -> Millis | None:
     """The last instant at which the log ended at `offset` or before: the record at `offset` was written then.
 
@@ -70,7 +73,7 @@ def time_lag(samples: Sequence[Sample], offset: int, now: Millis) -> TimeLag:
     `now`, and does not grow while there is nothing to read.
     """
     if not samples:
-        return TimeLag()
+        return NOT_KNOWN
     if samples[-1].log_end_offset <= offset:
         return TimeLag(0)
     written = end_was_at(samples, offset)

@@ -3,10 +3,12 @@
 from django.urls import path
 
 from kcoord import converters  # noqa: F401 - registers `anything`
-from offsets.rest import deletion_views, journal_views, pin_views, plan_views, views
+from offsets.rest import deletion_views, journal_views, lag_views, pin_views, plan_views, views
 
 urlpatterns = [
     path("groups/<anything:group_id>/commits", journal_views.GroupCommitsView.as_view()),
+    path("groups/<anything:group_id>/lag", lag_views.GroupLagView.as_view()),
+    path("groups/<anything:group_id>/lag/history", lag_views.GroupLagHistoryView.as_view()),
     path("groups/<anything:group_id>/pins", pin_views.GroupPinsView.as_view()),
     path("groups/<anything:group_id>/offsets/delete", deletion_views.DeleteOffsetsView.as_view()),
     path("groups/<anything:group_id>/offsets/plan", plan_views.PlanOffsetsView.as_view()),

@@ -144,6 +144,7 @@ where before < %(offsets)s
 with behind as (
     select o.group_id, o.topic, greatest(w.log_end_offset - c.position, 0) as lag,
            case when c.position >= w.log_end_offset then 0
+                when n.at is null then null
                 else greatest(%(now)s - b.until - div((c.position - b.log_end_offset)::numeric * (n.at - b.until),
                                                       n.log_end_offset - b.log_end_offset), 0)
            end::bigint as time_lag_ms

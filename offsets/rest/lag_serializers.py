@@ -1,0 +1,179 @@
+"""What the lag endpoints take and give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from kcoord.paging import MAX_LIMIT
+from kcoord.rest_fields import Choice, Instant, Limit, NextCursor, Offset, PageQuery, Text
+from offsets.core.lag import PartitionLag, TotalLag
+from offsets.lag import GroupLag, PartitionPosition, TopicLag
+
+TIME_LAG = (
+    "How long the oldest record that is not read yet has been there; 0: there is none. Interpolated from samples."
+)
+AT_LEAST = (
+    "Instead of `time_lag_ms` where samples do not reach back to that record: how long it has been there at least."
+)
+
+
+class LongLimit(Limit):
+    """`limit` of a list that is wanted whole as a rule: the longest page unless less is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.default = MAX_LIMIT
+
+
+class LagQuery(PageQuery):
+    """Parameters of the lag of a group."""
+
+    topic = Text(required=False, max_length=249, help_text="Only this topic; totals count it alone.")
+    partitions = Choice(
+        ["true", "false"],
+        required=False,
+        default="true",
+        help_text="true: a page of partitions, under their topics; false: a page of topics without their partitions.",
+    )
+    limit = LongLimit()
+
+
+class LagHistoryQuery(PageQuery):
+    """Parameters of the lag of a group over time."""
+
+    topic = Text(required=False, max_length=249, help_text="Only this topic; without it, all of them together.")
+    limit = LongLimit()
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """The declared fields, and the two that cannot be declared beside each other: `from` is a word of Python."""
+        return {
+            **super().get_fields(),
+            "from": Instant(required=False, help_text="Nothing before this instant."),
+            "to": Instant(required=False, help_text="Only what was before this instant."),
+        }
+
+
+class Lag(serializers.IntegerField):
+    """A number of records, or how long something took."""
+
+    def __init__(self, help_text: str) -> None:
+        super().__init__(min_value=0, allow_null=True, help_text=help_text)
+
+
+class PartitionLagView(serializers.Serializer[Any]):
+    """Where a group is on a partition."""
+
+    partition = serializers.IntegerField(min_value=0)
+    committed_offset = Offset(allow_null=True, help_text="The next offset to read; null: nothing was committed.")
+    log_start_offset = Offset(allow_null=True, help_text="Null: no watermark was reported.")
+    log_end_offset = Offset(allow_null=True)
+    lag = Lag(
+        "Records of the log that are not read yet, as of `sampled_at`. Null where nothing was committed (where reading "
+        "would begin is the reader's setting) or no watermark was reported."
+    )
+    time_lag_ms = Lag(TIME_LAG)
+    time_lag_at_least_ms = Lag(AT_LEAST)
+    committed_at = Instant(allow_null=True)
+    sampled_at = Instant(allow_null=True, help_text="When the watermark was reported.")
+    stale = serializers.BooleanField(help_text="The watermark was reported longer ago than `lag.stale.ms` says.")
+    member_id = serializers.CharField(allow_null=True, help_text="The member that owns it; null: nobody does.")
+
+
+class TotalLagView(serializers.Serializer[Any]):
+    """The total of some partitions."""
+
+    lag = Lag("Of the partitions of which it is known; null: it is known of none.")
+    unknown_partitions = serializers.IntegerField(
+        min_value=0, help_text="Partitions of which lag is not known: nothing committed, or no watermark reported."
+    )
+    time_lag_ms = Lag(f"The largest of its partitions. {TIME_LAG}")
+    time_lag_at_least_ms = Lag(AT_LEAST)
+    sampled_at = Instant(allow_null=True, help_text="The oldest report of a watermark that went into it.")
+    stale = serializers.BooleanField(help_text="That report is older than `lag.stale.ms` says.")
+
+
+class TopicLagView(TotalLagView):
+    """A topic: its totals are those of all its partitions, `partitions` those on this page."""
+
+    topic = serializers.CharField()
+    read = serializers.BooleanField(
+        help_text="A member subscribes to it or owns partitions of it now; a group without members reads nothing."
+    )
+    deleted = serializers.BooleanField(
+        help_text="There is no such topic any more; the group's offsets are still there."
+    )
+    partitions = PartitionLagView(many=True)
+
+
+class GroupLagView(TotalLagView):
+    """How far a group is behind: in all, and on each partition that it committed, owns or subscribes to."""
+
+    group_id = serializers.CharField()
+    topics = TopicLagView(many=True)
+    next_cursor = NextCursor()
+
+
+class LagSampleView(serializers.Serializer[Any]):
+    """How far a group was behind at an instant."""
+
+    at = Instant()
+    topic = serializers.CharField(allow_null=True, help_text="Null: on all topics together.")
+    lag = serializers.IntegerField(min_value=0, help_text="Of the partitions of which it was known.")
+    time_lag_ms = Lag(f"The largest of its partitions; null: of some it was not known. {TIME_LAG}")
+
+
+class LagHistoryPage(serializers.Serializer[Any]):
+    """Samples of lag, the oldest first."""
+
+    group_id = serializers.CharField()
+    samples = LagSampleView(many=True)
+    next_cursor = NextCursor()
+
+
+def shown_group(group: GroupLag) -> dict[str, Any]:
+    """The fields of `GroupLagView`."""
+    return {
+        "group_id": group.group_id,
+        **_total(group.total),
+        "topics": [_topic(topic) for topic in group.topics],
+        "next_cursor": group.next_cursor,
+    }
+
+
+def _topic(topic: TopicLag) -> dict[str, Any]:
+    return {
+        "topic": topic.topic,
+        "read": topic.read,
+        "deleted": topic.deleted,
+        **_total(topic.total),
+        "partitions": [_partition(partition) for partition in topic.partitions],
+    }
+
+
+def _total(total: TotalLag) -> dict[str, Any]:
+    return {**_lag(total), "unknown_partitions": total.unknown_partitions}
+
+
+def _partition(found: PartitionPosition) -> dict[str, Any]:
+    watermark = found.watermark
+    return {
+        "partition": found.partition,
+        "committed_offset": found.committed_offset,
+        "log_start_offset": None if watermark is None else watermark.log_start_offset,
+        "log_end_offset": None if watermark is None else watermark.log_end_offset,
+        **_lag(found.lag),
+        "committed_at": found.committed_at,
+        "member_id": found.member_id,
+    }
+
+
+def _lag(lag: TotalLag | PartitionLag) -> dict[str, Any]:
+    return {
+        "lag": lag.lag,
+        "time_lag_ms": lag.time_lag.ms,
+        "time_lag_at_least_ms": lag.time_lag.at_least_ms,
+        "sampled_at": lag.sampled_at,
+        "stale": lag.stale,
+    }

@@ -1,0 +1,83 @@
+"""How far a group is behind, now and over time (HTTP contract, section 4).
+
+There are no gauges of lag by group among the metrics: their number would be that of groups times topics. What scrapes
+lag reads this.
+"""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from groups.rest.group_views import NAMED, NamedGroupView
+from kcoord.access import Resource
+from kcoord.rest_schema import GROUP_ID, describe
+from offsets.lag import LagReads
+from offsets.rest import lag_serializers as s
+
+
+class GroupLagView(NamedGroupView):
+    """`/v1/groups/{group_id}/lag`."""
+
+    @describe(
+        "describeGroupLag",
+        "How far a group is behind",
+        tag="offsets",
+        path=[GROUP_ID],
+        query=s.LagQuery,
+        response=s.GroupLagView,
+        errors=NAMED,
+        description="Every partition that the group committed, owns or subscribes to, with totals by topic and in all. "
+        "Lag counts from the watermarks that producers or probes report; it is never negative, and what was deleted "
+        "from a log does not count. Totals are those of all partitions, however few are on the page. Topics that the "
+        "caller may not describe are left out, of totals too.",
+    )
+    def get(self, request: Request, group_id: str) -> Response:
+        """The lag of the group."""
+        query = self.query(s.LagQuery)
+        visible = self.visible(Resource.TOPIC)
+        found = self.service(
+            lambda runtime: runtime.get(LagReads).lag(
+                self.group_id,
+                topic=query.get("topic"),
+                partitions=query["partitions"] == "true",
+                cursor=query.get("cursor"),
+                limit=query["limit"],
+                visible=visible,
+            )
+        )
+        return Response(s.GroupLagView(s.shown_group(found)).data)
+
+
+class GroupLagHistoryView(NamedGroupView):
+    """`/v1/groups/{group_id}/lag/history`."""
+
+    @describe(
+        "listGroupLag",
+        "How far a group was behind, the oldest first",
+        tag="offsets",
+        path=[GROUP_ID],
+        query=s.LagHistoryQuery,
+        response=s.LagHistoryPage,
+        errors=NAMED,
+        description="A sample every `lag.sample.interval.ms`, fewer of what is older than three hours. They outlive "
+        "the group and are kept for the time that `lag.sample.retention.days` says. Without `topic` a sample is the "
+        "total of all topics that the caller may describe and of which lag was known.",
+    )
+    def get(self, request: Request, group_id: str) -> Response:
+        """A page of samples."""
+        query = self.query(s.LagHistoryQuery)
+        visible = self.visible(Resource.TOPIC)
+        page = self.service(
+            lambda runtime: runtime.get(LagReads).history(
+                self.group_id,
+                topic=query.get("topic"),
+                since=query.get("from"),
+                until=query.get("to"),
+                cursor=query.get("cursor"),
+                limit=query["limit"],
+                visible=visible,
+            )
+        )
+        content = {"group_id": self.group_id, "samples": page.items, "next_cursor": page.next_cursor}
+        return Response(s.LagHistoryPage(content).data)

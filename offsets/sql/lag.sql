@@ -1,0 +1,162 @@
+-- name: lag_partitions
+-- A page of what a group committed, owns, or subscribes to. `b` is the last sample at which the log ended at the
+-- position or before, `n` the one after it, or where there is no such sample the first of all: what time lag is
+-- interpolated from. Each way to find partitions is cut to a page of its own, so that a page costs the same however many
+-- partitions the group has; only those of the page are looked up.
+with g as (
+    select id from groups_group where group_id = %(group_id)s
+), named as (
+    (select o.topic, o.partition
+     from g
+     join offsets_committedoffset o on o.group_id = g.id
+     where (%(topic)s::text is null or o.topic = %(topic)s)
+       and (o.topic, o.partition) > (%(after_topic)s, %(after_partition)s)
+       and (o.topic = any(%(visible_names)s::text[])
+            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(o.topic, prefix)))
+     order by o.topic, o.partition
+     limit %(limit)s)
+    union
+    (select distinct a.topic, a.partition
+     from g
+     join groups_assignment a on a.group_id = g.id
+     where (%(topic)s::text is null or a.topic = %(topic)s)
+       and (a.topic, a.partition) > (%(after_topic)s, %(after_partition)s)
+       and (a.topic = any(%(visible_names)s::text[])
+            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(a.topic, prefix)))
+     order by a.topic, a.partition
+     limit %(limit)s)
+    union
+    (select t.name, p.partition
+     from g
+     cross join groups_topic t
+     cross join lateral generate_series(0, t.partitions - 1) as p (partition)
+     where t.name = any(%(subscribed)s::text[])
+       and (%(topic)s::text is null or t.name = %(topic)s)
+       and t.name >= %(after_topic)s
+       and (t.name, p.partition) > (%(after_topic)s, %(after_partition)s)
+       and (t.name = any(%(visible_names)s::text[])
+            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(t.name, prefix)))
+     order by t.name, p.partition
+     limit %(limit)s)
+    order by topic, partition
+    limit %(limit)s
+)
+select k.topic, k.partition, o.committed_offset, o.commit_timestamp, a.member_id,
+       w.log_start_offset, w.log_end_offset, w.sampled_at,
+       b.at, b.until, b.log_start_offset, b.log_end_offset, n.at, n.until, n.log_start_offset, n.log_end_offset
+from named k
+cross join g
+left join offsets_committedoffset o on o.group_id = g.id and o.topic = k.topic and o.partition = k.partition
+left join lateral (
+    select member_id
+    from groups_assignment
+    where group_id = g.id and topic = k.topic and partition = k.partition
+    order by pending
+    limit 1) a on true
+left join groups_topic t on t.name = k.topic
+left join groups_watermark w on w.topic_id = t.id and w.partition = k.partition
+cross join lateral (select greatest(o.committed_offset, w.log_start_offset) as position) c
+left join lateral (
+    select s.at, s.until, s.log_start_offset, s.log_end_offset
+    from offsets_watermarksample s
+    where o.committed_offset is not null and c.position < w.log_end_offset
+      and s.topic_id = t.id and s.partition = k.partition and s.log_end_offset <= c.position
+    order by s.log_end_offset desc, s.at desc
+    limit 1) b on true
+left join lateral (
+    select s.at, s.until, s.log_start_offset, s.log_end_offset
+    from offsets_watermarksample s
+    where o.committed_offset is not null and c.position < w.log_end_offset
+      and s.topic_id = t.id and s.partition = k.partition and s.at > coalesce(b.at, -1)
+    order by s.at
+    limit 1) n on true
+order by k.topic, k.partition
+
+-- name: lag_topics
+-- The totals of every topic that a group committed on, owns partitions of, or subscribes to: what `offsets.core.lag`
+-- says of its partitions, which a test compares.
+with g as (
+    select id from groups_group where group_id = %(group_id)s
+), named as (
+    select topic, partition, bool_or(owned) as owned
+    from (select o.topic, o.partition, false as owned
+          from g
+          join offsets_committedoffset o on o.group_id = g.id
+          union all
+          select a.topic, a.partition, true
+          from g
+          join groups_assignment a on a.group_id = g.id
+          union all
+          select t.name, generate_series(0, t.partitions - 1), false
+          from g
+          cross join groups_topic t
+          where t.name = any(%(subscribed)s::text[])) n
+    where (%(topic)s::text is null or topic = %(topic)s)
+      and (topic = any(%(visible_names)s::text[])
+           or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+    group by topic, partition
+), behind as (
+    select k.topic, k.owned, t.id is null as deleted, w.sampled_at,
+           case when c.known then greatest(w.log_end_offset - c.position, 0) end as lag,
+           case when not c.known then null
+                when c.position >= w.log_end_offset then 0
+                when b.at is null or n.at is null then null
+                else greatest(%(now)s - b.until - div((c.position - b.log_end_offset)::numeric * (n.at - b.until),
+                                                      n.log_end_offset - b.log_end_offset), 0)
+           end as time_lag_ms,
+           case when c.known and c.position < w.log_end_offset and b.at is null
+                then greatest(%(now)s - coalesce(n.at, w.sampled_at), 0)
+           end as at_least_ms
+    from named k
+    cross join g
+    left join offsets_committedoffset o on o.group_id = g.id and o.topic = k.topic and o.partition = k.partition
+    left join groups_topic t on t.name = k.topic
+    left join groups_watermark w on w.topic_id = t.id and w.partition = k.partition
+    cross join lateral (
+        select greatest(o.committed_offset, w.log_start_offset) as position,
+               o.committed_offset is not null and w.id is not null as known) c
+    left join lateral (
+        select s.at, s.until, s.log_end_offset
+        from offsets_watermarksample s
+        where c.known and c.position < w.log_end_offset
+          and s.topic_id = t.id and s.partition = k.partition and s.log_end_offset <= c.position
+        order by s.log_end_offset desc, s.at desc
+        limit 1) b on true
+    left join lateral (
+        (select s.at, s.log_end_offset
+         from offsets_watermarksample s
+         where c.known and c.position < w.log_end_offset
+           and s.topic_id = t.id and s.partition = k.partition and s.at > coalesce(b.at, -1)
+         order by s.at
+         limit 1)
+        union all
+        select w.sampled_at, w.log_end_offset where w.sampled_at > b.until
+        order by at
+        limit 1) n on true
+)
+select topic, bool_or(owned), bool_or(deleted), count(*), count(*) - count(lag), sum(lag),
+       max(time_lag_ms)::bigint, max(at_least_ms), min(sampled_at) filter (where lag is not null)
+from behind
+group by topic
+order by topic
+
+-- name: lag_history
+-- Without a topic: the totals of all topics that the caller may describe. All were looked at at the same instant.
+select at, least(sum(lag), 9223372036854775807)::bigint,
+       case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end
+from offsets_lagsample
+where group_name = %(group_id)s
+  and (%(topic)s::text is null or topic = %(topic)s)
+  and (topic = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+  and (%(since)s::bigint is null or at >= %(since)s)
+  and (%(until)s::bigint is null or at < %(until)s)
+  and at > %(after)s
+group by at
+order by at
+limit %(limit)s
+
+-- name: group_has_lag
+-- Samples outlive their group.
+select exists (select from groups_group where group_id = %(group_id)s)
+       or exists (select from offsets_lagsample where group_name = %(group_id)s)
