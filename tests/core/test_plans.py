@@ -1,0 +1,215 @@
+"""Offset plans without a database: what each strategy makes of a partition, and that undoing undoes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcoord.errors import Error
+from offsets.core.plan import INT64_MAX, INT64_MIN, application, plan, restoration, totals
+from offsets.core.plan_types import Change, Committed, Found, Line, Log, Position
+from offsets.core.strategies import Reset, Strategy
+from offsets.core.types import TopicPartition
+
+OFFSETS = st.integers(0, INT64_MAX)
+LOGS = st.tuples(OFFSETS, OFFSETS).map(lambda bounds: Log(min(bounds), max(bounds)))
+COMMITTED = st.builds(
+    Committed,
+    offset=st.integers(INT64_MIN, INT64_MAX),
+    leader_epoch=st.integers(-1, 5),
+    metadata=st.text(max_size=3),
+    commit_timestamp=st.integers(0, 2**40),
+    expire_timestamp=st.none() | st.integers(0, 2**40),
+    record_offset=st.integers(1, 2**40),
+)
+POSITIONS = st.lists(
+    st.builds(
+        Position,
+        topic=st.sampled_from(["a", "b"]),
+        partition=st.integers(0, 5),
+        committed=st.none() | COMMITTED,
+        log=st.none() | LOGS,
+    ),
+    unique_by=lambda position: position.key,
+)
+CLAMPED = (Strategy.TO_OFFSET, Strategy.SHIFT_BY, Strategy.FROM_FILE, Strategy.TO_DATETIME, Strategy.BY_DURATION)
+State = dict[TopicPartition, Committed]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Reset, list[Position], dict[TopicPartition, Found]]:
+    """A reset with positions and what its source knows."""
+    strategy = draw(st.sampled_from(Strategy))
+    positions = draw(POSITIONS)
+    reset = Reset(
+        strategy,
+        offset=draw(OFFSETS) if strategy is Strategy.TO_OFFSET else None,
+        by=draw(st.integers(-INT64_MAX, INT64_MAX)) if strategy is Strategy.SHIFT_BY else None,
+    )
+    founds = st.builds(Found, OFFSETS if strategy is Strategy.FROM_FILE else st.none() | OFFSETS)
+    sure = strategy is Strategy.FROM_FILE
+    found = {p.key: draw(founds) for p in positions if sure or draw(st.booleans())}
+    return reset, positions, found
+
+
+def carry_out(state: State, change: Change) -> State:
+    """The committed offsets after a change; what only the journal knows is left at 0."""
+    after = {key: value for key, value in state.items() if key not in change.removed}
+    for record in change.records:
+        after[record.topic, record.partition] = Committed(
+            record.offset,
+            record.leader_epoch,
+            record.metadata,
+            1 if record.commit_timestamp is None else record.commit_timestamp,
+            record.expire_timestamp,
+        )
+    return after
+
+
+def state_of(positions: list[Position]) -> State:
+    """What is committed at these positions."""
+    return {p.key: replace(p.committed, record_offset=0) for p in positions if p.committed is not None}
+
+
+@given(cases())
+def test_each_partition_is_a_line_or_a_problem_in_order(
+    case: tuple[Reset, list[Position], dict[TopicPartition, Found]],
+) -> None:
+    reset, positions, found = case
+    lines, problems = plan(reset, positions, found)
+    told = {line.key for line in lines} | {(problem.topic, problem.partition) for problem in problems}
+    assert told == {position.key for position in positions}
+    assert len(lines) + len(problems) == len(positions)
+    assert [line.key for line in lines] == [p.key for p in positions if p.key in {line.key for line in lines}]
+
+
+@given(cases())
+def test_undoing_what_was_applied_leaves_what_was_there(
+    case: tuple[Reset, list[Position], dict[TopicPartition, Found]],
+) -> None:
+    reset, positions, found = case
+    lines, _ = plan(reset, positions, found)
+    before = state_of(positions)
+    applied = carry_out(before, application(lines))
+    assert {line.key: line.new for line in lines if line.new is not None} == {
+        line.key: applied[line.key].offset for line in lines if line.key in applied
+    }
+    assert carry_out(applied, restoration(lines)) == before
+
+
+@given(cases())
+def test_what_is_clamped_lies_in_the_log_and_only_then(
+    case: tuple[Reset, list[Position], dict[TopicPartition, Found]],
+) -> None:
+    reset, positions, found = case
+    lines, _ = plan(reset, positions, found)
+    for line in lines:
+        if reset.strategy in CLAMPED or reset.strategy in (Strategy.TO_EARLIEST, Strategy.TO_LATEST):
+            assert line.log is not None
+            assert line.new is not None
+            assert line.log.start <= line.new <= line.log.end
+        assert line.clamped == (line.requested != line.new)
+        if line.clamped:
+            assert line.log is not None
+            assert line.requested is not None
+            assert line.new in (line.log.start, line.log.end)
+            assert INT64_MIN <= line.requested <= INT64_MAX
+            assert line.note
+
+
+@given(cases())
+def test_planning_the_same_again_changes_nothing(
+    case: tuple[Reset, list[Position], dict[TopicPartition, Found]],
+) -> None:
+    reset, positions, found = case
+    if reset.strategy is Strategy.SHIFT_BY:
+        return
+    lines, _ = plan(reset, positions, found)
+    news = {line.key: line.new for line in lines}
+    after = [
+        replace(p, committed=None if news[p.key] is None else Committed(news[p.key])) if p.key in news else p
+        for p in positions
+    ]
+    again, _ = plan(reset, after, found)
+    assert {line.key: line.new for line in again} == news
+    assert totals(again).changed == 0
+
+
+@given(cases())
+def test_lags_are_never_negative_and_totals_add_up(
+    case: tuple[Reset, list[Position], dict[TopicPartition, Found]],
+) -> None:
+    lines, _ = plan(*case)
+    assert all(lag is None or lag >= 0 for line in lines for lag in (line.old_lag, line.new_lag))
+    found = totals(lines)
+    assert found.partitions == len(lines) >= found.changed >= found.removed
+    known = [(line.old_lag, line.new_lag) for line in lines if None not in (line.old_lag, line.new_lag)]
+    assert found.lag_change == (sum(new - old for old, new in known) if known else None)  # type: ignore[operator]
+
+
+LOG = Log(10, 100)
+AT_40 = Position("a", 0, committed=Committed(40), log=LOG)
+
+
+@pytest.mark.parametrize(
+    ("reset", "position", "found", "new", "requested"),
+    [
+        (Reset(Strategy.TO_EARLIEST), AT_40, None, 10, 10),
+        (Reset(Strategy.TO_LATEST), AT_40, None, 100, 100),
+        (Reset(Strategy.TO_OFFSET, offset=5), AT_40, None, 10, 5),
+        (Reset(Strategy.TO_OFFSET, offset=100), AT_40, None, 100, 100),
+        (Reset(Strategy.TO_OFFSET, offset=101), AT_40, None, 100, 101),
+        (Reset(Strategy.SHIFT_BY, by=-41), AT_40, None, 10, -1),
+        (Reset(Strategy.SHIFT_BY, by=0), AT_40, None, 40, 40),
+        (Reset(Strategy.TO_CURRENT), AT_40, None, 40, 40),
+        (Reset(Strategy.TO_CURRENT), replace(AT_40, committed=None), None, 100, 100),
+        (Reset(Strategy.TO_CURRENT), replace(AT_40, committed=Committed(3)), None, 3, 3),
+        (Reset(Strategy.TO_CURRENT), replace(AT_40, log=None), None, 40, 40),
+        (Reset(Strategy.TO_DATETIME), AT_40, Found(55), 55, 55),
+        (Reset(Strategy.TO_DATETIME), AT_40, Found(5), 10, 5),
+        (Reset(Strategy.TO_DATETIME), AT_40, Found(100), 100, 100),
+        (Reset(Strategy.BY_DURATION), AT_40, Found(130), 100, 100),
+        (Reset(Strategy.COPY_FROM_GROUP), AT_40, Found(3), 3, 3),
+        (Reset(Strategy.COPY_FROM_GROUP), replace(AT_40, log=None), Found(3), 3, 3),
+        (Reset(Strategy.FROM_FILE), AT_40, Found(300), 100, 300),
+        (Reset(Strategy.TO_COMMITTED_AT), AT_40, Found(7), 7, 7),
+        (Reset(Strategy.TO_COMMITTED_AT), AT_40, Found(None), None, None),
+    ],
+)
+def test_the_table_of_strategies(
+    reset: Reset, position: Position, found: Found | None, new: int | None, requested: int | None
+) -> None:
+    (line,), problems = plan(reset, [position], {} if found is None else {position.key: found})
+    assert problems == ()
+    assert (line.new, line.requested) == (new, requested)
+
+
+@pytest.mark.parametrize(
+    ("reset", "position", "found", "error", "told"),
+    [
+        (Reset(Strategy.TO_EARLIEST), replace(AT_40, log=None), None, Error.INVALID_REQUEST, "/watermarks"),
+        (Reset(Strategy.TO_LATEST), replace(AT_40, log=None), None, Error.INVALID_REQUEST, "/watermarks"),
+        (Reset(Strategy.TO_OFFSET, offset=1), replace(AT_40, log=None), None, Error.INVALID_REQUEST, "/watermarks"),
+        (Reset(Strategy.SHIFT_BY, by=1), replace(AT_40, log=None), None, Error.INVALID_REQUEST, "/watermarks"),
+        (Reset(Strategy.SHIFT_BY, by=1), replace(AT_40, committed=None), None, Error.INVALID_REQUEST, "committed"),
+        (Reset(Strategy.TO_CURRENT), Position("a", 0), None, Error.INVALID_REQUEST, "/watermarks"),
+        (Reset(Strategy.TO_DATETIME), AT_40, Found(None), Error.INVALID_REQUEST, "not go back so far"),
+        (Reset(Strategy.TO_DATETIME), replace(AT_40, log=None), Found(5), Error.INVALID_REQUEST, "/watermarks"),
+        (Reset(Strategy.FROM_FILE), replace(AT_40, log=None), Found(5), Error.INVALID_REQUEST, "/watermarks"),
+        (Reset(Strategy.COPY_FROM_GROUP, from_group="s"), AT_40, None, Error.INVALID_REQUEST, "'s' has nothing"),
+        (Reset(Strategy.TO_CURRENT), replace(AT_40, exists=False), None, Error.UNKNOWN_TOPIC_OR_PARTITION, "exist"),
+    ],
+)
+def test_what_cannot_be_planned(reset: Reset, position: Position, found: Found | None, error: Error, told: str) -> None:
+    lines, (problem,) = plan(reset, [position], {} if found is None else {position.key: found})
+    assert lines == ()
+    assert (problem.topic, problem.partition, problem.error) == ("a", 0, error)
+    assert told in problem.text
+
+
+def test_lag_counts_what_still_exists() -> None:
+    line = Line("a", 0, Committed(3), 250, 250, LOG)
+    assert (line.old_lag, line.new_lag) == (90, 0)
