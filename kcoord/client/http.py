@@ -68,6 +68,10 @@ class Http:
         )
         return self._send(request, kind)
 
+    def delete(self, url: str, kind: type[T]) -> T:
+        """DELETE; decodes the answer as `kind`. Raises ProtocolError; Disconnected if there was no answer."""
+        return self._send(self._client.build_request("DELETE", url, timeout=self._timeout(0, None)), kind)
+
     def close(self) -> None:
         """Close the connections."""
         self._client.close()

@@ -1,0 +1,158 @@
+"""What the HTTP API answers, as far as the tool reads it. Fields that it does not name are passed over."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class GroupLine(Struct, frozen=True):
+    """A group in the list."""
+
+    group_id: str
+    type: str
+    state: str
+    protocol_type: str
+
+
+class GroupPage(Struct, frozen=True):
+    """A page of the list."""
+
+    groups: list[GroupLine]
+    next_cursor: str | None
+
+
+class Coordinator(Struct, frozen=True):
+    """Where a group is coordinated."""
+
+    node_id: str
+    host: str
+    port: int
+
+
+class TopicPartitions(Struct, frozen=True):
+    """Partitions of a topic; `topic` None: it was deleted."""
+
+    topic: str | None
+    partitions: list[int]
+
+
+class Member(Struct, frozen=True):
+    """A member of a group of either protocol: `partitions` is of the classic one, what follows of the other."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    group_instance_id: str | None = None
+    partitions: dict[str, list[int]] | None = None
+    member_type: str | None = None
+    member_epoch: int | None = None
+    assignment: list[TopicPartitions] | str = ""
+    target_assignment: list[TopicPartitions] = []
+
+
+class Group(Struct, frozen=True):
+    """A group of either protocol: `protocol_type` and `protocol_name` are of the classic one."""
+
+    group_id: str
+    type: str
+    state: str
+    coordinator: Coordinator
+    members: list[Member]
+    protocol_type: str = ""
+    protocol_name: str = ""
+    assignor: str = ""
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None
+
+
+class CommittedPartition(Struct, frozen=True):
+    """A committed offset; `log_end_offset` None: nobody reported it."""
+
+    topic: str
+    partition: int
+    committed_offset: int
+    committed_leader_epoch: int
+    log_end_offset: int | None
+
+
+class CommittedPage(Struct, frozen=True):
+    """A page of committed offsets."""
+
+    offsets: list[CommittedPartition]
+    next_cursor: str | None
+
+
+class Watermark(Struct, frozen=True):
+    """Where a partition's log ends."""
+
+    partition: int
+    log_end_offset: int
+
+
+class WatermarkPage(Struct, frozen=True):
+    """A page of a topic's watermarks."""
+
+    partitions: list[Watermark]
+    next_cursor: str | None
+
+
+class Topic(Struct, frozen=True):
+    """A topic."""
+
+    name: str
+    partitions: int
+
+
+class PlannedPartition(Struct, frozen=True):
+    """A partition of a plan; `new_offset` None: the committed offset goes, `old_offset` None: nothing was committed."""
+
+    topic: str
+    partition: int
+    old_offset: int | None
+    new_offset: int | None
+    note: str | None = None
+
+
+class Plan(Struct, frozen=True):
+    """An offset plan, with a page of its lines."""
+
+    id: str
+    state: str
+    partitions: list[PlannedPartition]
+    next_cursor: str | None
+
+
+class DeletedGroup(Struct, frozen=True):
+    """What became of one group that was to be deleted."""
+
+    group_id: str
+    error_code: int
+    error: str
+    detail: str | None = None
+
+
+class DeletedGroups(Struct, frozen=True):
+    """What became of each."""
+
+    groups: list[DeletedGroup]
+
+
+class DeletedPartition(Struct, frozen=True):
+    """What became of one offset that was to be deleted."""
+
+    partition: int
+    error_code: int
+    error: str
+
+
+class DeletedTopic(Struct, frozen=True):
+    """What became of a topic's offsets."""
+
+    name: str
+    partitions: list[DeletedPartition]
+
+
+class DeletedOffsets(Struct, frozen=True):
+    """What became of each offset."""
+
+    topics: list[DeletedTopic]
