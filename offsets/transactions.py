@@ -116,9 +116,7 @@ class TransactionService:
         if isinstance(outcome, OffsetCommitReply):
             return outcome
         assert isinstance(outcome, CommitReply)
-        # A consumer of the consumer protocol is told in the words of the older API (section 4.1, row 10).
-        stale = outcome.error is Error.STALE_MEMBER_EPOCH
-        return OffsetCommitReply(Error.ILLEGAL_GENERATION if stale else outcome.error, detail=outcome.detail)
+        return OffsetCommitReply(outcome.error, detail=outcome.detail)
 
     async def end(self, producer: Producer, *, committed: bool) -> TransactionEnd:
         """The end marker: commit or abort what is pending, in all groups at once (section 4.3).
