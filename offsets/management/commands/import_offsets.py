@@ -1,0 +1,162 @@
+"""`manage.py import_offsets FILE`: commit the offsets of a file that `kafka-consumer-groups --export` wrote.
+
+One plan per group, all of them made before the first is applied, so each import can be reviewed and undone. With
+`--dry-run` the plans are made and shown, and nothing is committed.
+Source: offsets specification, section 13.5, items 5 and 6.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from groups.service import GroupService
+from kcoord import bridge
+from kcoord.access import Principal
+from kcoord.errors import Error, ProtocolError
+from kcoord.http.paths import check_group_id
+from kcoord.local import local_operator
+from kcoord.paging import MAX_LIMIT
+from kcoord.runtime import Runtime
+from offsets.core.offset_file import OffsetFile, read_offset_file
+from offsets.core.plan_types import Line, PlanHeader
+from offsets.core.strategies import Reset, Strategy
+from offsets.core.types import TopicPartition
+from offsets.plans import PlanService
+
+TIMEOUT_SECONDS = 600.0
+MAX_BYTES = 64 * 1024 * 1024
+"""A plan of a group has at most 200,000 partitions; more than this is not such a file."""
+HEADINGS = ("GROUP", "TOPIC", "PARTITION", "OLD-OFFSET", "NEW-OFFSET", "NOTE")
+WIDTHS = (30, 30, 10, 15, 15)
+
+Groups = Mapping[str, Mapping[TopicPartition, int]]
+
+
+class Command(BaseCommand):
+    help = (
+        "Commit the offsets of a CSV file as kafka-consumer-groups --export writes it: lines of group,topic,partition,"
+        "offset, or of topic,partition,offset with --group. Groups must have no members. Each group gets an offset "
+        "plan, with which the import can be undone."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """The file, whose it is, and whether it is meant."""
+        parser.add_argument("file", type=Path, metavar="FILE", help="the CSV file, in UTF-8 and without a header")
+        parser.add_argument(
+            "--group", help="the group: needed for lines of three columns; of lines of four, only its own are taken"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="make the plans and show them, commit nothing")
+        parser.add_argument("--reason", default="", help="why, for the timelines of the groups")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Read, plan, apply. Raises CommandError (exit status 1) where anything is refused."""
+        groups = self._groups(options["file"], options["group"])
+        principal, reason, dry_run = local_operator(), options["reason"], options["dry_run"]
+        try:
+            plans = bridge.call(lambda runtime: self._plan(runtime, groups, principal, reason), TIMEOUT_SECONDS)
+            if not dry_run:
+                bridge.call(lambda runtime: self._apply(runtime, plans, principal), TIMEOUT_SECONDS)
+        except ProtocolError as error:
+            raise CommandError(f"{error.error.name}: {error.detail}") from error
+        if dry_run:
+            self.stderr.write("dry run: nothing is committed; the plans are kept and can be applied over the HTTP API")
+
+    def _groups(self, path: Path, group_id: str | None) -> Groups:
+        """The offsets of each group. Every bad line is told before the command ends."""
+        try:
+            if group_id is not None:
+                check_group_id(group_id)
+        except ProtocolError as error:
+            raise CommandError(f"--group: {error.detail}") from error
+        file = read_offset_file(_text(path))
+        for bad in file.bad:
+            self.stderr.write(f"{path}:{bad.line}: {bad.problem}")
+        if file.bad:
+            raise CommandError(f"{path}: {len(file.bad)} bad lines; nothing is imported")
+        try:
+            return _meant(file, group_id)
+        except ProtocolError as error:
+            raise CommandError(f"{path}: {error.detail}") from error
+
+    async def _plan(self, runtime: Runtime, groups: Groups, principal: Principal, reason: str) -> list[PlanHeader]:
+        """A plan for each group; raises what the first refusal says, before anything is applied."""
+        service = runtime.get(PlanService)
+        for group_id in groups:
+            await _check_empty(runtime, group_id)
+        plans = []
+        for group_id, csv in groups.items():
+            try:
+                plans.append(await service.create(group_id, Reset(Strategy.FROM_FILE, csv=csv), principal, reason))
+            except ProtocolError as error:
+                raise ProtocolError(error.error, f"group {group_id}: {error.detail}") from error
+        self.stdout.write(_row(HEADINGS))
+        for plan in plans:
+            async for line in _lines(service, plan):
+                self.stdout.write(_row(_cells(plan.group_id, line)))
+        return plans
+
+    async def _apply(self, runtime: Runtime, plans: list[PlanHeader], principal: Principal) -> None:
+        service = runtime.get(PlanService)
+        for plan in plans:
+            try:
+                await service.apply(plan.group_id, plan.id, principal)
+            except ProtocolError as error:
+                raise ProtocolError(
+                    error.error, f"group {plan.group_id}: {error.detail}; the groups named before it are imported"
+                ) from error
+            self.stderr.write(f"group {plan.group_id}: imported; plan {plan.id} undoes it")
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise CommandError(f"{path}: larger than {MAX_BYTES} bytes; import some groups at a time")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path}: not UTF-8 at byte {error.start}") from error
+
+
+def _meant(file: OffsetFile, group_id: str | None) -> Groups:
+    """The groups to import. Raises ProtocolError, CommandError."""
+    file.refuse_bad_lines()
+    if group_id is not None:
+        return {group_id: file.of_group(group_id)}
+    if not file.names_groups:
+        raise CommandError("lines of three columns do not say whose they are: name the group with --group")
+    return file.groups
+
+
+async def _check_empty(runtime: Runtime, group_id: str) -> None:
+    group = (await runtime.get(GroupService).describe(group_id)).group
+    if group is not None and group.members:
+        raise ProtocolError(
+            Error.NON_EMPTY_GROUP, f"group {group_id}: it has {len(group.members)} members; stop them first"
+        )
+
+
+async def _lines(service: PlanService, plan: PlanHeader) -> AsyncIterator[Line]:
+    cursor: str | None = None
+    while True:
+        page = await service.lines(plan, cursor=cursor, limit=MAX_LIMIT)
+        for line in page.items:
+            yield line
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _cells(group_id: str, line: Line) -> tuple[str, ...]:
+    old = "-" if line.old_offset is None else str(line.old_offset)
+    return group_id, line.topic, str(line.partition), old, str(line.new), line.note
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    padded = [cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=False)]
+    return " ".join([*padded, *cells[len(WIDTHS) :]]).rstrip()
