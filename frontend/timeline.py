@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontend.rows import Event, Millis
-from frontend.wording import duration, plural, short_id
+from frontend.wording import duration, plural, short_id, utc
 from groups.core.consumer.records import DepartureCause, EpochCause
 from groups.core.events import EventKind
 from groups.core.records import RebalanceCause, RemovalReason
@@ -33,6 +33,7 @@ CAUSES: Mapping[str, str] = {
     RebalanceCause.PROTOCOLS_CHANGED.value: "{member} changed its subscription or protocols",
     RebalanceCause.STATIC_MEMBER_REPLACED.value: "{member} took over a static member with other protocols",
     RebalanceCause.MEMBER_LEFT.value: "{member} left",
+    RebalanceCause.MEMBER_KICKED.value: "{member} was removed by an operator",
     RebalanceCause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
     RebalanceCause.SYNC_TIMED_OUT.value: "not everybody synced in time",
 }
@@ -44,6 +45,7 @@ REMOVALS: Mapping[str, str] = {
     RemovalReason.DID_NOT_REJOIN.value: "did not join again in time and was removed",
     RemovalReason.DID_NOT_SYNC.value: "did not sync in time and was removed",
     RemovalReason.GROUP_FULL.value: "was turned away: the group is full",
+    RemovalReason.KICKED.value: "was removed by an operator",
     DepartureCause.REBALANCE_TIMED_OUT.value: "did not give up its partitions in time and was removed",
     DepartureCause.JOIN_TIMED_OUT.value: "did not join again in time and was removed",
     DepartureCause.SYNC_TIMED_OUT.value: "did not sync in time and was removed",
@@ -56,6 +58,7 @@ EPOCHS: Mapping[str, str] = {
     EpochCause.TOPICS_CHANGED.value: "subscribed topics changed",
     EpochCause.REGEXES_RESOLVED.value: "subscribed patterns match other topics",
     EpochCause.MEMBER_LEFT.value: "{member} left",
+    EpochCause.MEMBER_KICKED.value: "{member} was removed by an operator",
     EpochCause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
     EpochCause.REBALANCE_TIMED_OUT.value: "{member} did not give up its partitions in time",
     EpochCause.JOIN_TIMED_OUT.value: "{member} did not join again in time",
@@ -83,6 +86,8 @@ def _expired(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 
 def _removed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    if detail.get("principal"):
+        return f"{member} was removed by {detail['principal']}"
     return f"{member} {REMOVALS.get(str(detail.get('cause', '')), 'was removed')}"
 
 
@@ -159,6 +164,20 @@ def _pin(did: str) -> Sentence:
     )
 
 
+def _held(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    until = f" until {utc(int(detail['until']))}" if "until" in detail else ""
+    return f"Group held{until}: {plural(int(detail.get('members', 0)), 'member')} removed, nobody may join{_by(detail)}"
+
+
+def _released(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    return f"Hold ended{_by(detail)}: members may join" if detail.get("principal") else "Hold ran out: members may join"
+
+
+def _configured(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    changes = ", ".join(f"{name} {old} → {new}" for name, (old, new) in dict(detail.get("settings", {})).items())
+    return f"Settings changed{': ' if changes else ''}{changes}{_by(detail)}"
+
+
 def _by(detail: Mapping[str, Any]) -> str:
     return f", by {detail['principal']}" if detail.get("principal") else ""
 
@@ -195,6 +214,9 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.OFFSETS_EXPIRED.value: ("idle", _offsets("expired")),
     EventKind.RETENTION_PINNED.value: ("busy", _pin("suspended")),
     EventKind.RETENTION_UNPINNED.value: ("idle", _pin("resumed")),
+    EventKind.GROUP_HELD.value: ("warn", _held),
+    EventKind.HOLD_RELEASED.value: ("good", _released),
+    EventKind.CONFIG_CHANGED.value: ("busy", _configured),
 }
 """Tone and sentence of every `EventKind`; a test says that none is missing."""
 

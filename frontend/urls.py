@@ -11,6 +11,7 @@ from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group
 from frontend.views.commits import group_commits
 from frontend.views.groups import group_events, group_list, group_page
+from frontend.views.plans import offset_plan, reset_offsets
 from frontend.views.topics import topic_list
 
 app_name = "frontend"
@@ -30,6 +31,8 @@ urlpatterns = [
     path("groups/<str:group_id>/events", group_events, name="events"),
     path("groups/<str:group_id>/commits", group_commits, name="commits"),
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),
+    path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
+    path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
     path("topics", topic_list, name="topics"),
     path("live", live, name="live"),
 ]

@@ -73,6 +73,11 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+def signed(value: int) -> str:
+    """A change: `+1,200`, `−40`, `0`."""
+    return f"{value:+,}".replace("-", "−") if value else "0"
+
+
 def plural(count: int, singular: str, several: str = "") -> str:
     """`1 member`, `3 members`."""
     return f"{count:,} {singular if count == 1 else several or singular + 's'}"

@@ -6,7 +6,8 @@ form as it was filled in.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.contrib import messages
@@ -17,7 +18,7 @@ from frontend import queries
 from frontend.states import state
 from frontend.views.groups import group_url
 from frontend.views.page import Forbidden, message, page, show
-from frontend.wording import plural
+from frontend.wording import plural, ranges
 from groups.core.replies import Done
 from groups.service import GroupService
 from kcoord import bridge
@@ -35,12 +36,33 @@ def require(request: HttpRequest, permission: str) -> None:
         raise Forbidden(f"Your account may not do this; it takes the permission {permission}.")
 
 
-def attempt(request: HttpRequest, work: Callable[[Runtime], Awaitable[T]]) -> tuple[T | None, str, int]:
-    """Do something: its result, or None with why it was refused and the HTTP status of that."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an action was refused: a sentence, what it lists, and the HTTP status."""
+
+    text: str = ""
+    status: int = 200
+    listed: Sequence[str] = ()
+
+
+def attempt(work: Callable[[Runtime], Awaitable[T]]) -> tuple[T | None, Refusal]:
+    """Do something: its result, or None and the refusal."""
     try:
-        return bridge.call(work), "", 200
-    except ProtocolError as refusal:
-        return None, refusal.detail, refusal.error.status
+        return bridge.call(work), Refusal()
+    except ProtocolError as error:
+        status = getattr(error, "status", error.error.status)
+        problems = error.fields.get("problems")
+        if isinstance(problems, Sequence):
+            return None, Refusal("Nothing is planned.", status, _folded(problems))
+        return None, Refusal(error.detail, status)
+
+
+def _folded(problems: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line for each topic and problem: `orders 0–9: where its log was is not known`."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for problem in problems:
+        found.setdefault((str(problem["topic"]), str(problem["problem"])), []).append(int(problem["partition"]))
+    return [f"{topic} {ranges(sorted(numbers), 12)}: {text}" for (topic, text), numbers in found.items()]
 
 
 def done(request: HttpRequest, text: str, url: str) -> HttpResponse:
@@ -67,7 +89,7 @@ def gone(request: HttpRequest, group_id: str) -> HttpResponse:
 
 
 def form(
-    request: HttpRequest, name: str, brief: queries.GroupBrief, refusal: str, status: int, extra: Mapping[str, Any]
+    request: HttpRequest, name: str, brief: queries.GroupBrief, refusal: Refusal, extra: Mapping[str, Any]
 ) -> HttpResponse:
     """The page of an action, with the refusal of the last attempt if there was one."""
     context = {
@@ -79,7 +101,7 @@ def form(
         "given": request.POST,
         "now": brief.now,
     }
-    return show(request, name, {**context, **extra}, section="groups", status=status)
+    return show(request, name, {**context, **extra}, section="groups", status=refusal.status)
 
 
 @require_http_methods(["GET", "POST"])
@@ -90,16 +112,16 @@ def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
     brief = header(group_id)
     if brief is None:
         return gone(request, group_id)
-    refusal, status = "", 200
+    refusal = Refusal()
     if request.method == "POST":
         if request.POST.get("confirm", "").strip() != group_id:
-            refusal, status = "That is not the id of this group: nothing was deleted.", 400
+            refusal = Refusal("That is not the id of this group: nothing was deleted.", 400)
         else:
-            deleted, refusal, status = attempt(request, lambda runtime: _delete(runtime, group_id, actor(request)))
+            deleted, refusal = attempt(lambda runtime: _delete(runtime, group_id, actor(request)))
             if deleted is not None:
                 text = f"Deleted {group_id} with {plural(brief.offsets, 'committed offset')}."
                 return done(request, text, group_url(group_id))
-    return form(request, "delete_group", brief, refusal, status, {})
+    return form(request, "delete_group", brief, refusal, {})
 
 
 async def _delete(runtime: Runtime, group_id: str, principal: str) -> Done:

@@ -146,7 +146,10 @@ def group_url(group_id: str) -> str:
 def _actions(request: HttpRequest, group_id: str) -> list[Action]:
     """What whoever looks may do to a group."""
     here = group_url(group_id)
-    actions = [Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True)]
+    actions = [
+        Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
+        Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True),
+    ]
     return [action for action in actions if request.user.has_perm(action.permission)]
 
 

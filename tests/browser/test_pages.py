@@ -168,13 +168,22 @@ async def test_every_page_is_readable_and_sound(
     seed.topic("orders", 12, [12_000] * 12)
     seed.lag_samples("billing", {"orders": [*range(60)], "payments": [5] * 20})
     seed.group("idle", "Empty")
+    seed.journal("billing", "commit", "orders", 0, 5, member_id="m", generation=3)
+    seed.journal("billing", "reset", "orders", 0, 1, principal="mara")
     for address in (
         "/groups", "/groups?q=nothing", "/groups/billing", "/groups/search",
             "/groups/ledger", "/groups/billing/events", "/groups/none",
         "/groups/billing?range=week", "/groups/billing/delete", "/groups/idle/delete",
+        "/groups/billing/reset", "/groups/billing/commits", "/groups/billing/commits?topic=nothing",
         "/topics", "/topics?q=nothing", "/nowhere", "/groups?state=x", "/password", "/password/changed",
     ):  # fmt: skip
         await audit(address)
+    await page.goto("/groups/billing/reset")
+    await page.get_by_label("Latest").check()
+    await page.get_by_label("Topics").fill("orders")
+    await page.get_by_role("button", name="Make the plan").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Offset plan")
+    await audit(page.url)
     assert complaints == {}
     await context.close()
 

@@ -1,0 +1,305 @@
+"""Offset plans: a reset is computed, reviewed, applied, and can be undone."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.views.decorators.http import require_http_methods
+
+from frontend import queries
+from frontend.states import state
+from frontend.views.actions import Refusal, actor, attempt, done, header, require
+from frontend.views.groups import group_url
+from frontend.views.page import BadAddress, address, message, page, show, text
+from frontend.wording import joined, plural, utc
+from kcoord import bridge
+from kcoord.access import Operation, Principal, Resource, Rules
+from kcoord.errors import Error, ProtocolError
+from kcoord.paging import Page
+from kcoord.runtime import Runtime
+from offsets.core.offset_file import read_offset_file
+from offsets.core.plan_types import Line, PlanHeader, PlanState
+from offsets.core.strategies import PARAMETER, Reset, Scope, Strategy
+from offsets.plans import PlanService
+
+MAKE, CHANGE = "offsets.add_offsetplan", "offsets.change_offsetplan"
+LINES, RECENT = 100, 10
+
+_RULES = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
+"""What Django's permissions have allowed, the service does not ask about again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A strategy to choose. `field`: the name of its parameter's input, "" for none; `kind` its type."""
+
+    strategy: Strategy
+    label: str
+    help: str
+    field: str = ""
+    field_label: str = ""
+    kind: str = "text"
+    example: str = ""
+
+
+CHOICES = (
+    Choice(
+        Strategy.TO_COMMITTED_AT,
+        "Where it was at a time",
+        "What the group had committed at that instant, from the history of its commits.",
+        "committed_at",
+        "Instant (UTC)",
+        "datetime-local",
+    ),
+    Choice(
+        Strategy.TO_DATETIME,
+        "Records written since a time",
+        "The first record written at or after the instant, by interpolated samples of where the logs ended.",
+        "at",
+        "Instant (UTC)",
+        "datetime-local",
+    ),
+    Choice(
+        Strategy.BY_DURATION,
+        "Records of the last while",
+        "As above, so long before now.",
+        "duration",
+        "ISO 8601 duration",
+        example="PT1H30M",
+    ),
+    Choice(Strategy.TO_EARLIEST, "Earliest", "The start of each log: everything that is left is read again."),
+    Choice(Strategy.TO_LATEST, "Latest", "The end of each log: what is there now is skipped."),
+    Choice(Strategy.TO_OFFSET, "An offset", "The same for every partition.", "offset", "Offset", example="42"),
+    Choice(
+        Strategy.SHIFT_BY,
+        "Forwards or backwards",
+        "So many records from what is committed; negative goes back.",
+        "by",
+        "Records",
+        example="-100",
+    ),
+    Choice(
+        Strategy.COPY_FROM_GROUP,
+        "Copy another group",
+        "What another group has committed.",
+        "from_group",
+        "Group id",
+    ),
+    Choice(
+        Strategy.FROM_FILE,
+        "From a file",
+        "Lines topic,partition,offset or group,topic,partition,offset, as Kafka's tool exports them.",
+        "csv",
+        "Lines",
+        "textarea",
+        "orders,0,42",
+    ),
+    Choice(
+        Strategy.TO_CURRENT,
+        "Current",
+        "What is committed, and the end of the log where nothing is: writes it anew, so that it does not expire.",
+    ),
+)
+
+
+def principal(request: HttpRequest) -> Principal:
+    """Who acts, for the journal."""
+    return Principal(0, actor(request), _RULES)
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
+    """Make a plan. The group may have members: nothing moves before the plan is applied."""
+    require(request, MAKE)
+    if "\0" in group_id:
+        return message(request, 404, "No such group", "No group has such an id.")
+    refusal = Refusal()
+    if request.method == "POST":
+        made, refusal = attempt(lambda runtime: _make(runtime, request, group_id))
+        if made is not None:
+            return HttpResponseRedirect(f"{group_url(group_id)}/plans/{made.id}")
+    brief = header(group_id)
+    context = {
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "group": brief,
+        "state": state(brief.state) if brief else None,
+        "choices": [(choice, request.POST.get(choice.field, "") if choice.field else "") for choice in CHOICES],
+        "chosen": request.POST.get("strategy", ""),
+        "topics": request.POST.get("topics", ""),
+        "reason": request.POST.get("reason", ""),
+        "refusal": refusal,
+        "recent": bridge.call(lambda runtime: _recent(runtime, group_id)),
+        "now": bridge.call(_now),
+    }
+    return show(request, "reset_offsets", context, section="groups", status=refusal.status)
+
+
+async def _make(runtime: Runtime, request: HttpRequest, group_id: str) -> PlanHeader:
+    reset = _reset(request.POST.dict(), group_id)
+    reason = request.POST.get("reason", "").strip()[:1_000]
+    return await runtime.get(PlanService).create(group_id, reset, principal(request), reason)
+
+
+def _reset(given: Mapping[str, Any], group_id: str) -> Reset:
+    """What the form says. Raises INVALID_REQUEST naming the field."""
+    choice = next((c for c in CHOICES if c.strategy.value == given.get("strategy")), None)
+    if choice is None:
+        raise _invalid("Choose where the new offsets come from.")
+    written = str(given.get(choice.field, "")).strip() if choice.field else ""
+    if choice.field and not written:
+        raise _invalid(f"{choice.label}: {choice.field_label} is missing.")
+    parameters: dict[str, Any] = {}
+    name = PARAMETER[choice.strategy]
+    if name in ("offset", "by"):
+        parameters[name] = _number(written, choice)
+    elif name == "at":
+        parameters[name] = _instant(written, choice)
+    elif name == "csv":
+        parameters[name] = read_offset_file(written).of_group(group_id)
+    elif name is not None:
+        parameters[name] = written
+    scope = None if choice.strategy is Strategy.FROM_FILE else _scope(str(given.get("topics", "")))
+    return Reset(choice.strategy, scope, **parameters)
+
+
+def _scope(written: str) -> Scope:
+    """Topics as Kafka's tool writes them, one a line: `orders` or `orders:0,2`. Nothing: all that is committed."""
+    topics: list[tuple[str, tuple[int, ...] | None]] = []
+    for line in written.split():
+        name, colon, numbers = line.partition(":")
+        if not colon:
+            topics.append((name, None))
+            continue
+        if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers.split(",")):
+            raise _invalid(f"Topics: {line!r} is not a topic with partitions; write it as orders:0,2.")
+        topics.append((name, tuple(int(number) for number in numbers.split(","))))
+    return tuple(topics) or None
+
+
+def _number(written: str, choice: Choice) -> int:
+    digits = written.removeprefix("-").replace(",", "")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 19 or int(digits) >= 2**63:
+        raise _invalid(f"{choice.field_label}: {written[:50]!r} is no number of 64 bits.")
+    return int(written.replace(",", ""))
+
+
+def _instant(written: str, choice: Choice) -> int:
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        raise _invalid(f"{choice.field_label}: {written[:50]!r} is no date and time like 2026-01-31T12:00.") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _invalid(detail: str) -> ProtocolError:
+    return ProtocolError(Error.INVALID_REQUEST, detail)
+
+
+async def _recent(runtime: Runtime, group_id: str) -> Page[PlanHeader]:
+    try:
+        return await runtime.get(PlanService).recent(group_id, limit=RECENT)
+    except ProtocolError as error:
+        if error.error is not Error.GROUP_ID_NOT_FOUND:
+            raise
+        return Page((), None)  # a plan may be made before the group is there
+
+
+async def _now(runtime: Runtime) -> int:
+    async with runtime.db.connection() as connection:
+        return await runtime.db.now_ms(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A plan as its page shows it."""
+
+    plan: PlanHeader
+    lines: Page[Line]
+    group: queries.GroupBrief | None
+    now: int
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpResponse:
+    """Review a plan; apply it or undo it."""
+    require(request, CHANGE if request.method == "POST" else "offsets.view_offsetplan")
+    if "\0" in group_id:
+        return message(request, 404, "No such group", "No group has such an id.")
+    refusal = Refusal()
+    if request.method == "POST":
+        act = request.POST.get("act", "")
+        if act not in ("apply", "undo"):
+            raise BadAddress("act: it is apply or undo.")
+        step = partial(_carry_out, request=request, act=act, group_id=group_id, plan_id=plan_id)
+        carried, refusal = attempt(step)
+        if carried is not None:
+            return done(request, _told(carried), request.path)
+    cursor = text(request, "after") or None
+    found, missing = attempt(lambda runtime: _review(runtime, group_id, plan_id, cursor))
+    if found is None:
+        return message(request, missing.status, "No such plan", missing.text)
+    strategy = next(c for c in CHOICES if c.strategy.value == found.plan.strategy)
+    context = {
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "plan": found.plan,
+        "strategy": strategy.label,
+        "parameters": _parameters(found.plan),
+        "lines": found.lines.items,
+        "group": found.group,
+        "state": state(found.group.state) if found.group else None,
+        "refusal": refusal,
+        "may_act": request.user.has_perm(CHANGE),
+        "can_apply": found.plan.state is PlanState.PLANNED,
+        "can_undo": found.plan.state is PlanState.APPLIED,
+        "first_url": address(request, after=None) if cursor else None,
+        "next_url": address(request, after=found.lines.next_cursor) if found.lines.next_cursor else None,
+        "now": found.now,
+    }
+    return show(request, "offset_plan", context, section="groups", status=refusal.status)
+
+
+async def _carry_out(runtime: Runtime, request: HttpRequest, act: str, group_id: str, plan_id: uuid.UUID) -> PlanHeader:
+    plans = runtime.get(PlanService)
+    step = plans.apply if act == "apply" else plans.undo
+    return await step(group_id, str(plan_id), principal(request))
+
+
+async def _review(runtime: Runtime, group_id: str, plan_id: uuid.UUID, cursor: str | None) -> Review:
+    plans = runtime.get(PlanService)
+    found = await plans.get(group_id, str(plan_id))
+    return Review(
+        plan=found,
+        lines=await plans.lines(found, cursor=cursor, limit=LINES),
+        group=await queries.group_brief(runtime.db, group_id),
+        now=await _now(runtime),
+    )
+
+
+def _parameters(plan: PlanHeader) -> list[tuple[str, str]]:
+    """What the strategy was given, in words."""
+    names = {"at": "Instant", "offset": "Offset", "by": "Records", "duration": "Duration", "from_group": "Group"}
+    told = []
+    for key, value in plan.parameters.items():
+        if key in names and value is not None:
+            told.append((names[key], utc(int(str(value))) if key == "at" else str(value)))
+    topics = plan.parameters.get("topics")
+    if isinstance(topics, list):
+        told.append(("Topics", joined([str(topic) for topic in topics], 5)))
+    return told
+
+
+def _told(plan: PlanHeader) -> str:
+    changed = plural(int(str(plan.totals["partitions"])), "partition")
+    if plan.state is PlanState.APPLIED:
+        return f"Applied: the offsets of {changed} are set. Undo is possible until somebody commits there."
+    return f"Undone: {changed} stand as before."
