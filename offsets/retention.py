@@ -121,10 +121,13 @@ class RetentionService:
         after = 0
         while True:
             page = await self._page(after)
-            async with asyncio.TaskGroup() as visits:
-                for candidate in page:
-                    if candidate.due or candidate.bare:
-                        visits.create_task(visit(candidate))
+            try:
+                async with asyncio.TaskGroup() as visits:
+                    for candidate in page:
+                        if candidate.due or candidate.bare:
+                            visits.create_task(visit(candidate))
+            except ExceptionGroup as group:
+                raise group.exceptions[0] from None  # a visit answers for its group itself: the database is away
             if len(page) < PAGE:
                 return
             after = page[-1].pk
