@@ -148,6 +148,16 @@ class Consumer:
         """
         return self._coordinator.generation
 
+    def group_metadata(self) -> Generation:
+        """Who commits offsets by other ways than this client's, inside a transaction of a sink for one: the member and
+        the generation, or epoch, whose assignment is in place.
+
+        Unlike `generation` it is never that of a rebalance which this consumer has not taken part in with a `poll`.
+        Raises what `commit` raises where it cannot succeed: CommitFailedError, RebalanceInProgressError, FatalErrors.
+        """
+        with self._use():
+            return self._coordinator.begin_commit()()
+
     def enforce_rebalance(self, reason: str = "the user asked for it") -> None:
         """Join again at the next poll (KIP-568, KIP-800). Raises IllegalStateError in a consumer group."""
         with self._use():
