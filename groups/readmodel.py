@@ -31,6 +31,8 @@ class GroupSort(str, Enum):
     STATE = "state"
     MEMBERS = "members"
     MEMBERS_DESCENDING = "-members"
+    LAG = "lag"
+    LAG_DESCENDING = "-lag"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class GroupFilter:
 
     `states` in any case and with blanks around them, `types` in any case, as in ListGroups; a name that does not
     exist matches nothing. `q` is a part of the group id in any case, `topic` one that members own partitions of,
-    `member` a part of a member id, group instance id or client id.
+    `member` a part of a member id, group instance id or client id. `min_lag`: groups that were at least so many records
+    behind when lag was last sampled; one whose lag is not known is not.
     """
 
     q: str = ""
@@ -47,6 +50,7 @@ class GroupFilter:
     types: Sequence[str] | None = None
     topic: str | None = None
     member: str | None = None
+    min_lag: int | None = None
 
     def parameters(self) -> dict[str, Any]:
         """As the statements take them."""
@@ -56,12 +60,16 @@ class GroupFilter:
             "types": None if self.types is None else [kind.lower() for kind in self.types],
             "topic": self.topic,
             "member": self.member,
+            "min_lag": self.min_lag,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A line of the list. `protocol_name` is "" unless the group is Stable (classic specification, section 1)."""
+    """A line of the list. `protocol_name` is "" unless the group is Stable (classic specification, section 1).
+
+    `lag`: in records, as of `lag_sampled_at` (ms), when lag was last sampled; None where it is not known.
+    """
 
     group_id: str
     type: str
@@ -72,6 +80,8 @@ class GroupSummary:
     updated_at: Millis
     members: int
     topics: Sequence[str]
+    lag: int | None
+    lag_sampled_at: Millis | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +124,8 @@ _ORDERS: Mapping[GroupSort, _Order] = {
     GroupSort.STATE: _Order(Q.list_groups_by_state, "", str, {}),
     GroupSort.MEMBERS: _Order(Q.list_groups_by_members, None, int, {"sign": 1}),
     GroupSort.MEMBERS_DESCENDING: _Order(Q.list_groups_by_members, None, int, {"sign": -1}),
+    GroupSort.LAG: _Order(Q.list_groups_by_lag, None, int, {"sign": 1}),
+    GroupSort.LAG_DESCENDING: _Order(Q.list_groups_by_lag, None, int, {"sign": -1}),
 }
 
 
@@ -212,8 +224,6 @@ def _cursor_after(order: _Order, sort: GroupSort, row: Sequence[Any]) -> str:
 
 
 def _summary(row: Sequence[Any]) -> GroupSummary:
-    group_id, kind, state, generation_id, protocol_type, protocol_name, updated_at, members, topics = row
+    group_id, kind, state, generation_id, protocol_type, protocol_name, updated_at, *counted = row
     shown = protocol_name if state == GroupState.STABLE.value else None
-    return GroupSummary(
-        group_id, kind, state, generation_id, protocol_type or "", shown or "", updated_at, members, topics
-    )
+    return GroupSummary(group_id, kind, state, generation_id, protocol_type or "", shown or "", updated_at, *counted)

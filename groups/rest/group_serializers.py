@@ -12,6 +12,7 @@ from groups.core.types import GroupState
 from groups.models import Group
 from groups.readmodel import MAX_TOPICS, GroupSort
 from groups.rest.description import MemberState
+from kcoord.paging import INT64_MAX
 from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
 
 MOST_FILTERS = 20
@@ -45,6 +46,12 @@ class GroupQuery(PageQuery):
     member = Text(
         required=False, max_length=300, help_text="Part of a member id, group instance id or client id of a member."
     )
+    min_lag = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=INT64_MAX,
+        help_text="At least so many records behind, as of the last sample; a group whose lag is not known is not.",
+    )
     sort = Choice(
         [sort.value for sort in GroupSort], required=False, default=GroupSort.GROUP_ID.value, help_text="Order."
     )
@@ -64,6 +71,15 @@ class GroupLine(serializers.Serializer[Any]):
         child=serializers.CharField(), help_text=f"Topics that members own partitions of, at most {MAX_TOPICS} of them."
     )
     coordinator_partition = serializers.IntegerField(min_value=0)
+    lag = serializers.IntegerField(
+        min_value=0,
+        allow_null=True,
+        help_text="Records that are not read yet, on all topics, as of `lag_sampled_at`; null: it is not known. "
+        "`GET /v1/groups/{group_id}/lag` has it as of now.",
+    )
+    lag_sampled_at = Instant(
+        allow_null=True, help_text="The last sample, taken every `lag.sample.interval.ms`; null: there was none yet."
+    )
     updated_at = Instant(help_text="The last change of the group other than heartbeats.")
 
 

@@ -67,6 +67,7 @@ class GroupsView(ControlView):
             types=query.get("type"),
             topic=query.get("topic"),
             member=query.get("member"),
+            min_lag=query.get("min_lag"),
         )
         visible = self.visible(Resource.GROUP)
         if self.principal.may_cluster(Operation.DESCRIBE) and wanted.member is None:
@@ -208,5 +209,7 @@ def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
         "protocol_name": group.protocol_name,
         "topics": group.topics,
         "coordinator_partition": partition_of(group.group_id, partitions),
+        "lag": group.lag,
+        "lag_sampled_at": group.lag_sampled_at,
         "updated_at": group.updated_at,
     }

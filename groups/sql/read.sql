@@ -1,6 +1,6 @@
 -- name: list_groups_by_id
 -- A page is two statements: this one finds which groups and in what order, `group_summaries` reads what is shown of
--- them. The four finders differ in their order alone; the empty text is part of every id, the empty prefix of every name.
+-- them. The five finders differ in their order alone; the empty text is part of every id, the empty prefix of every name.
 select g.id, g.group_id, null::bigint
 from groups_group g
 where g.group_id > %(after)s
@@ -14,6 +14,8 @@ where g.group_id > %(after)s
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
        or exists (select from groups_consumermember m where m.group_id = g.id
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+  and (%(min_lag)s::bigint is null
+       or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
   and (g.group_id = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 order by g.group_id
@@ -35,6 +37,8 @@ where (%(after_key)s::bigint is null
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
        or exists (select from groups_consumermember m where m.group_id = g.id
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+  and (%(min_lag)s::bigint is null
+       or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
   and (g.group_id = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 order by g.updated_at desc, g.group_id
@@ -54,6 +58,8 @@ where (g.state, g.group_id) > (%(after_key)s, %(after)s)
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
        or exists (select from groups_consumermember m where m.group_id = g.id
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+  and (%(min_lag)s::bigint is null
+       or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
   and (g.group_id = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 order by g.state, g.group_id
@@ -77,6 +83,34 @@ from (
                       and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
            or exists (select from groups_consumermember m where m.group_id = g.id
                       and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+      and (%(min_lag)s::bigint is null
+           or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
+      and (g.group_id = any(%(visible_names)s::text[])
+           or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+) s
+where %(after_key)s::bigint is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
+order by s.key, s.group_id
+limit %(limit)s
+
+-- name: list_groups_by_lag
+-- Both directions, as above; a group whose lag is not known is behind by less than any other.
+select s.id, s.group_id, s.key
+from (
+    select g.id, g.group_id,
+           %(sign)s * coalesce((select l.lag from offsets_grouplag l where l.group_id = g.id), -1) as key
+    from groups_group g
+    where (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
+      and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
+      and strpos(lower(g.group_id), lower(%(q)s)) > 0
+      and (%(topic)s::text is null
+           or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+      and (%(member)s::text is null
+           or exists (select from groups_member m where m.group_id = g.id
+                      and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
+           or exists (select from groups_consumermember m where m.group_id = g.id
+                      and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+      and (%(min_lag)s::bigint is null
+           or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
       and (g.group_id = any(%(visible_names)s::text[])
            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 ) s
@@ -96,8 +130,10 @@ select g.id, g.group_id, g.type, g.state, g.generation_id, g.protocol_type, g.pr
                select (select min(a.topic) from groups_assignment a where a.group_id = g.id and a.topic > t.topic)
                from t
                where t.topic is not null)
-           select topic from t where topic is not null limit %(topics)s)
+           select topic from t where topic is not null limit %(topics)s),
+       l.lag, l.at
 from groups_group g
+left join offsets_grouplag l on l.group_id = g.id
 where g.id = any(%(ids)s)
 
 -- name: member_holdings

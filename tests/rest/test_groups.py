@@ -73,6 +73,8 @@ async def test_a_line_of_the_list(api: httpx.AsyncClient, five: None) -> None:
             "protocol_name": "range",
             "topics": ["orders"],
             "coordinator_partition": partition_of("billing", 50),
+            "lag": None,
+            "lag_sampled_at": None,
             "updated_at": rfc3339(START_MS),
         },
         {
@@ -85,6 +87,8 @@ async def test_a_line_of_the_list(api: httpx.AsyncClient, five: None) -> None:
             "protocol_name": "",
             "topics": [],
             "coordinator_partition": partition_of("billing-old", 50),
+            "lag": None,
+            "lag_sampled_at": None,
             "updated_at": rfc3339(START_MS + 2_000),
         },
     ]
