@@ -92,16 +92,17 @@ def hold(locker: psycopg.Connection[Any], group_id: str) -> None:
     assert row is not None, f"there is no group {group_id}"
 
 
-async def until_waiting(runtime: Runtime, statement: str) -> None:
-    """Return when a backend waits for a lock in the statement of that name."""
+async def until_waiting(runtime: Runtime, statement: str, holder: psycopg.Connection[Any]) -> None:
+    """Return when a backend waits in the statement of that name for a lock that `holder` has."""
+    query = (
+        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like %(name)s"
+        " and %(holder)s = any (pg_blocking_pids(pid)))"
+    )
+    parameters = {"name": f"/* {statement} */%", "holder": holder.info.backend_pid}
 
     async def waits() -> bool:
         async with runtime.db.connection() as connection:
-            query = (
-                "select exists (select from pg_stat_activity where wait_event_type = 'Lock'"
-                " and datname = current_database() and query like %(name)s)"
-            )
-            return bool(await runtime.db.value(connection, query, {"name": f"/* {statement} */%"}))
+            return bool(await runtime.db.value(connection, query, parameters))
 
     await eventually(waits, f"{statement} waits for a lock")
 
@@ -117,7 +118,7 @@ class TestFence:
         await end(runtime, FIRST)
         hold(locker, "g")
         late = asyncio.create_task(pend(runtime, FIRST, {0: 2}))
-        await until_waiting(there, "groups.lock_group")
+        await until_waiting(there, "groups.lock_group", locker)
         assert await there.get(TransactionService).init("t") == SECOND
         locker.commit()
         assert (await late).error is Error.INVALID_PRODUCER_EPOCH
@@ -131,7 +132,7 @@ class TestFence:
         await pend(runtime, FIRST, {0: 1})
         locker.execute("select from offsets_producer for share")  # as a commit holds it
         takeover = asyncio.create_task(there.get(TransactionService).init("t"))
-        await until_waiting(runtime, "offsets.lock_producer")
+        await until_waiting(runtime, "offsets.lock_producer", locker)
         assert not takeover.done()
         locker.commit()
         assert await takeover == SECOND
@@ -183,18 +184,23 @@ class TestFence:
 
 
 class TestEnd:
-    async def test_it_finds_the_group_that_a_commit_wrote_to_while_it_took_its_locks(
-        self, runtime: Runtime, there: Runtime, locker: psycopg.Connection[Any]
+    async def test_it_locks_the_group_that_a_commit_wrote_to_in_between(
+        self, runtime: Runtime, there: Runtime, database: str, locker: psycopg.Connection[Any]
     ) -> None:
-        await pend(runtime, FIRST, {0: 1}, "g")
-        await pend(runtime, FIRST, {0: 1}, "h")
+        """It starts over, so that it never writes to a group that somebody else holds."""
+        for group in "gh":
+            await pend(runtime, FIRST, {0: 1}, group)
         await end(runtime, FIRST, committed=False)
         await pend(runtime, FIRST, {0: 2}, "g")
         hold(locker, "g")
         ending = asyncio.create_task(end(there, FIRST))
-        await until_waiting(runtime, "offsets.lock_groups")
+        await until_waiting(runtime, "offsets.lock_groups", locker)
         assert (await pend(runtime, FIRST, {0: 3}, "h")).error is Error.NONE
-        locker.commit()
+        with psycopg.connect(database) as holder:
+            hold(holder, "h")
+            locker.commit()
+            await until_waiting(runtime, "offsets.lock_groups", holder)
+            assert not ending.done()
         assert await ending == TransactionEnd(2, 2)
         assert [await committed(runtime, group) for group in "gh"] == [{0: 2}, {0: 3}]
 
@@ -262,7 +268,7 @@ class TestStableFetch:
         await runtime.get(OffsetService).commit(commit_of({0: 1}))
         hold(locker, "g")
         fetching = asyncio.create_task(committed(there, stable=True))
-        await until_waiting(runtime, "groups.lock_group")
+        await until_waiting(runtime, "groups.lock_group", locker)
         assert await committed(there) == {0: 1}
         locker.execute("update offsets_committedoffset set committed_offset = 2")
         locker.commit()
@@ -310,6 +316,19 @@ class TestAbandoned:
         await end(runtime, FIRST)
         await pend(runtime, FIRST, {0: 2})
         assert await runtime.get(TransactionService).abort_abandoned() == 0
+        assert await end(runtime, FIRST) == TransactionEnd(1, 1)
+
+    async def test_one_that_ended_in_between_is_left_alone(
+        self, runtime: Runtime, there: Runtime, clock: VirtualClock, locker: psycopg.Connection[Any]
+    ) -> None:
+        await pend(runtime, FIRST, {0: 1})
+        clock.advance(TIMEOUT_MS)
+        hold(locker, "g")
+        aborting = asyncio.create_task(there.get(TransactionService).abort_abandoned())
+        await until_waiting(runtime, "offsets.lock_groups", locker)
+        locker.execute("update offsets_pendingoffset set opened_at = %s", (clock.now_ms(),))  # of the next transaction
+        locker.commit()
+        assert await aborting == 0
         assert await end(runtime, FIRST) == TransactionEnd(1, 1)
 
     async def test_one_that_cannot_be_aborted_does_not_hold_up_the_others(
