@@ -10,6 +10,8 @@ store: the caller is named in an entry of the ASGI scope (`kcoord.access.TRUSTED
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import getpass
 import os
 
@@ -26,6 +28,9 @@ from kcoord.runtime import Runtime
 
 BASE_URL = "http://localhost"
 """Nothing is resolved or connected; Django wants a host that it allows."""
+
+CLOSE_SECONDS = bridge.TIMEOUT_SECONDS + 5
+"""How long closing waits for requests that nobody waits for any more; views give up by themselves before."""
 
 _EVERYTHING = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
 
@@ -44,13 +49,16 @@ class LocalTransport(httpx.BaseTransport):
 
     It runs on the runtime of `kcoord.bridge`; while it is open and the process has no other, that one is the current
     runtime, so that both planes answer. Parameters: `principal` who calls. A request that cannot be served raises
-    `httpx.ConnectError`, one without an answer in time `httpx.ReadTimeout`, as they would over a network.
+    `httpx.ConnectError`, one without an answer in time `httpx.ReadTimeout`, as they would over a network; and as
+    there, it goes on without whoever sent it. `close` waits for such requests: their threads would wait for ever for
+    a loop that has ended, and the process with them.
     """
 
     def __init__(self, principal: Principal) -> None:
         self._application: ASGIApp = import_string(settings.ASGI_APPLICATION)
         self._principal = principal
         self._in_use: Runtime | None = None
+        self._open: set[asyncio.Task[httpx.Response]] = set()
         self._asgi = httpx.ASGITransport(self._as_trusted, raise_app_exceptions=False)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -58,13 +66,16 @@ class LocalTransport(httpx.BaseTransport):
         seconds = request.extensions.get("timeout", {}).get("read") or bridge.TIMEOUT_SECONDS
         try:
             self._have_a_runtime()
-            return bridge.call(lambda _: self._answer(request), seconds)
+            return bridge.call(lambda _: self._answered(request), seconds)
         except ProtocolError as error:
             kind = httpx.ReadTimeout if error.error is Error.REQUEST_TIMED_OUT else httpx.ConnectError
             raise kind(error.detail, request=request) from error
 
     def close(self) -> None:
-        """Leave the process without a current runtime, if this made it the current one."""
+        """Wait for open requests, and leave the process without a current runtime if it had none before."""
+        if self._open:
+            with contextlib.suppress(ProtocolError):  # it took too long, or the loop has ended already
+                bridge.call(lambda _: asyncio.wait(self._open), CLOSE_SECONDS)
         if self._in_use is not None and runtimes.is_running() and runtimes.current() is self._in_use:
             runtimes.use(None)
         self._in_use = None
@@ -73,6 +84,12 @@ class LocalTransport(httpx.BaseTransport):
         if not runtimes.is_running():
             self._in_use = bridge.call(_itself)
             runtimes.use(self._in_use)
+
+    async def _answered(self, request: httpx.Request) -> httpx.Response:
+        task = asyncio.create_task(self._answer(request), name="kcoord-local")
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+        return await asyncio.shield(task)
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         response = await self._asgi.handle_async_request(request)

@@ -67,7 +67,7 @@ def csv_lines(rows: Iterable[Row], *, names_group: bool) -> list[str]:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows(row if names_group else row[1:] for row in rows if row[3] is not None)
-    return text.getvalue().splitlines()
+    return text.getvalue().split("\n")[:-1]
 
 
 def _plan(arguments: Arguments, reset: Reset, api: Api, output: Output) -> list[Row]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 from django.conf import settings
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from groups.topics import TopicService
 from kcoord import bridge
@@ -131,3 +134,42 @@ async def test_nothing_that_a_request_carries_is_believed(
             method, path, json=body, params=claim, headers={"Cookie": f"{TRUSTED_CALLER}=x"}
         )
     assert_problem(response, Error.SASL_AUTHENTICATION_FAILED)
+
+
+class Held:
+    """An application that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.may_answer = threading.Event()
+        self.answered = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        self.asked.set()
+        assert await asyncio.to_thread(self.may_answer.wait, 30)
+        await Response()(scope, receive, send)
+        self.answered = True
+
+
+held = Held()
+
+
+def test_closing_waits_for_requests_that_nobody_waits_for_any_more(
+    alone: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the process would end its loop under their threads, and never end itself."""
+    monkeypatch.setattr(settings, "ASGI_APPLICATION", f"{__name__}.held")
+    transport = LocalTransport(local_operator())
+    client = httpx.Client(transport=transport, base_url=BASE_URL)
+    while not held.asked.is_set():  # a request that is given up at once may never have begun
+        with pytest.raises(httpx.ReadTimeout):
+            client.get("/", timeout=0.05)
+    closing = threading.Thread(target=client.close)
+    closing.start()
+    closing.join(0.05)
+    assert closing.is_alive()
+    held.may_answer.set()
+    closing.join(30)
+    assert (closing.is_alive(), held.answered) == (False, True)
+    assert not runtimes.is_running()
