@@ -25,6 +25,7 @@ from groups.core.consumer.state import (
     Timers,
 )
 from groups.core.types import Protocol
+from groups.rows import hold_columns, hold_from_row
 
 Row = Sequence[Any]
 Owned = tuple[str, int, str, int, bool]
@@ -62,6 +63,7 @@ def group_from_rows(group_id: str, row: Row, members: Iterable[Row], owned: Iter
         resolution=_resolution(row[20]),
         regex_job=_job(jobs.get("regex")),
         target_job=_job(jobs.get("target")),
+        hold=hold_from_row(row),
     )
 
 
@@ -125,6 +127,7 @@ def group_columns(group: ConsumerGroup) -> dict[str, Any]:
         if resolution
         else None,
         "jobs": Jsonb(jobs) if jobs else None,
+        **hold_columns(group.hold),
     }
 
 
@@ -220,6 +223,7 @@ def header_columns(group: ConsumerGroup) -> tuple[object, ...]:
         group.resolution,
         group.regex_job,
         group.target_job,
+        group.hold,
     )
 
 

@@ -60,6 +60,9 @@ class Group(ProtocolOwned):
     metadata_version = models.BigIntegerField(db_default=-1)
     resolution = models.JSONField(null=True, help_text="What the regular expressions of a consumer group match.")
     jobs = models.JSONField(null=True, help_text="Background work of a consumer group that is out.")
+    held_until = MillisField(null=True, help_text="Nobody may join before; null: the group is not held.")
+    held_by = models.CharField(max_length=255, null=True)
+    hold_reason = models.TextField(null=True)
     wake_at = MillisField(null=True, help_text="The next instant at which anything can happen by itself.")
     version = models.BigIntegerField(default=0, help_text="Counts the transactions that changed the group.")
     created_at = MillisField()
@@ -77,6 +80,10 @@ class Group(ProtocolOwned):
                 condition=models.Q(type="classic", state__in=CLASSIC_STATES)
                 | models.Q(type="consumer", state__in=CONSUMER_STATES),
                 name="groups_group_state_known",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(held_until__isnull=True) | models.Q(state="Empty", held_by__isnull=False),
+                name="groups_group_held_is_empty",
             ),
         ]
 

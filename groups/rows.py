@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
+from groups.core.types import ClassicGroup, ClassicMember, GroupState, Hold, JoinTimer, Members, Millis, Protocol
 
 Row = Sequence[Any]
 
@@ -27,6 +27,21 @@ class Header:
 def header(row: Row) -> Header:
     """Key, version and stored wake-up time of a row of `lock_group`."""
     return Header(pk=row[0], version=row[1], type=row[2], wake_at=row[15])
+
+
+def hold_from_row(row: Row) -> Hold | None:
+    """The hold that a row of `lock_group` describes."""
+    until, by, reason = row[22:25]
+    return None if until is None else Hold(until, by, reason)
+
+
+def hold_columns(hold: Hold | None) -> dict[str, Any]:
+    """Parameters of a group's header that its hold decides, for both protocols."""
+    return {
+        "held_until": hold.until if hold else None,
+        "held_by": hold.by if hold else None,
+        "hold_reason": hold.reason if hold else None,
+    }
 
 
 def group_from_rows(group_id: str, row: Row, members: Iterable[Row], pending: Iterable[Row]) -> ClassicGroup:
@@ -50,6 +65,7 @@ def group_from_rows(group_id: str, row: Row, members: Iterable[Row], pending: It
         sync_deadline=sync_deadline,
         members=Members(member_from_row(member) for member in members),
         pending_join={row[0]: row[1] for row in pending},
+        hold=hold_from_row(row),
     )
 
 
@@ -93,6 +109,7 @@ def group_columns(group: ClassicGroup) -> dict[str, Any]:
         "join_delay_ms": delay,
         "join_remaining_ms": remaining,
         "sync_deadline": group.sync_deadline,
+        **hold_columns(group.hold),
     }
 
 

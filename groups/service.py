@@ -19,9 +19,12 @@ from groups.core.commands import (
     DeleteGroup,
     ForceState,
     Heartbeat,
+    HoldGroup,
     JoinGroup,
+    KickMember,
     LeaveGroup,
     ParkKind,
+    ReleaseHold,
     SyncGroup,
     Tick,
 )
@@ -30,7 +33,15 @@ from groups.core.consumer.offsets import check_fetch
 from groups.core.consumer.target import compute
 from groups.core.effects import ComputeTarget, Effect, ResolveRegexes, WakeMembers
 from groups.core.group import Group
-from groups.core.replies import ConsumerHeartbeatReply, Done, HeartbeatReply, JoinReply, LeaveReply, SyncReply
+from groups.core.replies import (
+    ConsumerHeartbeatReply,
+    Done,
+    HeartbeatReply,
+    HoldReply,
+    JoinReply,
+    LeaveReply,
+    SyncReply,
+)
 from groups.core.types import GroupState, Millis
 from groups.environment import Environment
 from groups.locked import Guard, Within
@@ -61,6 +72,7 @@ class GroupService:
     def __init__(self, runtime: Runtime) -> None:
         self.store = runtime.get(GroupStore)
         self.active = True
+        self._longest_hold_ms = runtime.config.int("group.max.hold.ms")
         self._db = runtime.db
         self._environment = runtime.get(Environment)
         self._room = WaitingRoom(runtime, self._tick_for_waiters, self._look)
@@ -128,6 +140,27 @@ class GroupService:
     async def delete(self, group_id: str, *, principal: str = "", guard: Guard | None = None) -> Done:
         """DeleteGroups for one group: it goes with all its offsets if it is Empty. `principal`: who wants it."""
         return cast(Done, await self.execute(DeleteGroup(group_id), guard=guard, principal=principal))
+
+    async def hold(self, group_id: str, duration_ms: Millis, *, principal: str, reason: str = "") -> HoldReply:
+        """Remove all members of a group and keep everybody out for a while (`core.operators.hold_group`).
+
+        Raises ProtocolError INVALID_REQUEST unless `duration_ms` is 1 to the setting group.max.hold.ms.
+        """
+        if not 1 <= duration_ms <= self._longest_hold_ms:
+            raise ProtocolError(
+                Error.INVALID_REQUEST,
+                f"duration_ms: {duration_ms} is not between 1 and {self._longest_hold_ms} (group.max.hold.ms)",
+                fields={"field": "duration_ms"},
+            )
+        return cast(HoldReply, await self.execute(HoldGroup(group_id, duration_ms, principal, reason)))
+
+    async def release(self, group_id: str, *, principal: str) -> Done:
+        """End a hold before its time."""
+        return cast(Done, await self.execute(ReleaseHold(group_id, principal)))
+
+    async def kick(self, group_id: str, member_id: str, *, principal: str, reason: str = "") -> Done:
+        """Remove one member as if it had left. It may come back."""
+        return cast(Done, await self.execute(KickMember(group_id, member_id, principal, reason)))
 
     async def tick(self, group_id: str, *, skip_locked: bool = False) -> Done:
         """Expire what is overdue in a group. Idempotent; early and late are harmless."""

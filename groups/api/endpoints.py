@@ -22,6 +22,7 @@ JOIN = Endpoint(
     response=wire.JoinResponse,
     errors=(
         *_MEMBERSHIP,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
         Error.MEMBER_ID_REQUIRED,
         Error.REBALANCE_IN_PROGRESS,
         Error.INCONSISTENT_GROUP_PROTOCOL,

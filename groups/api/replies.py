@@ -24,4 +24,5 @@ def raise_for_error(
         fields["member_id"] = reply.member_id
     if not isinstance(reply, LeaveReply) and reply.session_deadline is not None:
         fields["session_expires_at"] = rfc3339(reply.session_deadline)
-    raise ProtocolError(reply.error, reply.detail, fields=fields)
+    retry_after_ms = reply.retry_after_ms if isinstance(reply, JoinReply | ConsumerHeartbeatReply) else None
+    raise ProtocolError(reply.error, reply.detail, fields=fields, retry_after_ms=retry_after_ms)

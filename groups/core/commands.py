@@ -139,6 +139,37 @@ class DeleteGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldGroup:
+    """Remove all members and keep everybody out for `duration_ms`; of a group that is held, from now on anew.
+
+    `principal`: who wants it. `reason`: why, for the timeline and for whoever is refused.
+    """
+
+    group_id: str
+    duration_ms: Millis
+    principal: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseHold:
+    """Let members in again before the hold ends by itself. `principal`: who wants it."""
+
+    group_id: str
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
+class KickMember:
+    """Remove one member, or one pending id, as if it had left. `principal`: who wants it; `reason`: why."""
+
+    group_id: str
+    member_id: str
+    principal: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Nothing but time: expire what is overdue."""
 
@@ -223,6 +254,9 @@ ClassicCommand = (
     | DeleteOffsets
     | ResetOffsets
     | DeleteGroup
+    | HoldGroup
+    | ReleaseHold
+    | KickMember
     | Tick
     | AbandonWait
     | ForceState

@@ -44,6 +44,7 @@ _CAUSES = {
     DepartureCause.REBALANCE_TIMED_OUT: RebalanceCause.SESSION_EXPIRED,
     DepartureCause.JOIN_TIMED_OUT: RebalanceCause.SESSION_EXPIRED,
     DepartureCause.SYNC_TIMED_OUT: RebalanceCause.SYNC_TIMED_OUT,
+    DepartureCause.KICKED: RebalanceCause.MEMBER_KICKED,
 }
 
 
@@ -208,16 +209,18 @@ def _holder(group: ConsumerGroup, command: JoinGroup) -> ConsumerMember | None:
     return group.members[member_id] if member_id is not None else None
 
 
-def remove_members(turn: Turn, member_ids: Sequence[str], cause: DepartureCause) -> None:
+def remove_members(
+    turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
+) -> None:
     """Section 3.5: remove members; where only classic members are left, the group goes on as a classic group and
-    rebalances (section 9.6, trigger A).
+    rebalances (section 9.6, trigger A). `by`: the principal that kicks them; `detail`: its words.
     """
     if _may_downgrade(turn, turn.consumer, member_ids):
-        drop_members(turn, member_ids, cause)
+        drop_members(turn, member_ids, cause, by=by, detail=detail)
         _downgrade(turn)
-        prepare(turn, _CAUSES[cause], member_ids[0])
+        prepare(turn, _CAUSES[cause], member_ids[0], detail)
     else:
-        remove_without_conversion(turn, member_ids, cause)
+        remove_without_conversion(turn, member_ids, cause, by=by, detail=detail)
 
 
 def _may_downgrade(turn: Turn, group: ConsumerGroup, leaving: Sequence[str]) -> bool:

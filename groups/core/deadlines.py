@@ -34,6 +34,8 @@ class Deadline:
 
 def wake_at(group: Group | None) -> Millis | None:
     """The earliest deadline of the group in milliseconds, None if it has none. Looking earlier is harmless."""
+    if group is not None and group.hold is not None:
+        return group.hold.until  # nobody is in a held group, so no timer runs
     if isinstance(group, ConsumerGroup):
         first = group.timers.first()
         return first[0] if first is not None else None

@@ -33,10 +33,13 @@ from groups.core.records import (
     GroupCreated,
     GroupDeleted,
     GroupEmptied,
+    GroupHeld,
     GroupUnloaded,
+    HoldReleased,
     MemberAdded,
     MemberRemoved,
     MemberReplaced,
+    PendingForgotten,
     RebalanceStarted,
     Record,
     RemovalReason,
@@ -72,6 +75,9 @@ class EventKind(str, Enum):
     OFFSETS_EXPIRED = "offsets_expired"
     RETENTION_PINNED = "retention_pinned"
     RETENTION_UNPINNED = "retention_unpinned"
+    GROUP_HELD = "group_held"
+    HOLD_RELEASED = "hold_released"
+    CONFIG_CHANGED = "config_changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +87,19 @@ class GroupEvent:
 
     `detail` by kind (keys without a value are left out):
     MEMBER_JOINED: instance_id, client_id, client_host. MEMBER_LEFT, MEMBER_EXPIRED, MEMBER_REMOVED: instance_id, cause
-    (a `RemovalReason`), reason (the client's words). MEMBER_REPLACED: instance_id, old_member_id. REBALANCE_STARTED:
-    cause (a `RebalanceCause`), reason. REBALANCE_COMPLETED: leader, protocol_name, members (how many), duration_ms
-    (since the rebalance started). ASSIGNMENT_STORED: members (how many got one), duration_ms (since the join
-    completed). GROUP_EMPTIED: duration_ms.
+    (a `RemovalReason` or `DepartureCause`), reason (the words of the client, or of who kicked it), principal (who
+    kicked it), session_timeout_ms (of a session that ended). MEMBER_REPLACED: instance_id, old_member_id.
+    REBALANCE_STARTED: cause (a `RebalanceCause`), reason. REBALANCE_COMPLETED: leader, protocol_name, members (how
+    many), duration_ms (since the rebalance started). ASSIGNMENT_STORED: members (how many got one), duration_ms (since
+    the join completed). GROUP_EMPTIED: duration_ms.
     GROUP_CONVERTED: protocol ("classic" or "consumer"). GROUP_EPOCH_BUMPED: cause (an `EpochCause`). TARGET_COMPUTED:
     assignor, assignment_epoch, members (how many got another target). TARGET_FAILED: assignor, reason.
     MEMBER_RECONCILED: member_epoch, partitions (how many it has). REGEXES_RESOLVED: topics (how many match).
     OFFSETS_RESET, OFFSETS_RESTORED, OFFSETS_DELETED, OFFSETS_EXPIRED: partitions (how many), topics (their names,
     ten at most), principal (who did it), plan_id, reason. RETENTION_PINNED, RETENTION_UNPINNED: topic (of one topic
     only), principal, reason.
+    GROUP_HELD: principal, until (ms), members (how many were removed), reason. HOLD_RELEASED: principal; without one
+    the hold ran out. CONFIG_CHANGED: settings (name -> [what was in force, what is]), principal.
     """
 
     kind: EventKind
@@ -105,6 +114,7 @@ _REMOVALS: Mapping[RemovalReason, EventKind] = {
     RemovalReason.DID_NOT_REJOIN: EventKind.MEMBER_REMOVED,
     RemovalReason.DID_NOT_SYNC: EventKind.MEMBER_REMOVED,
     RemovalReason.GROUP_FULL: EventKind.MEMBER_REMOVED,
+    RemovalReason.KICKED: EventKind.MEMBER_REMOVED,
 }
 _DEPARTURES: Mapping[DepartureCause, EventKind] = {
     DepartureCause.LEFT: EventKind.MEMBER_LEFT,
@@ -112,6 +122,7 @@ _DEPARTURES: Mapping[DepartureCause, EventKind] = {
     DepartureCause.REBALANCE_TIMED_OUT: EventKind.MEMBER_REMOVED,
     DepartureCause.JOIN_TIMED_OUT: EventKind.MEMBER_REMOVED,
     DepartureCause.SYNC_TIMED_OUT: EventKind.MEMBER_REMOVED,
+    DepartureCause.KICKED: EventKind.MEMBER_REMOVED,
 }
 
 
@@ -156,6 +167,16 @@ class _Timeline:
                 return self._event(EventKind.GROUP_UNLOADED)
             case MemberAdded() | MemberReplaced() | MemberRemoved():
                 return self._membership(record)
+            case PendingForgotten(reason=RemovalReason.KICKED):
+                return self._event(
+                    EventKind.MEMBER_REMOVED,
+                    record.member_id,
+                    cause=record.reason.value,
+                    reason=record.detail or None,
+                    principal=record.by or None,
+                )
+            case GroupHeld() | HoldReleased():
+                return self._holding(record)
             case RebalanceStarted():
                 self._since = record.at
                 return self._event(
@@ -212,6 +233,9 @@ class _Timeline:
                     record.member_id,
                     instance_id=record.instance_id,
                     cause=record.cause.value,
+                    reason=record.detail or None,
+                    principal=record.by or None,
+                    session_timeout_ms=record.session_timeout_ms,
                 )
             case ConsumerMemberReplaced():
                 return self._event(
@@ -238,6 +262,8 @@ class _Timeline:
                 instance_id=record.instance_id,
                 cause=record.reason.value,
                 reason=record.detail or None,
+                principal=record.by or None,
+                session_timeout_ms=record.session_timeout_ms,
             )
         member = record.member
         if isinstance(record, MemberReplaced):
@@ -255,6 +281,19 @@ class _Timeline:
             client_id=member.client_id,
             client_host=member.client_host,
         )
+
+    def _holding(self, record: GroupHeld | HoldReleased) -> GroupEvent:
+        match record:
+            case GroupHeld(hold=hold):
+                return self._event(
+                    EventKind.GROUP_HELD,
+                    principal=hold.by or None,
+                    until=hold.until,
+                    members=record.removed,
+                    reason=hold.reason or None,
+                )
+            case HoldReleased():
+                return self._event(EventKind.HOLD_RELEASED, principal=record.by or None)
 
     def _progress(self, record: GenerationStarted | GroupEmptied | AssignmentsStored) -> GroupEvent:
         duration = record.at - self._since if self._since is not None else None

@@ -13,7 +13,7 @@ from groups.core.classic.state import TRANSITIONS
 from groups.core.commands import ParkKind
 from groups.core.consumer import fold as consumer
 from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import ConsumerRecord
+from groups.core.consumer.records import ConsumerMemberJoined, ConsumerRecord
 from groups.core.group import Group
 from groups.core.records import (
     AssignmentsStored,
@@ -23,7 +23,9 @@ from groups.core.records import (
     GroupCreated,
     GroupDeleted,
     GroupEmptied,
+    GroupHeld,
     GroupUnloaded,
+    HoldReleased,
     JoinTimerArmed,
     MemberAdded,
     MemberPending,
@@ -41,6 +43,8 @@ from groups.core.records import (
 )
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, Members, Millis
 
+_EMPTY = GroupState.EMPTY
+
 
 class IllegalTransition(Exception):
     """A record that would change a group in a way section 1 forbids: a bug of whoever emitted it."""
@@ -51,6 +55,8 @@ def apply(group: Group | None, record: Record) -> Group | None:
     if isinstance(record, ConsumerRecord):
         if isinstance(group, ClassicGroup):
             raise IllegalTransition(f"{type(record).__name__} of a classic group")
+        if group is not None and group.hold is not None and isinstance(record, ConsumerMemberJoined):
+            raise IllegalTransition(f"{type(record).__name__} in group {group.group_id!r}, which is held")
         return consumer.apply(group, record)
     if isinstance(record, GroupCreated):
         if group is not None:
@@ -62,6 +68,12 @@ def apply(group: Group | None, record: Record) -> Group | None:
         return None
     if isinstance(record, GroupConverted):
         return _convert(group, record)
+    if group.hold is not None and isinstance(record, MemberPending | MemberAdded):
+        raise IllegalTransition(f"{type(record).__name__} in group {group.group_id!r}, which is held")
+    if isinstance(record, GroupHeld):
+        return _hold(group, record)
+    if isinstance(record, HoldReleased):
+        return replace(group, hold=None)
     if isinstance(group, ConsumerGroup):
         raise IllegalTransition(f"{type(record).__name__} of a consumer group")
     return _apply(group, record)
@@ -70,7 +82,14 @@ def apply(group: Group | None, record: Record) -> Group | None:
 def _convert(group: Group, record: GroupConverted) -> Group:
     if type(group) is type(record.group):
         raise IllegalTransition(f"group {group.group_id!r} has that protocol already")
-    return record.group
+    # A join that converts a held group is refused in the end; until then nothing may have ended the hold.
+    return replace(record.group, hold=group.hold)
+
+
+def _hold(group: Group, record: GroupHeld) -> Group:
+    if group.members or (isinstance(group, ClassicGroup) and (group.pending_join or group.state is not _EMPTY)):
+        raise IllegalTransition(f"group {group.group_id!r} cannot be held while anybody is in it")
+    return replace(group, hold=record.hold)
 
 
 def _apply(group: ClassicGroup, record: ClassicRecord) -> ClassicGroup:
@@ -267,5 +286,6 @@ def _unload(group: ClassicGroup, record: GroupUnloaded) -> ClassicGroup:
         pending_join={},
         join_timer=None,
         sync_deadline=None,
+        hold=None,
     )
     return _enter(unloaded, GroupState.DEAD, record.at)

@@ -26,8 +26,11 @@ from groups.core.commands import (
     DeleteOffsets,
     ForceState,
     Heartbeat,
+    HoldGroup,
     JoinGroup,
+    KickMember,
     LeaveGroup,
+    ReleaseHold,
     ResetOffsets,
     SyncGroup,
     Tick,
@@ -52,7 +55,9 @@ from groups.core.convert import join_consumer_group, remove_members, upgrade
 from groups.core.decision import Decision
 from groups.core.effects import WakeMembers
 from groups.core.group import Group
+from groups.core.holds import expire_hold
 from groups.core.offset_admin import delete_offsets, reset_offsets
+from groups.core.operators import hold_group, kick_member, release_hold
 from groups.core.records import GroupConverted, Record
 from groups.core.replies import (
     Answer,
@@ -61,6 +66,7 @@ from groups.core.replies import (
     DeleteOffsetsReply,
     Done,
     HeartbeatReply,
+    HoldReply,
     JoinReply,
     LeaveReply,
     Parked,
@@ -79,6 +85,7 @@ def decide(group: Group | None, command: Command, env: Env) -> Decision:
     deadline of the group lies at or before `env.now`.
     """
     turn = Turn(group, env)
+    expire_hold(turn)
     _expire(turn)
     answered = len(turn.answers)
     try:
@@ -152,6 +159,8 @@ def _handle_classic(turn: Turn, command: ClassicCommand) -> Reply | Parked:
             return reset_offsets(turn, command)
         case DeleteGroup():
             return delete_group(turn, command)
+        case HoldGroup() | ReleaseHold() | KickMember():
+            return _handle_operator(turn, command)
         case AbandonWait():
             return abandon_wait(turn, command)
         case ForceState():
@@ -184,6 +193,8 @@ def _handle_consumer(turn: Turn, command: Command) -> Reply | Parked:
             return reset_offsets(turn, command)
         case DeleteGroup():
             return consumer_upkeep.delete_group(turn, command)
+        case HoldGroup() | ReleaseHold() | KickMember():
+            return _handle_operator(turn, command)
         case AbandonWait():
             return polling.abandon_wait(turn, command)
         case ApplyTarget():
@@ -198,11 +209,22 @@ def _handle_consumer(turn: Turn, command: Command) -> Reply | Parked:
             assert_never(command)
 
 
+def _handle_operator(turn: Turn, command: HoldGroup | ReleaseHold | KickMember) -> Reply:
+    match command:
+        case HoldGroup():
+            return hold_group(turn, command)
+        case ReleaseHold():
+            return release_hold(turn, command)
+        case KickMember():
+            return kick_member(turn, command)
+
+
 def _refusal(command: Command, refusal: ProtocolError) -> Reply:
-    error, detail = refusal.error, refusal.detail
+    error, detail, retry_after_ms = refusal.error, refusal.detail, refusal.retry_after_ms
     match command:
         case JoinGroup():
-            return JoinReply(error, member_id=str(refusal.fields.get("member_id", "")), detail=detail)
+            member_id = str(refusal.fields.get("member_id", ""))
+            return JoinReply(error, member_id=member_id, detail=detail, retry_after_ms=retry_after_ms)
         case SyncGroup():
             return SyncReply(error, detail=detail)
         case Heartbeat():
@@ -214,10 +236,12 @@ def _refusal(command: Command, refusal: ProtocolError) -> Reply:
         case DeleteOffsets():
             return DeleteOffsetsReply(error, detail=detail)
         case ConsumerHeartbeat():
-            return ConsumerHeartbeatReply(error, detail=detail)
+            return ConsumerHeartbeatReply(error, detail=detail, retry_after_ms=retry_after_ms)
+        case HoldGroup():
+            return HoldReply(error, detail=detail)
         case ResetOffsets() | DeleteGroup() | Tick() | AbandonWait() | ForceState():
             return Done(error, detail)
-        case ApplyTarget() | ApplyRegexResolution():
+        case ApplyTarget() | ApplyRegexResolution() | ReleaseHold() | KickMember():
             return Done(error, detail)
         case _:
             assert_never(command)

@@ -6,7 +6,7 @@ Source: offsets specification, sections 6 and 13.5; HTTP contract, section 4 (pl
 from __future__ import annotations
 
 from groups.core.commands import DeleteOffsets, ResetOffsets
-from groups.core.consumer.group import ConsumerGroup
+from groups.core.operators import existing
 from groups.core.records import GroupCreated
 from groups.core.replies import DeleteOffsetsReply, Done
 from groups.core.subscription import CONSUMER, subscribed_topics
@@ -19,7 +19,7 @@ def delete_offsets(turn: Turn, command: DeleteOffsets) -> DeleteOffsetsReply:
     """OffsetDelete, rows 3 and 5 to 8 of section 6: whether, and of which topics not. Raises `ProtocolError`."""
     if not command.group_id:
         raise ProtocolError(Error.INVALID_GROUP_ID, "group_id is empty: name the group")
-    group = _existing(turn, command.group_id)
+    group = existing(turn, command.group_id)
     if isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
         raise ProtocolError(
             Error.NON_EMPTY_GROUP,
@@ -38,7 +38,7 @@ def reset_offsets(turn: Turn, command: ResetOffsets) -> Done:
     if turn.either is None and command.create:
         turn.emit(GroupCreated(command.group_id, turn.now))
         return Done()
-    group = _existing(turn, command.group_id)
+    group = existing(turn, command.group_id)
     if group.members:
         raise ProtocolError(
             Error.NON_EMPTY_GROUP,
@@ -46,10 +46,3 @@ def reset_offsets(turn: Turn, command: ResetOffsets) -> Done:
             "the group, first",
         )
     return Done()
-
-
-def _existing(turn: Turn, group_id: str) -> ClassicGroup | ConsumerGroup:
-    group = turn.either
-    if group is None or (isinstance(group, ClassicGroup) and group.state is GroupState.DEAD):
-        raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
-    return group

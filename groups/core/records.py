@@ -16,7 +16,7 @@ from enum import Enum
 from groups.core.commands import ParkKind
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.records import ConsumerRecord
-from groups.core.types import ClassicGroup, ClassicMember, JoinTimer, Millis, Protocol
+from groups.core.types import ClassicGroup, ClassicMember, Hold, JoinTimer, Millis, Protocol
 
 
 class RemovalReason(str, Enum):
@@ -27,6 +27,7 @@ class RemovalReason(str, Enum):
     DID_NOT_REJOIN = "did_not_rejoin"
     DID_NOT_SYNC = "did_not_sync"
     GROUP_FULL = "group_full"
+    KICKED = "kicked"
 
 
 class RebalanceCause(str, Enum):
@@ -37,6 +38,7 @@ class RebalanceCause(str, Enum):
     PROTOCOLS_CHANGED = "protocols_changed"
     STATIC_MEMBER_REPLACED = "static_member_replaced"
     MEMBER_LEFT = "member_left"
+    MEMBER_KICKED = "member_kicked"
     SESSION_EXPIRED = "session_expired"
     SYNC_TIMED_OUT = "sync_timed_out"
 
@@ -73,10 +75,12 @@ class MemberPending:
 
 @dataclass(frozen=True, slots=True)
 class PendingForgotten:
-    """A pending id was not used in time, left, or was refused."""
+    """A pending id was not used in time, left, was refused, or was kicked: by the principal `by`, for `detail`."""
 
     member_id: str
     reason: RemovalReason
+    detail: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +118,18 @@ class MemberReplaced:
 
 @dataclass(frozen=True, slots=True)
 class MemberRemoved:
-    """REMOVE (section 0.3). A leader's removal makes the longest-standing member the leader."""
+    """REMOVE (section 0.3). A leader's removal makes the longest-standing member the leader.
+
+    `detail`: the words of whoever wanted it. `by`: the principal that kicked the member. `session_timeout_ms`: of a
+    session that ended.
+    """
 
     member_id: str
     instance_id: str | None
     reason: RemovalReason
     detail: str = ""
+    by: str = ""
+    session_timeout_ms: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +230,23 @@ class GroupConverted:
     at: Millis
 
 
+@dataclass(frozen=True, slots=True)
+class GroupHeld:
+    """From now on nobody gets in. The group has no members and no pending ids: `removed` members had to go."""
+
+    hold: Hold
+    removed: int
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class HoldReleased:
+    """Members may join again. `by`: the principal that ended the hold, None: it ran out."""
+
+    by: str | None
+    at: Millis
+
+
 ClassicRecord = (
     GroupCreated
     | GroupDeleted
@@ -242,4 +269,4 @@ ClassicRecord = (
     | AssignmentsStored
 )
 
-Record = ClassicRecord | ConsumerRecord | GroupConverted
+Record = ClassicRecord | ConsumerRecord | GroupConverted | GroupHeld | HoldReleased

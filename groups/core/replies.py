@@ -1,6 +1,7 @@
 """Replies: what a command is answered, errors included.
 
-`session_deadline` is set where the request renewed the member's session. `detail` is for people.
+`session_deadline` is set where the request renewed the member's session. `detail` is for people. `retry_after_ms` is
+set where an error says when to come back.
 Source: classic specification sections 2.6, 3, 4, 5.
 """
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 from groups.core.assignors import Partitions
 from groups.core.commands import Parked, ParkKind
-from groups.core.types import Millis
+from groups.core.types import Hold, Millis
 from kcoord.errors import Error
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "DeleteOffsetsReply",
     "Done",
     "HeartbeatReply",
+    "HoldReply",
     "JoinReply",
     "JoinedMember",
     "LeaveReply",
@@ -54,6 +56,7 @@ class JoinReply:
     members: tuple[JoinedMember, ...] = ()
     session_deadline: Millis | None = None
     detail: str = ""
+    retry_after_ms: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,16 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldReply:
+    """The answer of a HoldGroup: the hold, and how many members it removed."""
+
+    error: Error
+    hold: Hold | None = None
+    removed: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerHeartbeatReply:
     """ConsumerGroupHeartbeat's answer (consumer specification, section 2.6).
 
@@ -136,6 +149,7 @@ class ConsumerHeartbeatReply:
     assignment: Partitions | None = None
     session_deadline: Millis | None = None
     detail: str = ""
+    retry_after_ms: Millis | None = None
 
 
 Reply = (
@@ -146,6 +160,7 @@ Reply = (
     | CommitReply
     | DeleteOffsetsReply
     | ConsumerHeartbeatReply
+    | HoldReply
     | Done
 )
 

@@ -162,6 +162,18 @@ class JoinTimer:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """An operator keeps members out of a group (HTTP contract, section 4). A group that is held has none.
+
+    `until`: when it ends by itself. `by`: the principal that placed it. `reason`: its words, may be empty.
+    """
+
+    until: Millis
+    by: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ClassicGroup:
     """A classic group (section 0.2). `members` and `pending_join` keep the order of arrival."""
 
@@ -179,6 +191,7 @@ class ClassicGroup:
     members: Members = field(default_factory=Members)
     pending_join: Mapping[str, Millis] = field(default_factory=dict)
     """Pending member id -> when it is forgotten."""
+    hold: Hold | None = None
 
     @property
     def all_joined(self) -> bool:

@@ -14,7 +14,7 @@ from groups.core.assignors import Assignor
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.state import ConsumerMember
 from groups.core.consumer.target import preferred_assignor
-from groups.core.types import Millis, TopicView
+from groups.core.types import Hold, Millis, TopicView
 from groups.models import Group
 
 PartitionsById = Mapping[str, Iterable[int]]
@@ -66,6 +66,7 @@ class ConsumerGroupDescription:
     assignor: str
     coordinator: CoordinatorNode
     members: list[ConsumerMemberDescription]
+    hold: Hold | None
     wake_at: Millis | None
 
 
@@ -75,8 +76,9 @@ def describe_consumer_group(
     coordinator: CoordinatorNode,
     topics: TopicView,
     assignors: Mapping[str, Assignor],
+    hold: Hold | None = None,
 ) -> ConsumerGroupDescription:
-    """The description of a group; `assignors` are those it may use, the default first."""
+    """The description of a group; `assignors` are those it may use, the default first. `hold`: that is in force now."""
     return ConsumerGroupDescription(
         group_id=group.group_id,
         type=Group.Type.CONSUMER.value,
@@ -87,6 +89,7 @@ def describe_consumer_group(
         assignor=preferred_assignor(group, assignors),
         coordinator=coordinator,
         members=[_member(group, member, topics) for member in group.members.values()],
+        hold=hold,
         wake_at=wake_at,
     )
 

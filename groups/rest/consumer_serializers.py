@@ -10,6 +10,7 @@ from rest_framework import serializers
 from groups.core.consumer.state import ConsumerGroupState, MemberState
 from groups.models import Group
 from groups.rest.group_serializers import GroupCoordinator, GroupView
+from groups.rest.operator_serializers import HoldView
 from kcoord.rest_fields import Instant
 
 
@@ -60,6 +61,7 @@ class ConsumerGroupView(serializers.Serializer[Any]):
     assignor = serializers.CharField(help_text="The one most members ask for, or the default.")
     coordinator = GroupCoordinator()
     members = ConsumerMemberView(many=True)
+    hold = HoldView(allow_null=True, help_text="Nobody may join before it ends; null: the group is not held.")
     wake_at = Instant(allow_null=True, help_text="The next instant at which anything can happen by itself.")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from groups.api.coordination import CoordinatorNode
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, Millis
+from groups.core.types import ClassicGroup, ClassicMember, GroupState, Hold, Millis
 from groups.models import Group
 from kcoord.consumer_protocol import Subscription, decode_assignment, decode_subscription
 
@@ -66,11 +66,14 @@ class GroupDescription:
     pending_member_ids: tuple[str, ...]
     join_deadline: Millis | None
     sync_deadline: Millis | None
+    hold: Hold | None
     wake_at: Millis | None
 
 
-def describe_group(group: ClassicGroup, wake_at: Millis | None, coordinator: CoordinatorNode) -> GroupDescription:
-    """The description of a group whose next deadline is `wake_at`."""
+def describe_group(
+    group: ClassicGroup, wake_at: Millis | None, coordinator: CoordinatorNode, hold: Hold | None = None
+) -> GroupDescription:
+    """The description of a group whose next deadline is `wake_at`. `hold`: that is in force now."""
     stable = group.state is GroupState.STABLE
     return GroupDescription(
         group_id=group.group_id,
@@ -86,6 +89,7 @@ def describe_group(group: ClassicGroup, wake_at: Millis | None, coordinator: Coo
         pending_member_ids=tuple(group.pending_join),
         join_deadline=None if group.join_timer is None else group.join_timer.deadline,
         sync_deadline=group.sync_deadline,
+        hold=hold,
         wake_at=wake_at,
     )
 

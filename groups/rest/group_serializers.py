@@ -12,6 +12,7 @@ from groups.core.types import GroupState
 from groups.models import Group
 from groups.readmodel import MAX_TOPICS, GroupSort
 from groups.rest.description import MemberState
+from groups.rest.operator_serializers import HoldView
 from kcoord.paging import INT64_MAX
 from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
 
@@ -195,6 +196,7 @@ class GroupView(serializers.Serializer[Any]):
     )
     join_deadline = Instant(allow_null=True, help_text="When the join in progress completes at the latest.")
     sync_deadline = Instant(allow_null=True, help_text="When members that have not synced by then are removed.")
+    hold = HoldView(allow_null=True, help_text="Nobody may join before it ends; null: the group is not held.")
     wake_at = Instant(allow_null=True, help_text="The next instant at which anything can happen by itself.")
 
 

@@ -12,7 +12,8 @@ from rest_framework.response import Response
 
 from groups.api.coordination import coordinator_of
 from groups.core.coordinator import partition_of
-from groups.core.types import ClassicGroup
+from groups.core.group import Group
+from groups.core.types import ClassicGroup, Hold
 from groups.deletion import DeletedGroup, GroupDeletion
 from groups.environment import Environment
 from groups.readmodel import GroupFilter, GroupReads, GroupSort, GroupSummary, unknown_group
@@ -134,10 +135,11 @@ class GroupDetailView(NamedGroupView):
         if stored.group is None:
             raise unknown_group(self.group_id)
         coordinator = coordinator_of(self.group_id, runtime.config)
+        hold = await _hold_in_force(runtime, stored.group)
         if isinstance(stored.group, ClassicGroup):
-            return describe_group(stored.group, stored.wake_at, coordinator)
+            return describe_group(stored.group, stored.wake_at, coordinator, hold)
         world = await runtime.get(Environment).world(self.group_id)
-        return describe_consumer_group(stored.group, stored.wake_at, coordinator, world.topics, world.assignors)
+        return describe_consumer_group(stored.group, stored.wake_at, coordinator, world.topics, world.assignors, hold)
 
     @describe(
         "deleteGroup",
@@ -186,6 +188,14 @@ class GroupEventsView(NamedGroupView):
             )
         )
         return Response(s.EventPage({"events": page.items, "next_cursor": page.next_cursor}).data)
+
+
+async def _hold_in_force(runtime: Runtime, group: Group) -> Hold | None:
+    """The hold of a group, unless its time is over and only nobody has looked at the group since."""
+    if group.hold is None:
+        return None
+    async with runtime.db.connection() as connection:
+        return group.hold if group.hold.until > await runtime.db.now_ms(connection) else None
 
 
 def _deleted(result: DeletedGroup) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from groups.rest import config_views, group_views, topic_views
+from groups.rest import config_views, group_views, operator_views, topic_views
 from kcoord import converters  # noqa: F401 - registers `anything`
 
 urlpatterns = [
@@ -12,5 +12,7 @@ urlpatterns = [
     path("groups", group_views.GroupsView.as_view()),
     path("groups/<anything:group_id>/events", group_views.GroupEventsView.as_view()),
     path("groups/<anything:group_id>/config", config_views.GroupConfigEndpoint.as_view()),
+    path("groups/<anything:group_id>/hold", operator_views.HoldView.as_view()),
+    path("groups/<anything:group_id>/members/<anything:member_id>/kick", operator_views.KickView.as_view()),
     path("groups/<anything:group_id>", group_views.GroupDetailView.as_view()),
 ]

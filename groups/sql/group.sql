@@ -2,7 +2,8 @@
 -- One row, no join: a join of lock and load returns the new group row with the old members.
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs,
+       held_until, held_by, hold_reason
 from groups_group
 where group_id = %(group_id)s
 for update
@@ -11,7 +12,8 @@ for update
 -- For ticks: whoever holds the lock expires the group itself.
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs,
+       held_until, held_by, hold_reason
 from groups_group
 where group_id = %(group_id)s
 for update skip locked
@@ -19,7 +21,8 @@ for update skip locked
 -- name: read_group
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs,
+       held_until, held_by, hold_reason
 from groups_group
 where group_id = %(group_id)s
 
@@ -27,10 +30,11 @@ where group_id = %(group_id)s
 -- No row comes back when another process created the group first: the transaction starts over.
 insert into groups_group (group_id, type, state, previous_state, state_since, generation_id, protocol_type,
                           protocol_name, leader_id, new_member_added, join_deadline, join_delay_ms, join_remaining_ms,
-                          sync_deadline, wake_at, version, created_at, updated_at)
+                          sync_deadline, wake_at, held_until, held_by, hold_reason, version, created_at, updated_at)
 values (%(group_id)s, 'classic', %(state)s, %(previous_state)s, %(state_since)s, %(generation_id)s, %(protocol_type)s,
         %(protocol_name)s, %(leader_id)s, %(new_member_added)s, %(join_deadline)s, %(join_delay_ms)s,
-        %(join_remaining_ms)s, %(sync_deadline)s, %(wake_at)s, 1, %(now)s, %(now)s)
+        %(join_remaining_ms)s, %(sync_deadline)s, %(wake_at)s, %(held_until)s, %(held_by)s, %(hold_reason)s, 1,
+        %(now)s, %(now)s)
 on conflict (group_id) do nothing
 returning id
 
@@ -41,7 +45,8 @@ set type = 'classic', state = %(state)s, previous_state = %(previous_state)s, st
     leader_id = %(leader_id)s, new_member_added = %(new_member_added)s, join_deadline = %(join_deadline)s,
     join_delay_ms = %(join_delay_ms)s, join_remaining_ms = %(join_remaining_ms)s, sync_deadline = %(sync_deadline)s,
     assignment_epoch = 0, assignment_timestamp = 0, metadata_hash = '', metadata_version = -1, resolution = null,
-    jobs = null, wake_at = %(wake_at)s, version = version + 1, updated_at = %(now)s
+    jobs = null, held_until = %(held_until)s, held_by = %(held_by)s, hold_reason = %(hold_reason)s,
+    wake_at = %(wake_at)s, version = version + 1, updated_at = %(now)s
 where id = %(id)s
 
 -- name: touch_group

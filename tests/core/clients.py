@@ -29,6 +29,7 @@ class Client:
     call: Call | None = None
     calls: list[Call] = field(default_factory=list)
     beat_at: int = 0
+    held_off_until: int = 0
 
     def step(self) -> None:
         """Do the next thing a client does: handle an answer, send again what ran out, join, or beat."""
@@ -37,7 +38,8 @@ class Client:
         call = self.call
         if call is None:
             if self.assigned is None:
-                self.join()
+                if self.world.now >= self.held_off_until:
+                    self.join()
             elif self.world.now >= self.beat_at + self.session_ms // 3:
                 self.beat()
         elif call.ran_out:
@@ -98,6 +100,8 @@ class Client:
         reply = call.reply
         if reply.error in _GIVE_UP:
             self.running = False
+        elif reply.error is Error.COORDINATOR_LOAD_IN_PROGRESS:
+            self.held_off_until = self.world.now + reply.retry_after_ms
         elif reply.error is Error.UNKNOWN_MEMBER_ID:
             self.member_id = ""
             self.join()

@@ -95,6 +95,11 @@ def check_group(group: ClassicGroup) -> None:
     else:
         assert group.leader_id is None, "nobody leads a group without members"
     assert not set(members) & set(group.pending_join), "a pending id is no member"
+    if group.hold is not None:
+        assert group.state is GroupState.EMPTY, "nobody is in a held group"
+        assert not members
+        assert not group.pending_join
+        assert wake_at(group) == group.hold.until
     if group.state in _COMPLETED:
         assert group.generation_id > 0
         assert group.join_timer is None

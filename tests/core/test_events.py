@@ -110,7 +110,8 @@ def test_why_a_member_went(cause: str, kind: EventKind, removal: str) -> None:
         case "member_left":
             world.leave(first)
     gone = second if cause == "sync_timed_out" else first
-    assert world.told(kind) == [{"member_id": gone, "generation_id": 1, "cause": removal}]
+    session = {"session_timeout_ms": 10_000} if cause == "session_expired" else {}
+    assert world.told(kind) == [{"member_id": gone, "generation_id": 1, "cause": removal, **session}]
     assert [told["cause"] for told in world.told(EventKind.REBALANCE_STARTED)] == [cause]
 
 

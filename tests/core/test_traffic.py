@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from groups.core.types import GroupConfig
 from groups.core.waiting import answer_for
+from kcoord.errors import Error
 from tests.core.clients import Client, is_settled, settle
 from tests.core.world import World
 
@@ -122,6 +123,38 @@ class Traffic(RuleBasedStateMachine):
     @rule()
     def delete(self) -> None:
         self.world.delete()
+
+    @rule(ms=st.sampled_from([1, 2_000, 20_000]))
+    def hold(self, ms: int) -> None:
+        existed = self.world.group is not None
+        call = self.world.hold(ms)
+        assert call.error is (Error.NONE if existed else Error.GROUP_ID_NOT_FOUND)
+        assert not existed or (self.world.group is not None and self.world.group.hold is not None)
+
+    @rule()
+    def release(self) -> None:
+        self.world.release()
+        assert self.world.group is None or self.world.group.hold is None
+
+    @precondition(lambda self: self.running)
+    @rule(number=picks)
+    def kick(self, number: int) -> None:
+        client = self.pick(number)
+        group = self.world.group
+        known = group is not None and client.member_id in {*group.members, *group.pending_join}
+        self.world.kick(client.member_id)
+        group = self.world.group
+        assert group is None or client.member_id not in {*group.members, *group.pending_join}
+        if known:
+            assert self.world.heartbeat(client.member_id).error is Error.UNKNOWN_MEMBER_ID
+
+    @invariant()
+    def nobody_is_in_a_held_group(self) -> None:
+        group = self.world.group
+        if group is not None and group.hold is not None:
+            assert not group.members
+            assert not group.pending_join
+            assert not self.world.waiting
 
     @invariant()
     def who_waits_is_still_wanted(self) -> None:

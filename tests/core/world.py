@@ -16,10 +16,13 @@ from groups.core.commands import (
     DeleteGroup,
     ForceState,
     Heartbeat,
+    HoldGroup,
     JoinGroup,
+    KickMember,
     LeaveGroup,
     LeavingMember,
     ParkKind,
+    ReleaseHold,
     SyncGroup,
     Tick,
 )
@@ -185,6 +188,15 @@ class World:
 
     def delete(self) -> Call:
         return self.send(DeleteGroup(GROUP))
+
+    def hold(self, ms: int, principal: str = "ann", reason: str = "reset") -> Call:
+        return self.send(HoldGroup(GROUP, ms, principal, reason))
+
+    def release(self, principal: str = "bob") -> Call:
+        return self.send(ReleaseHold(GROUP, principal))
+
+    def kick(self, member_id: str, principal: str = "ann", reason: str = "hangs") -> Call:
+        return self.send(KickMember(GROUP, member_id, principal, reason))
 
     def kill(self) -> Call:
         return self.send(ForceState(GROUP, GroupState.DEAD))

@@ -189,6 +189,7 @@ async def test_a_stable_group_in_full(api: httpx.AsyncClient, service: GroupServ
         "pending_member_ids": ["new-1"],
         "join_deadline": None,
         "sync_deadline": None,
+        "hold": None,
         "wake_at": rfc3339(START_MS + 45_000),
     }
     assert members[0] == {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from groups.core.commands import (
@@ -10,10 +11,13 @@ from groups.core.commands import (
     CommitOffsets,
     DeleteGroup,
     Heartbeat,
+    HoldGroup,
     JoinGroup,
+    KickMember,
     LeaveGroup,
     LeavingMember,
     ParkKind,
+    ReleaseHold,
     SyncGroup,
     Tick,
 )
@@ -32,7 +36,8 @@ def random_command(random: Random, group_id: str, group: ClassicGroup | None) ->
     if random.random() < 0.1:
         generation += random.choice((-1, 1))
     match random.choices(
-        ("join", "sync", "heartbeat", "leave", "commit", "delete", "tick", "abandon"), (40, 25, 15, 5, 5, 1, 6, 3)
+        ("join", "sync", "heartbeat", "leave", "commit", "delete", "tick", "abandon", "operator"),
+        (40, 25, 15, 5, 5, 1, 6, 3, 3),
     )[0]:
         case "join":
             return random_join(random, group_id, member_id, instance_id)
@@ -49,7 +54,19 @@ def random_command(random: Random, group_id: str, group: ClassicGroup | None) ->
             return DeleteGroup(group_id)
         case "abandon":
             return AbandonWait(group_id, member_id, random.choice(list(ParkKind)))
+        case "operator":
+            return random_operator(random, group_id, known)
     return Tick(group_id)
+
+
+def random_operator(random: Random, group_id: str, known: Sequence[str]) -> Command:
+    """A hold, its end, or a kick."""
+    match random.randrange(3):
+        case 0:
+            return HoldGroup(group_id, random.choice((400, 4_000)), "ann", random.choice(("", "reset")))
+        case 1:
+            return ReleaseHold(group_id, "bob")
+    return KickMember(group_id, random.choice([*known, "nobody"]), "ann", "hangs")
 
 
 def random_join(random: Random, group_id: str, member_id: str = "", instance_id: str | None = None) -> JoinGroup:

@@ -9,7 +9,7 @@ from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.partitions import plain
 from groups.core.group import Group
 from groups.core.types import Topic, TopicView
-from tests.support.commands import random_command
+from tests.support.commands import random_command, random_operator
 
 NAMES = ("a", "b", "c")
 MEMBERS = tuple(f"m{n}" for n in range(6))
@@ -25,13 +25,15 @@ def random_consumer_command(random: Random, group_id: str, group: Group | None) 
     """What members of a consumer group, or some that would like to be, might send next."""
     if random.random() < 0.08 or (group is not None and not isinstance(group, ConsumerGroup) and random.random() < 0.6):
         return random_command(random, group_id, None if isinstance(group, ConsumerGroup) else group)
-    match random.choices(("heartbeat", "leave", "tick", "delete"), (85, 6, 8, 1))[0]:
+    match random.choices(("heartbeat", "leave", "tick", "delete", "operator"), (83, 6, 8, 1, 2))[0]:
         case "leave":
             return LeaveGroup(group_id, (LeavingMember(random.choice(MEMBERS), None),))
         case "tick":
             return Tick(group_id)
         case "delete":
             return DeleteGroup(group_id)
+        case "operator":
+            return random_operator(random, group_id, list(group.members) if group is not None else ())
     return random_heartbeat(random, group_id, group)
 
 

@@ -15,6 +15,7 @@ from groups.core.classic.checks import (
 )
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.commands import CommitOffsets, Heartbeat
+from groups.core.holds import require_unheld_offsets
 from groups.core.records import GroupCreated, SessionRenewed
 from groups.core.replies import CommitReply, HeartbeatReply
 from groups.core.turn import Turn
@@ -53,6 +54,7 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
     require_alive(group, command.member_id)
     accepted = CommitReply(Error.NONE, generation_id=command.generation_id)
     if command.generation_id < 0 and group.state is GroupState.EMPTY:
+        require_unheld_offsets(group)
         return accepted
     member = _committing_member(group, command)
     if command.transactional:

@@ -18,6 +18,7 @@ from groups.core.classic.responses import joined
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.classic.static import replace_static_member
 from groups.core.commands import JoinGroup, ParkKind
+from groups.core.holds import require_open
 from groups.core.records import (
     GroupCreated,
     MemberAdded,
@@ -42,6 +43,7 @@ def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
         if command.member_id:
             raise unknown_member(command.member_id)
         turn.emit(GroupCreated(command.group_id, turn.now))
+    require_open(turn.current, turn.now)
     if not accepts(turn.current, command.member_id, turn.config.max_size):
         remove(turn, command.member_id, RemovalReason.GROUP_FULL)
         raise ProtocolError(

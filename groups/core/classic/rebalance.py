@@ -26,18 +26,20 @@ RETRY_JOIN_MS: Millis = 1_000
 """How soon a join that nobody answered is completed anew where all members ask for a rebalance timeout of 0 ms."""
 
 
-def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "") -> None:
-    """REMOVE a member or a pending id, and answer what it has parked.
+def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "", *, by: str = "") -> None:
+    """REMOVE a member or a pending id, and answer what it has parked. `by`: the principal that kicks it.
 
     Differs from Kafka: a parked sync of the removed member is answered too, UNKNOWN_MEMBER_ID (section 13.1, 7).
     """
     group = turn.current
     if member_id in group.pending_join:
-        turn.emit(PendingForgotten(member_id, reason))
+        turn.emit(PendingForgotten(member_id, reason, detail, by))
     member = group.members.get(member_id)
     if member is None:
         return
-    turn.emit(MemberRemoved(member_id, member.instance_id, reason, detail))
+    # A new member's limit is a constant, and not the session it asked for.
+    ended = member.session_timeout_ms if reason is RemovalReason.SESSION_EXPIRED and not member.is_new else None
+    turn.emit(MemberRemoved(member_id, member.instance_id, reason, detail, by, ended))
     if member.awaiting_join:
         turn.release(ParkKind.JOIN, [member], group.generation_id)
     if member.awaiting_sync:

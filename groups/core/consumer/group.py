@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from groups.core.consumer.members import ConsumerMembers
 from groups.core.consumer.state import ConsumerGroupState, ConsumerMember, Job, RegexResolution, Timers
-from groups.core.types import Millis
+from groups.core.types import Hold, Millis
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class ConsumerGroup:
     resolution: RegexResolution | None = None
     regex_job: Job | None = None
     target_job: Job | None = None
+    hold: Hold | None = None
 
     @property
     def state(self) -> ConsumerGroupState:

@@ -17,18 +17,21 @@ from groups.core.consumer.records import (
     ConsumerMemberUpdated,
 )
 from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
+from groups.core.holds import require_open
 from groups.core.turn import Turn
 from kcoord.errors import Error, ProtocolError
 
 
 def find_group(turn: Turn, command: ConsumerHeartbeat) -> None:
     """Section 2.3, rows 1, 2 and 6: the group, created where a member joins one that is missing. Raises
-    `ProtocolError` GROUP_ID_NOT_FOUND or GROUP_MAX_SIZE_REACHED.
+    `ProtocolError` GROUP_ID_NOT_FOUND, COORDINATOR_LOAD_IN_PROGRESS of a group that is held, or GROUP_MAX_SIZE_REACHED.
     """
     if turn.either is None:
         if command.member_epoch != 0:
             raise unknown_group(command.group_id)
         turn.emit(ConsumerGroupCreated(command.group_id, turn.now))
+    elif command.member_epoch == 0:
+        require_open(turn.consumer, turn.now)
     require_room(turn, command.member_id)
 
 

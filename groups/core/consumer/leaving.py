@@ -15,6 +15,7 @@ from groups.core.consumer.records import ConsumerMemberRemoved, DepartureCause, 
 from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
 from groups.core.replies import ConsumerHeartbeatReply
 from groups.core.turn import Turn
+from groups.core.types import Millis
 from kcoord.errors import Error
 
 Remove = Callable[[Turn, Sequence[str], DepartureCause], None]
@@ -26,6 +27,7 @@ _BUMPS = {
     DepartureCause.REBALANCE_TIMED_OUT: EpochCause.REBALANCE_TIMED_OUT,
     DepartureCause.JOIN_TIMED_OUT: EpochCause.JOIN_TIMED_OUT,
     DepartureCause.SYNC_TIMED_OUT: EpochCause.SYNC_TIMED_OUT,
+    DepartureCause.KICKED: EpochCause.MEMBER_KICKED,
 }
 
 
@@ -50,14 +52,24 @@ def _leaving_member(group: ConsumerGroup, command: ConsumerHeartbeat) -> Consume
     return member
 
 
-def drop_members(turn: Turn, member_ids: Sequence[str], cause: DepartureCause) -> None:
-    """Delete the members with all they have."""
+def drop_members(
+    turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
+) -> None:
+    """Delete the members with all they have. `by`: the principal that kicks them; `detail`: its words."""
     for member_id in member_ids:
-        instance_id = turn.consumer.members[member_id].instance_id
-        turn.emit(ConsumerMemberRemoved(member_id, instance_id, cause, turn.now))
+        member = turn.consumer.members[member_id]
+        ended = _session_timeout(turn, member) if cause is DepartureCause.SESSION_EXPIRED else None
+        turn.emit(ConsumerMemberRemoved(member_id, member.instance_id, cause, turn.now, detail, by, ended))
 
 
-def remove_members(turn: Turn, member_ids: Sequence[str], cause: DepartureCause) -> None:
+def _session_timeout(turn: Turn, member: ConsumerMember) -> Millis:
+    classic = member.classic
+    return turn.config.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+
+
+def remove_members(
+    turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
+) -> None:
     """Section 3.5, step 2: delete the members and bump the group epoch once. The target waits for a heartbeat."""
-    drop_members(turn, member_ids, cause)
+    drop_members(turn, member_ids, cause, by=by, detail=detail)
     refresh_epoch(turn, _BUMPS[cause], member_ids[0])

@@ -6,6 +6,7 @@ from groups.core.commands import CommitOffsets
 from groups.core.consumer.checks import unknown_member
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.state import ConsumerMember
+from groups.core.holds import require_unheld_offsets
 from groups.core.replies import CommitReply
 from groups.core.turn import Turn
 from groups.core.types import TopicView
@@ -17,6 +18,7 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
     group, epoch = turn.consumer, command.generation_id
     accepted = CommitReply(Error.NONE, generation_id=epoch)
     if epoch < 0 and not group.members:
+        require_unheld_offsets(group)
         return accepted
     nobody = not command.member_id and command.group_instance_id is None
     if command.transactional and epoch == -1 and nobody:

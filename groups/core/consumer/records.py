@@ -23,6 +23,7 @@ class DepartureCause(str, Enum):
     REBALANCE_TIMED_OUT = "rebalance_timed_out"
     JOIN_TIMED_OUT = "join_timed_out"
     SYNC_TIMED_OUT = "sync_timed_out"
+    KICKED = "kicked"
 
 
 class EpochCause(str, Enum):
@@ -34,6 +35,7 @@ class EpochCause(str, Enum):
     TOPICS_CHANGED = "topics_changed"
     REGEXES_RESOLVED = "regexes_resolved"
     MEMBER_LEFT = "member_left"
+    MEMBER_KICKED = "member_kicked"
     SESSION_EXPIRED = "session_expired"
     REBALANCE_TIMED_OUT = "rebalance_timed_out"
     JOIN_TIMED_OUT = "join_timed_out"
@@ -86,12 +88,18 @@ class StaticMemberDeparted:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberRemoved:
-    """A member is gone, with its partitions, its target and its timers (section 3.5)."""
+    """A member is gone, with its partitions, its target and its timers (section 3.5).
+
+    `by` and `detail`: the principal that kicked it, and its words. `session_timeout_ms`: of a session that ended.
+    """
 
     member_id: str
     instance_id: str | None
     cause: DepartureCause
     at: Millis
+    detail: str = ""
+    by: str = ""
+    session_timeout_ms: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,8 @@ class ClassicClient:
         elif error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION):
             self.member_id = "" if error is Error.UNKNOWN_MEMBER_ID else self.member_id
             self.owned = None
+        elif error is Error.COORDINATOR_LOAD_IN_PROGRESS:
+            self.owned = None  # held off: the next step joins again
         elif error is not Error.NONE:
             raise AssertionError(f"{call.command} is answered {call.reply}")
         elif isinstance(call.reply, JoinReply):

@@ -14,7 +14,12 @@ from kcoord.errors import Error
 from tests.core.consumer.world import Call, World
 
 _REJOIN = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND)
-_WAIT = (Error.UNRELEASED_INSTANCE_ID, Error.UNKNOWN_SERVER_ERROR, Error.GROUP_MAX_SIZE_REACHED)
+_WAIT = (
+    Error.UNRELEASED_INSTANCE_ID,
+    Error.UNKNOWN_SERVER_ERROR,
+    Error.GROUP_MAX_SIZE_REACHED,
+    Error.COORDINATOR_LOAD_IN_PROGRESS,
+)
 
 
 @dataclass(slots=True, eq=False)

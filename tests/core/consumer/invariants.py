@@ -64,6 +64,7 @@ def check_group(group: ConsumerGroup) -> None:
     """What holds for every group that a fold made."""
     members = group.members
     assert group.assignment_epoch <= group.group_epoch
+    assert group.hold is None or (not members and wake_at(group) == group.hold.until), "nobody is in a held group"
     _check_derived(members)
     for member in members.values():
         _check_member(group, member)

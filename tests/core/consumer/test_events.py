@@ -58,7 +58,11 @@ def test_details() -> None:
     back = {event.kind: event.detail for event in told.of("join", "m2", "foo", instance_id="i")}
     assert back[EventKind.MEMBER_REPLACED] == {"instance_id": "i", "old_member_id": "m1"}
     expired = {event.kind: event.detail for event in told.of("advance", 45_000)}
-    assert expired[EventKind.MEMBER_EXPIRED] == {"instance_id": "i", "cause": "session_expired"}
+    assert expired[EventKind.MEMBER_EXPIRED] == {
+        "instance_id": "i",
+        "cause": "session_expired",
+        "session_timeout_ms": 45_000,
+    }
 
 
 def test_topics_and_expressions() -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from groups.core.types import GroupConfig, MigrationPolicy
+from kcoord.errors import Error
 from tests.core.consumer.classic_client import ClassicClient
 from tests.core.consumer.clients import Client
 from tests.core.consumer.world import World
@@ -79,6 +80,32 @@ class Traffic(RuleBasedStateMachine):
             client.running = False
         else:
             client.leave()
+
+    @rule(ms=st.sampled_from([1, 2_000, 20_000]))
+    def hold(self, ms: int) -> None:
+        existed = self.world.group is not None
+        call = self.world.hold(ms)
+        assert call.error is (Error.NONE if existed else Error.GROUP_ID_NOT_FOUND)
+        assert not existed or (self.world.group is not None and self.world.group.hold is not None)
+
+    @rule()
+    def release(self) -> None:
+        self.world.release()
+        assert self.world.group is None or self.world.group.hold is None
+
+    @precondition(lambda self: self.running)
+    @rule(number=picks)
+    def kick(self, number: int) -> None:
+        client = self.running[number % len(self.running)]
+        self.world.kick(client.member_id)
+        assert self.world.group is None or client.member_id not in self.world.group.members
+
+    @invariant()
+    def nobody_is_in_a_held_group(self) -> None:
+        group = self.world.group
+        if group is not None and group.hold is not None:
+            assert not group.members
+            assert not self.world.waiting
 
     @rule(ms=st.sampled_from([1, 3_000, 11_000]))
     def time_passes(self, ms: int) -> None:

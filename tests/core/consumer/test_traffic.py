@@ -15,6 +15,7 @@ from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.partitions import flat
 from groups.core.types import GroupConfig
 from groups.core.waiting import answer_for
+from kcoord.errors import Error
 from tests.core.consumer.clients import Client, assert_complete, is_settled
 from tests.core.consumer.world import World
 
@@ -120,6 +121,28 @@ class Traffic(RuleBasedStateMachine):
         call = self.world.waiting[number % len(self.world.waiting)]
         self.world.abandon(call)
 
+    @rule(ms=st.sampled_from([1, 2_000, 20_000]))
+    def hold(self, ms: int) -> None:
+        existed = self.world.group is not None
+        call = self.world.hold(ms)
+        assert call.error is (Error.NONE if existed else Error.GROUP_ID_NOT_FOUND)
+        assert not existed or (self.world.group is not None and self.world.group.hold is not None)
+
+    @rule()
+    def release(self) -> None:
+        self.world.release()
+        assert self.world.group is None or self.world.group.hold is None
+
+    @precondition(lambda self: self.running)
+    @rule(number=picks)
+    def kick(self, number: int) -> None:
+        client = self.pick(number)
+        self.world.kick(client.member_id)
+        if self.world.group is not None:
+            assert client.member_id not in self.world.group.members
+            # A heartbeat that it holds has been answered: it does not wait until it is missed.
+            assert all(call.command.member_id != client.member_id for call in self.world.waiting)
+
     @rule(name=st.sampled_from(["foo", "bar", "later"]), more=st.integers(0, 3))
     def topics_change(self, name: str, more: int) -> None:
         topic = self.world.topics.by_name.get(name)
@@ -163,6 +186,13 @@ class Traffic(RuleBasedStateMachine):
                 mine = {*flat(member.assigned), *flat(member.pending_revocation)}
                 if client.epoch in (member.member_epoch, member.previous_member_epoch):
                     assert set(flat(client.owned)) <= mine
+
+    @invariant()
+    def nobody_is_in_a_held_group(self) -> None:
+        group = self.world.group
+        if group is not None and group.hold is not None:
+            assert not group.members
+            assert not self.world.waiting
 
     @invariant()
     def who_waits_has_no_news(self) -> None:

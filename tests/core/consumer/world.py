@@ -17,7 +17,10 @@ from groups.core.commands import (
     Command,
     CommitOffsets,
     ConsumerHeartbeat,
+    HoldGroup,
+    KickMember,
     ParkKind,
+    ReleaseHold,
     Tick,
 )
 from groups.core.consumer.group import ConsumerGroup
@@ -208,6 +211,15 @@ class World:
     def commit(self, member_id: str, epoch: int, owned: Owned | None = None, **fields: Any) -> Call:
         partitions = {name: frozenset(numbers) for name, numbers in (owned or {"foo": [0]}).items()}
         return self.send(replace(CommitOffsets(GROUP, member_id, None, epoch, partitions=partitions), **fields))
+
+    def hold(self, ms: int, principal: str = "ann", reason: str = "reset") -> Call:
+        return self.send(HoldGroup(GROUP, ms, principal, reason))
+
+    def release(self, principal: str = "bob") -> Call:
+        return self.send(ReleaseHold(GROUP, principal))
+
+    def kick(self, member_id: str, principal: str = "ann", reason: str = "hangs") -> Call:
+        return self.send(KickMember(GROUP, member_id, principal, reason))
 
     def abandon(self, call: Call) -> Call:
         """The connection of a heartbeat that waits went away."""

@@ -1,0 +1,93 @@
+"""What operators do to the members of a group: hold it, end the hold, kick one member.
+
+Source: HTTP contract, section 4. Kafka has none of the three; a kick is what RemoveMembersFromConsumerGroup does for
+classic members, here for members of both protocols.
+"""
+
+from __future__ import annotations
+
+from groups.core.classic.checks import unknown_member
+from groups.core.classic.rebalance import complete_if_all_joined, maybe_complete, prepare, remove
+from groups.core.classic.state import ANSWERS, Api
+from groups.core.commands import HoldGroup, KickMember, ReleaseHold
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.leaving import remove_members as remove_without_conversion
+from groups.core.consumer.records import DepartureCause
+from groups.core.convert import remove_members
+from groups.core.records import GroupHeld, HoldReleased, RebalanceCause, RemovalReason
+from groups.core.replies import Done, HoldReply
+from groups.core.turn import Turn
+from groups.core.types import ClassicGroup, GroupState, Hold
+from kcoord.errors import Error, ProtocolError
+
+
+def hold_group(turn: Turn, command: HoldGroup) -> HoldReply:
+    """Remove everybody, pending ids included, and keep members out until the hold ends. Raises `ProtocolError`.
+
+    Whoever is removed is told UNKNOWN_MEMBER_ID, joins again, and is refused until then (`holds.require_open`). A group
+    that is held already gets the new hold in place of the old.
+    """
+    group = existing(turn, command.group_id)
+    removed = len(group.members)
+    if isinstance(group, ConsumerGroup):
+        if group.members:
+            remove_without_conversion(
+                turn, list(group.members), DepartureCause.KICKED, by=command.principal, detail=command.reason
+            )
+    else:
+        _empty(turn, group, command)
+    hold = Hold(turn.now + command.duration_ms, command.principal, command.reason)
+    turn.emit(GroupHeld(hold, removed, turn.now))
+    return HoldReply(Error.NONE, hold, removed)
+
+
+def _empty(turn: Turn, group: ClassicGroup, command: HoldGroup) -> None:
+    """Let everybody go, and the rebalance that follows complete without members."""
+    gone = [*group.pending_join, *group.members]
+    for member_id in gone:
+        remove(turn, member_id, RemovalReason.KICKED, command.reason, by=command.principal)
+    if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        prepare(turn, RebalanceCause.MEMBER_KICKED, gone[-1], command.reason)
+    else:
+        complete_if_all_joined(turn)
+
+
+def release_hold(turn: Turn, command: ReleaseHold) -> Done:
+    """Let members in again. A group that is not held stays as it is. Raises `ProtocolError`."""
+    if existing(turn, command.group_id).hold is not None:
+        turn.emit(HoldReleased(command.principal, turn.now))
+    return Done()
+
+
+def kick_member(turn: Turn, command: KickMember) -> Done:
+    """Remove a member exactly as its leaving would, or forget a pending id. Raises `ProtocolError`.
+
+    Its next request is told UNKNOWN_MEMBER_ID, and it may come back. Also a static member that left for a while goes.
+    """
+    group = existing(turn, command.group_id)
+    if isinstance(group, ClassicGroup):
+        _kick_classic(turn, group, command)
+    elif command.member_id in group.members:
+        remove_members(turn, [command.member_id], DepartureCause.KICKED, by=command.principal, detail=command.reason)
+    else:
+        raise unknown_member(command.member_id)
+    return Done()
+
+
+def _kick_classic(turn: Turn, group: ClassicGroup, command: KickMember) -> None:
+    pending = command.member_id in group.pending_join
+    if not pending and command.member_id not in group.members:
+        raise unknown_member(command.member_id)
+    remove(turn, command.member_id, RemovalReason.KICKED, command.reason, by=command.principal)
+    if not pending and ANSWERS[Api.LEAVE, group.state].rebalances:
+        prepare(turn, RebalanceCause.MEMBER_KICKED, command.member_id, command.reason)
+    elif turn.current.state is GroupState.PREPARING_REBALANCE:
+        maybe_complete(turn)
+
+
+def existing(turn: Turn, group_id: str) -> ClassicGroup | ConsumerGroup:
+    """The group. Raises GROUP_ID_NOT_FOUND; one that is being unloaded is none."""
+    group = turn.either
+    if group is None or (isinstance(group, ClassicGroup) and group.state is GroupState.DEAD):
+        raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+    return group

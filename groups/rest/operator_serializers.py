@@ -1,0 +1,49 @@
+"""What the endpoints of holds and kicks take and give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from kcoord.rest_fields import Instant, Number, StrictSerializer, Text
+
+MAX_REASON = 1_000
+
+
+class Reason(Text):
+    """Why an operator does something."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            required=False, allow_blank=True, default="", max_length=MAX_REASON, help_text="Why, for the timeline."
+        )
+
+
+class NewHold(StrictSerializer):
+    """For how long nobody may join, and why."""
+
+    duration_ms = Number(min_value=1, help_text="At most what the setting group.max.hold.ms says.")
+    reason = Reason()
+
+
+class HoldView(serializers.Serializer[Any]):
+    """A hold: nobody may join before it ends."""
+
+    until = Instant(help_text="When it ends by itself.")
+    by = serializers.CharField(help_text="Name of the token, or of the account.")
+    reason = serializers.CharField(allow_blank=True)
+
+
+class HeldGroup(serializers.Serializer[Any]):
+    """What became of a group that is held from now on."""
+
+    group_id = serializers.CharField()
+    hold = HoldView()
+    removed_members = serializers.IntegerField(min_value=0, help_text="How many members had to go.")
+
+
+class Kick(StrictSerializer):
+    """Why a member is removed."""
+
+    reason = Reason()
