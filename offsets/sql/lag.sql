@@ -78,16 +78,16 @@ order by k.topic, k.partition
 with g as (
     select id from groups_group where group_id = %(group_id)s
 ), named as (
-    select topic, partition, bool_or(owned) as owned
-    from (select o.topic, o.partition, false as owned
+    select topic, partition, bool_or(owned) as owned, max(committed_offset) as committed_offset
+    from (select o.topic, o.partition, false as owned, o.committed_offset
           from g
           join offsets_committedoffset o on o.group_id = g.id
           union all
-          select a.topic, a.partition, true
+          select a.topic, a.partition, true, null
           from g
           join groups_assignment a on a.group_id = g.id
           union all
-          select t.name, generate_series(0, t.partitions - 1), false
+          select t.name, generate_series(0, t.partitions - 1), false, null
           from g
           cross join groups_topic t
           where t.name = any(%(subscribed)s::text[])) n
@@ -108,13 +108,11 @@ with g as (
                 then greatest(%(now)s - coalesce(n.at, w.sampled_at), 0)
            end as at_least_ms
     from named k
-    cross join g
-    left join offsets_committedoffset o on o.group_id = g.id and o.topic = k.topic and o.partition = k.partition
     left join groups_topic t on t.name = k.topic
     left join groups_watermark w on w.topic_id = t.id and w.partition = k.partition
     cross join lateral (
-        select greatest(o.committed_offset, w.log_start_offset) as position,
-               o.committed_offset is not null and w.id is not null as known) c
+        select greatest(k.committed_offset, w.log_start_offset) as position,
+               k.committed_offset is not null and w.id is not null as known) c
     left join lateral (
         select s.at, s.until, s.log_end_offset
         from offsets_watermarksample s

@@ -120,7 +120,12 @@ delete from offsets_watermarksample
 where ctid = any(array(
     select s.ctid
     from sampled
-    join offsets_watermarksample s on s.topic_id = sampled.topic_id
+    cross join lateral (
+        select ctid
+        from offsets_watermarksample
+        where topic_id = sampled.topic_id
+        order by partition, at
+        limit %(limit)s) s
     where not exists (select from groups_topic t where t.id = sampled.topic_id)
     limit %(limit)s))
 
@@ -179,7 +184,7 @@ with behind as (
     insert into offsets_lagsample (group_name, topic, at, lag, time_lag_ms)
     select g.group_id, t.topic, %(now)s, t.lag, t.time_lag_ms
     from topics t
-    join groups_group g on g.id = t.group_id
+    join groups_group g on g.id = t.group_id and g.id > %(after)s and g.id <= %(upto)s
     on conflict do nothing
     returning 1
 ), latest as (
