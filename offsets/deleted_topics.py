@@ -13,6 +13,7 @@ Source: offsets specification, section 6.2.
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,6 +29,7 @@ from kcoord.paging import INT64_MAX
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.types import ChangeKind, Millis, Provenance
+from offsets.pace import Pace
 from offsets.pins import generation_of
 from offsets.store import OffsetStore
 
@@ -57,6 +59,14 @@ class _Deleted:
     deleted_at: Millis
     principal: str
     record_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Removed:
+    """What one batch removed. `since`: when it had the lock."""
+
+    offsets: int
+    since: float
 
 
 class DeletedTopicSweep:
@@ -126,27 +136,30 @@ class DeletedTopicSweep:
 
     async def _visit(self, group_id: str, deleted: _Deleted) -> int:
         """Batch by batch, so that no lock is held for long. A group that is gone has no offsets."""
-        removed = 0
+        removed, pace = 0, Pace(self._batch)
         while True:
-            count = await self._groups.execute(Tick(group_id), partial(self._remove, deleted))
-            if not isinstance(count, int):
+            size = pace.size
+            outcome = await self._groups.execute(Tick(group_id), partial(self._remove, deleted, size))
+            if not isinstance(outcome, _Removed):
                 return removed
-            removed += count
-            if count < self._batch:
+            removed += outcome.offsets
+            pace.learn(time.monotonic() - outcome.since)
+            if outcome.offsets < size:
                 return removed
 
-    async def _remove(self, deleted: _Deleted, locked: LockedGroup) -> int:
+    async def _remove(self, deleted: _Deleted, limit: int, locked: LockedGroup) -> _Removed:
+        since = time.monotonic()
         # Asked under the lock: what is committed on a new topic was committed before, and then the topic is seen.
         exists = await self._db.value(locked.connection, Q.topic_exists, {"topic": deleted.topic})
         up_to = deleted.record_offset if exists else INT64_MAX
-        parameters = {"group": locked.pk, "topic": deleted.topic, "up_to": up_to, "limit": self._batch}
+        parameters = {"group": locked.pk, "topic": deleted.topic, "up_to": up_to, "limit": limit}
         rows = await self._db.rows(locked.connection, Q.partitions_with_offsets, parameters)
         partitions = [(deleted.topic, partition) for (partition,) in rows]
         provenance = Provenance(ChangeKind.TOPIC_DELETE, principal=deleted.principal)
         removed = await self._store.remove(locked, partitions, provenance, up_to=up_to)
         if removed:
             locked.events.append(_event(locked, deleted, len(removed)))
-        return len(removed)
+        return _Removed(len(removed), since)
 
 
 async def note(deletion: TopicDeletion) -> None:

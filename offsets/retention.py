@@ -8,6 +8,7 @@ Source: offsets specification, section 7.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +28,7 @@ from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.retention import Pins, RetentionRule, StoredOffset, may_go, rule_of
 from offsets.core.types import ChangeKind, Millis, Provenance, TopicPartition
+from offsets.pace import Pace
 from offsets.pins import generation_of, pins_of
 from offsets.store import OffsetStore
 
@@ -74,10 +76,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What one batch did: how many offsets went, and whether the group may go too."""
+    """What one batch did: how many offsets went, and whether the group may go too. `since`: when it had the lock."""
 
     offsets: int
     bare: bool
+    since: float = 0.0
 
 
 class RetentionService:
@@ -164,18 +167,19 @@ class RetentionService:
         rule = await self.rule(group_id)
         if rule is None or rule.keeps_all:
             return False
-        after, removed = _START, Removed(0, bare=False)
-        while due := await self._due(group_id, rule, after):
+        after, removed, pace = _START, Removed(0, bare=False), Pace(self._batch)
+        while due := await self._due(group_id, rule, after, size := pace.size):
             within = partial(self._remove, due)
             outcome = await self._groups.execute(Tick(group_id), within, skip_locked=skip_locked)
             if not isinstance(outcome, Removed):
                 report.put_off += [group_id] if skip_locked else []
                 return False
             removed, after = outcome, due[-1]
+            pace.learn(time.monotonic() - removed.since)
             report.offsets += removed.offsets
             OFFSETS_EXPIRED.inc(removed.offsets)
             # None of them: somebody joined, committed or pinned since the rule was read. The next run reads it anew.
-            if len(due) < self._batch or not removed.offsets:
+            if len(due) < size or not removed.offsets:
                 break
         return removed.bare
 
@@ -191,7 +195,7 @@ class RetentionService:
             pins = await pins_of(self._db, connection, group_id)
         return rule_of(group, CONSUMER_PROTOCOL, pins, self.retention_ms)
 
-    async def _due(self, group_id: str, rule: RetentionRule, after: TopicPartition) -> list[TopicPartition]:
+    async def _due(self, group_id: str, rule: RetentionRule, after: TopicPartition, limit: int) -> list[TopicPartition]:
         """The next batch of what the rule lets expire, without a lock: however many are looked at, nobody waits."""
         async with self._db.connection() as connection:
             parameters = {
@@ -202,7 +206,7 @@ class RetentionService:
                 "since": rule.since,
                 "retention_ms": rule.retention_ms,
                 "now": await self._db.now_ms(connection),
-                "limit": self._batch,
+                "limit": limit,
             }
             return [
                 (topic, partition) for topic, partition in await self._db.rows(connection, Q.due_offsets, parameters)
@@ -210,6 +214,7 @@ class RetentionService:
 
     async def _remove(self, due: Sequence[TopicPartition], locked: LockedGroup) -> Removed:
         """Decide again what of `due` has expired, now that nobody else can commit, join or pin; and take it away."""
+        since = time.monotonic()
         pins = await pins_of(self._db, locked.connection, locked.group_id)
         rule = rule_of(locked.group, CONSUMER_PROTOCOL, pins, self.retention_ms)
         parameters = {
@@ -223,7 +228,7 @@ class RetentionService:
         removed = await self._store.remove(locked, sorted(expired), Provenance(ChangeKind.EXPIRE))
         if removed:
             locked.events.append(_event(locked, removed))
-        return Removed(len(removed), await self._is_bare(locked, pins))
+        return Removed(len(removed), await self._is_bare(locked, pins), since)
 
     async def _is_bare(self, locked: LockedGroup, pins: Pins) -> bool:
         if not may_go(locked.group, pins, offsets_left=False):

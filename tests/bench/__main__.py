@@ -25,6 +25,7 @@ from kcoord.runtime import Runtime
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
 from tests.bench import consumer
+from tests.bench.retention import retention
 from tests.support.database import ephemeral_database
 from tests.support.members import join, sync
 
@@ -174,6 +175,7 @@ def main() -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     with ephemeral_database() as conninfo:
         asyncio.run(measure(conninfo))
+        asyncio.run(retention(conninfo)).say()
     return 0
 
 

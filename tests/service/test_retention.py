@@ -20,6 +20,7 @@ from kcoord.config import Config
 from kcoord.errors import Error, ProtocolError
 from kcoord.metrics import OFFSETS_EXPIRED
 from kcoord.runtime import Runtime
+from offsets.pace import Pace
 from offsets.pins import PinService
 from offsets.readmodel import OffsetReads
 from offsets.retention import RetentionFailed, RetentionService
@@ -246,6 +247,22 @@ async def test_a_group_that_got_an_offset_since_the_look_stays(
     report = await retention.run()
     assert (report.groups, report.failed) == (0, [])
     assert await stored(runtime) == [("g", "orders", 0, 5)]
+
+
+def test_batches_become_smaller_while_locks_are_held_for_long_and_larger_again() -> None:
+    pace = Pace(2_000)
+    sizes = [pace.size]
+    for held in (0.01, 0.01, 0.01, 0.03, 0.3, 0.3):
+        pace.learn(held)
+        sizes.append(pace.size)
+    assert sizes == [500, 1_000, 2_000, 2_000, 2_000, 1_000, 500]
+    for _ in range(10):
+        pace.learn(5.0)
+    assert pace.size == 50, "it goes on"
+    assert Pace(3).size == 3
+    small = Pace(3)
+    small.learn(5.0)
+    assert small.size == 3
 
 
 async def test_two_runs_at_once_are_one(runtime: Runtime, retention: RetentionService, clock: VirtualClock) -> None:

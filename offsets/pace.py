@@ -1,0 +1,28 @@
+"""How many offsets are removed under one lock: nobody waits long for it, however slow the machine is just now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LOCK_SECONDS = 0.05
+"""A batch that held its group's lock for longer is followed by a smaller one."""
+
+FIRST_BATCH, SMALLEST_BATCH = 500, 50
+
+
+@dataclass(slots=True)
+class Pace:
+    """How many offsets the next batch removes: as many as fit into LOCK_SECONDS, `limit` at most."""
+
+    limit: int
+    size: int = FIRST_BATCH
+
+    def __post_init__(self) -> None:
+        self.size = min(self.size, self.limit)
+
+    def learn(self, held_seconds: float) -> None:
+        """Go by how long the lock was held for the last batch."""
+        if held_seconds > LOCK_SECONDS:
+            self.size = max(self.size // 2, min(SMALLEST_BATCH, self.limit))
+        elif held_seconds < LOCK_SECONDS / 4:
+            self.size = min(self.size * 2, self.limit)
