@@ -178,6 +178,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 10.0,
         "options": {"expire_seconds": 20},
     },
+    "offsets: keep the days of the journal": {
+        "task": "offsets.keep_journal_days",
+        "schedule": 3600.0,
+        "options": {"expire_seconds": 1800},
+    },
     "offsets: sample watermarks and lag": {
         "task": "offsets.sample",
         "schedule": _SAMPLE_SECONDS,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from celery import shared_task
+from celery.signals import worker_ready
 
 from kcoord import bridge
 from offsets.deleted_topics import DeletedTopicSweep
+from offsets.journal_days import JournalDays
 from offsets.plans import PlanService
 from offsets.retention import RetentionService
 from offsets.samples import SampleService
@@ -51,3 +55,16 @@ def trim_plans() -> int:
 def sweep_deleted_topics() -> int:
     """Remove what groups committed on deleted topics; see `DeletedTopicSweep.sweep`."""
     return bridge.call(lambda runtime: runtime.get(DeletedTopicSweep).sweep(), LONGEST_RUN_SECONDS)
+
+
+@shared_task(name="offsets.keep_journal_days")  # type: ignore[untyped-decorator]
+def keep_journal_days() -> int:
+    """Make and drop day partitions of the journal; see `JournalDays.keep`."""
+    report = bridge.call(lambda runtime: runtime.get(JournalDays).keep(), LONGEST_RUN_SECONDS)
+    return len(report.made) + len(report.dropped)
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def keep_journal_days_at_once(**kwargs: Any) -> None:
+    """A new database has no days, and after a long standstill the days ahead are used up: beat comes in an hour."""
+    keep_journal_days.apply_async(expires=600)
