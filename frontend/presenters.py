@@ -84,6 +84,7 @@ def group(
     return context | {
         "now": page.now,
         "group": header,
+        "held": header.held_until is not None and header.held_until > page.now,
         "state": state(header.state),
         "generation_word": generation_word(header),
         "explanation": (part and consumer_states.explain(page, part)) or explain(page),

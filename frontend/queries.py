@@ -111,6 +111,12 @@ class GroupBrief:
     members: int
     offsets: int
     topics: int
+    held_until: Millis | None
+
+    @property
+    def held(self) -> bool:
+        """An operator keeps members out now."""
+        return self.held_until is not None and self.held_until > self.now
 
 
 @dataclass(frozen=True, slots=True)

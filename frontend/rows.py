@@ -27,7 +27,7 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True)
 class GroupHeader:
-    """The group itself."""
+    """The group itself. `held_until`: an operator keeps members out until then; it may have passed."""
 
     pk: int
     group_id: str
@@ -45,6 +45,9 @@ class GroupHeader:
     assignment_epoch: int
     created_at: Millis
     updated_at: Millis
+    held_until: Millis | None = None
+    held_by: str | None = None
+    hold_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from django.views.generic import RedirectView
 
 from frontend.live import live
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
-from frontend.views.actions import delete_group
+from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.commits import group_commits
 from frontend.views.groups import group_events, group_list, group_page
 from frontend.views.plans import offset_plan, reset_offsets
@@ -31,6 +31,8 @@ urlpatterns = [
     path("groups/<str:group_id>/events", group_events, name="events"),
     path("groups/<str:group_id>/commits", group_commits, name="commits"),
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),
+    path("groups/<str:group_id>/hold", hold_group, name="hold-group"),
+    path("groups/<str:group_id>/kick", kick_member, name="kick-member"),
     path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
     path("topics", topic_list, name="topics"),

@@ -1,6 +1,7 @@
 -- name: group_header
 select id, group_id, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
-       join_deadline, join_delay_ms, sync_deadline, assignment_epoch, created_at, updated_at
+       join_deadline, join_delay_ms, sync_deadline, assignment_epoch, created_at, updated_at, held_until, held_by,
+       hold_reason
 from groups_group
 where group_id = %(group_id)s
 
@@ -9,7 +10,7 @@ select g.group_id, g.type, g.state,
        (select count(*) from groups_member m where m.group_id = g.id)
        + (select count(*) from groups_consumermember m where m.group_id = g.id),
        (select count(*) from offsets_committedoffset o where o.group_id = g.id),
-       (select count(distinct topic) from offsets_committedoffset o where o.group_id = g.id)
+       (select count(distinct topic) from offsets_committedoffset o where o.group_id = g.id), g.held_until
 from groups_group g
 where g.group_id = %(group_id)s
 

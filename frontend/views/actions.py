@@ -10,16 +10,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
 from frontend import queries
 from frontend.states import state
-from frontend.views.groups import group_url
+from frontend.views.groups import HOLD, KICK, group_url
 from frontend.views.page import Forbidden, message, page, show
-from frontend.wording import plural, ranges
-from groups.core.replies import Done
+from frontend.wording import duration, plural, ranges
+from groups.core.replies import Done, HoldReply
 from groups.service import GroupService
 from kcoord import bridge
 from kcoord.errors import Error, ProtocolError
@@ -28,6 +29,7 @@ from kcoord.runtime import Runtime
 T = TypeVar("T")
 
 DELETE_GROUP = "groups.delete_group"
+LONGEST_REASON = 1_000
 
 
 def require(request: HttpRequest, permission: str) -> None:
@@ -125,7 +127,84 @@ def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
 
 
 async def _delete(runtime: Runtime, group_id: str, principal: str) -> Done:
-    reply = await runtime.get(GroupService).delete(group_id, principal=principal)
+    return _successful(await runtime.get(GroupService).delete(group_id, principal=principal))
+
+
+HOLDS = (
+    (60_000, "1 minute"),
+    (300_000, "5 minutes"),
+    (900_000, "15 minutes"),
+    (3_600_000, "1 hour"),
+    (21_600_000, "6 hours"),
+    (86_400_000, "1 day"),
+)
+"""How long a group can be held, as far as the setting `group.max.hold.ms` allows."""
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
+    """Keep members out for a while, or let them in again."""
+    require(request, HOLD)
+    brief = header(group_id)
+    if brief is None:
+        return gone(request, group_id)
+    refusal = Refusal()
+    if request.method == "POST" and request.POST.get("act") == "release":
+        released, refusal = attempt(lambda runtime: _release(runtime, group_id, actor(request)))
+        if released is not None:
+            return done(request, f"Members may join {group_id} again.", group_url(group_id))
+    elif request.method == "POST":
+        held, refusal = attempt(lambda runtime: _hold(runtime, request, group_id))
+        if held is not None:
+            text = f"Nobody can join {group_id}; {plural(held.removed, 'member')} removed."
+            return done(request, text, group_url(group_id))
+    most = settings.KCOORD.int("group.max.hold.ms")
+    choices = [(ms, label) for ms, label in HOLDS if ms <= most] or [(most, duration(most))]
+    return form(request, "hold_group", brief, refusal, {"choices": choices, "chosen": request.POST.get("duration_ms")})
+
+
+async def _hold(runtime: Runtime, request: HttpRequest, group_id: str) -> HoldReply:
+    written = request.POST.get("duration_ms", "")
+    if not written.isascii() or not written.isdigit() or len(written) > 12:
+        raise ProtocolError(Error.INVALID_REQUEST, "Choose how long members are kept out.")
+    reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
+    reply = await runtime.get(GroupService).hold(group_id, int(written), principal=actor(request), reason=reason)
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error, reply.detail)
+    return reply
+
+
+async def _release(runtime: Runtime, group_id: str, principal: str) -> Done:
+    return _successful(await runtime.get(GroupService).release(group_id, principal=principal))
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
+    """Remove one member. Its id stands in the query: it may contain a slash."""
+    require(request, KICK)
+    brief = header(group_id)
+    if brief is None:
+        return gone(request, group_id)
+    member_id = request.GET.get("member", "")
+    refusal = Refusal()
+    if request.method == "POST":
+        kicked, refusal = attempt(lambda runtime: _kick(runtime, request, group_id, member_id))
+        if kicked is not None:
+            return done(request, f"Removed {member_id}. It may join again.", group_url(group_id))
+    return form(request, "kick_member", brief, refusal, {"member_id": member_id})
+
+
+async def _kick(runtime: Runtime, request: HttpRequest, group_id: str, member_id: str) -> Done:
+    if not member_id or "\0" in member_id:
+        raise ProtocolError(Error.UNKNOWN_MEMBER_ID, "No member is named.")
+    reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
+    groups = runtime.get(GroupService)
+    return _successful(await groups.kick(group_id, member_id, principal=actor(request), reason=reason))
+
+
+def _successful(reply: Done) -> Done:
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     return reply

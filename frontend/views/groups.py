@@ -31,6 +31,8 @@ from kcoord.runtime import Runtime
 from offsets.core.retention import RetentionRule
 from offsets.retention import RetentionService
 
+HOLD, KICK = "groups.change_group", "groups.delete_member"
+"""Permissions of Django that keep members out, and remove one."""
 SORTS = ("changed",)
 SETTLED = ("Stable", "Empty", "Dead")
 """States in which nothing but heartbeats and commits happens by itself."""
@@ -148,6 +150,7 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
     here = group_url(group_id)
     actions = [
         Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
+        Action("Keep members out…", f"{here}/hold", HOLD),
         Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True),
     ]
     return [action for action in actions if request.user.has_perm(action.permission)]
@@ -204,6 +207,9 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "pace": _pace(found.header.state, found.counts.members, shown),
         "shown": shown,
         "actions": _actions(request, group_id),
+        "hold_url": f"{group_url(group_id)}/hold",
+        "may_hold": request.user.has_perm(HOLD),
+        "kick_url": f"{group_url(group_id)}/kick" if request.user.has_perm(KICK) else "",
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "history_url": f"{group_url(group_id)}/events",
         "commits_url": f"{group_url(group_id)}/commits",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
+
 import psycopg
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
+from groups.core.commands import ConsumerHeartbeat
+from groups.service import GroupService
+from kcoord import bridge
 from tests.frontend.seed import Seed, working_group
 
 
@@ -17,6 +22,22 @@ def idle(seed: Seed) -> str:
     pk = seed.group("idle/../group <b>".replace("/", "-"), "Empty", protocol=None)
     seed.commit(pk, {("orders", 0): 5, ("bills", 0): 7})
     return "idle-..-group <b>"
+
+
+@pytest.fixture
+def busy(client: Client) -> str:
+    """A group `busy` with one member of the consumer protocol, joined through the service; returns its id."""
+    member_id = str(uuid.uuid4())
+    heartbeat = ConsumerHeartbeat(
+        "busy",
+        member_id,
+        0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=frozenset({"orders"}),
+        topic_partitions={},
+    )
+    bridge.call(lambda runtime: runtime.get(GroupService).consumer_heartbeat(heartbeat))
+    return member_id
 
 
 def url(group_id: str, action: str) -> str:
@@ -76,3 +97,59 @@ def test_a_permission_of_django_is_enough(person: Client, idle: str) -> None:
 
 def test_who_has_not_signed_in_is_sent_to_do_so(client: Client, idle: str) -> None:
     assert client.post(url(idle, "delete"), {"confirm": idle}).headers["Location"].startswith("/sign-in")
+
+
+class TestHold:
+    def test_a_busy_group_is_emptied_and_kept_empty(self, operator: Client, busy: str) -> None:
+        page = operator.get("/groups/busy/hold").content.decode()
+        assert "Its <strong>1</strong> member is removed at once" in page
+        answer = operator.post("/groups/busy/hold", {"duration_ms": "300000", "reason": "bug 17"}, follow=True)
+        page = answer.content.decode()
+        assert "Nobody can join busy; 1 member removed." in page
+        assert "Held by root: “bug 17”" in page
+        assert "No members." in page
+        again = operator.get("/groups/busy/hold").content.decode()
+        assert "Let members in again" in again
+
+    def test_it_can_be_ended_early(self, operator: Client, busy: str) -> None:
+        operator.post("/groups/busy/hold", {"duration_ms": "300000"})
+        page = operator.post("/groups/busy/hold", {"act": "release"}, follow=True).content.decode()
+        assert "Members may join busy again." in page
+        assert "Held by" not in page
+
+    def test_only_times_that_the_setting_allows_are_offered(self, operator: Client, busy: str) -> None:
+        page = operator.get("/groups/busy/hold").content.decode()
+        assert ("1 hour</option>" in page, "6 hours</option>" in page) == (True, False)
+        refused = operator.post("/groups/busy/hold", {"duration_ms": "99999999999"})
+        assert refused.status_code == 400
+        assert 'class="alert"' in refused.content.decode()
+        assert operator.post("/groups/busy/hold", {"duration_ms": "long"}).status_code == 400
+
+    def test_who_may_not_is_refused(self, person: Client, busy: str) -> None:
+        assert person.post("/groups/busy/hold", {"duration_ms": "60000"}).status_code == 403
+        assert "Keep members out" not in person.get("/groups/busy").content.decode()
+
+    def test_a_group_that_is_not_there(self, operator: Client, busy: str) -> None:
+        assert operator.get("/groups/nobody/hold").status_code == 404
+        assert operator.post("/groups/nobody/hold", {"duration_ms": "60000"}).status_code == 404
+
+
+class TestKick:
+    def test_one_member_goes(self, operator: Client, busy: str) -> None:
+        page = operator.get("/groups/busy").content.decode()
+        assert f'href="/groups/busy/kick?member={busy}"' in page
+        asked = operator.get(f"/groups/busy/kick?member={busy}").content.decode()
+        assert busy in asked
+        told = operator.post(f"/groups/busy/kick?member={busy}", {"reason": "its host hangs"}, follow=True)
+        assert f"Removed {busy}. It may join again." in told.content.decode()
+        assert "its host hangs" in told.content.decode()
+
+    def test_a_stranger_is_refused(self, operator: Client, busy: str) -> None:
+        refused = operator.post("/groups/busy/kick?member=nobody", {"reason": "why"})
+        assert refused.status_code == 404
+        assert 'value="why"' in refused.content.decode()
+        assert operator.post("/groups/busy/kick").status_code == 404
+
+    def test_who_may_not_is_refused(self, person: Client, busy: str) -> None:
+        assert person.post(f"/groups/busy/kick?member={busy}").status_code == 403
+        assert "kick?member" not in person.get("/groups/busy").content.decode()
