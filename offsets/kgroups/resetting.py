@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,10 +104,8 @@ def _carried_out(planned: Sequence[Planned], execute: bool, api: Api, output: Ou
             except ProtocolError as error:
                 output.error(f"Group '{one.group_id}' was not reset: {reason(error)}")
                 continue
-            output.notice(
-                f"{one.group_id}: plan {one.plan.id} was applied; take it back with "
-                f"--reset-offsets --group GROUP --undo {one.plan.id} --execute"
-            )
+            undo = f"--reset-offsets --group {shlex.quote(one.group_id)} --undo {one.plan.id} --execute"
+            output.notice(f"{one.group_id}: plan {one.plan.id} was applied; take it back with: kgroups {undo}")
         rows += [(one.group_id, line.topic, line.partition, line.new_offset) for line in one.plan.partitions]
     return rows
 

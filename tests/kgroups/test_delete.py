@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import httpx
 import pytest
 
 from groups.service import GroupService
+from kcoord.clock import VirtualClock
 from tests.kgroups.conftest import Committer, Kgroups
 from tests.rest.groups import stable_group
 
@@ -35,6 +38,17 @@ class TestGroups:
         assert third.startswith("* Group 'busy' could not be deleted due to: NON_EMPTY_GROUP: ")
         assert fourth.startswith("* Group 'nobody' could not be deleted due to: GROUP_ID_NOT_FOUND: ")
         assert rest == ["", "These consumer groups were deleted successfully: 'older'"]
+
+    async def test_what_was_deleted_can_be_brought_back_from_the_journal(
+        self, kgroups: Kgroups, three: None, clock: VirtualClock
+    ) -> None:
+        before = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="milliseconds")
+        clock.advance(1_000)
+        assert (await kgroups("--delete", "--group", "old one")).status == 0
+        options = ("--all-topics", "--to-committed-at", before, "--execute")
+        run = await kgroups("--reset-offsets", "--group", "old one", *options)
+        assert (run.status, [row[-2:] for row in run.rows[1:]]) == (0, [["0", "40"], ["1", "20"]])
+        assert (await kgroups("--list", "--state", "empty")).rows[1:] == [["old", "one", "Empty"], ["older", "Empty"]]
 
     async def test_none_of_them_does(self, kgroups: Kgroups, three: None) -> None:
         run = await kgroups("--delete", "--group", "busy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("orders")
 
 RESET = ("--reset-offsets", "--group", "g")
 WARNING = "\nWarning: neither --dry-run nor --execute was given: this is a dry run, nothing is changed.\n"
-APPLIED = re.compile(r"\n(\S+): plan (\S+) was applied; take it back with (.*)\n")
+APPLIED = re.compile(r"\n(\S+): plan (\S+) was applied; take it back with: kgroups (.*)\n")
 HEADER = ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]
 
 
@@ -84,7 +85,7 @@ async def test_execute_commits_and_tells_how_to_take_it_back(kgroups: Kgroups, g
     shown = await kgroups(*RESET, "--undo", told[2], "--dry-run")
     assert (new_offsets(shown), shown.err) == ({"0": "40", "1": "20"}, "")
     assert await offsets_of(api) == {0: 100, 1: 50}
-    undone = await kgroups(*told[3].replace("GROUP", "g").split())
+    undone = await kgroups(*shlex.split(told[3]))
     assert new_offsets(undone) == {"0": "40", "1": "20"}
     assert undone.err == f"\ng: plan {told[2]} was undone.\n"
     assert await offsets_of(api) == {0: 40, 1: 20}
