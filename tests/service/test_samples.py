@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from groups.service import GroupService
 from groups.topics import TopicService, Watermark
 from kcoord.clock import VirtualClock
 from kcoord.runtime import Runtime
+from offsets import samples as sampling
+from offsets import tasks
 from offsets.core.samples import DAY_MS, HOUR_MS, MINUTE_MS, Sample, offset_at, surplus
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.samples import Sampled, SampleReads, SampleService
@@ -114,12 +117,8 @@ async def test_many_batches_and_two_runs_at_once(
     sql: psycopg.Connection[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import asyncio
-
-    from offsets import samples as module
-
     for name in ("WATERMARK_BATCH", "GROUP_BATCH", "OFFSET_BATCH", "THIN_BATCH", "DROP_BATCH"):
-        monkeypatch.setattr(module, name, 2)
+        monkeypatch.setattr(sampling, name, 2)
     await topics.create("orders", 5)
     await report(topics, 10, 20, 30, 40, 50)
     for group_id in "abc":
@@ -304,4 +303,20 @@ async def test_a_report_older_than_the_retention_is_not_sampled_again_and_again(
     clock.advance(7 * DAY_MS + 1)
     assert await samples.thin() == 1
     assert (await samples.sample()).partitions == 0
+    assert sql.execute(SAMPLES).fetchall() == []
+
+
+async def test_celery_samples_and_thins(
+    runtime: Runtime, topics: TopicService, clock: VirtualClock, sql: psycopg.Connection[Any]
+) -> None:
+    from django.conf import settings
+
+    schedule = settings.CELERY_BEAT_SCHEDULE.values()
+    assert {tasks.sample.name, tasks.thin_samples.name} <= {entry["task"] for entry in schedule}
+    await topics.create("orders", 1)
+    await report(topics, 10)
+    await commit(runtime, "g", (0, 1))
+    assert await asyncio.to_thread(tasks.sample) == 2
+    clock.advance(8 * DAY_MS)
+    assert await asyncio.to_thread(tasks.thin_samples) == 2
     assert sql.execute(SAMPLES).fetchall() == []
