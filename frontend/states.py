@@ -35,7 +35,7 @@ STATES: tuple[State, ...] = (
     ),
     State("Assigning", "Assigning", "warn", "Something changed: the coordinator computes who is meant to have what."),
     State("Reconciling", "Reconciling", "busy", "Members give up and take over partitions until all have theirs."),
-    State("Empty", "Empty", "idle", "No members. Committed offsets are kept."),
+    State("Empty", "Empty", "idle", "No members. Committed offsets are kept until they expire."),
     State("Dead", "Dead", "bad", "The group is being removed; its members are told to start over."),
 )
 """In the order in which pages list them."""

@@ -79,7 +79,7 @@ def test_a_state_without_words_keeps_its_name() -> None:
     ("given", "text"),
     [
         (page(members=(member(1),)), "One member works on generation 7."),
-        (page("Empty"), "No members. Committed offsets are kept."),
+        (page("Empty"), "No members. Committed offsets are kept until they expire."),
         (page("Empty", committed=12), "No members. 12 committed offsets kept for the next one."),
         (page("Empty", counts=rows.GroupCounts(0, 0, 1, NOW)), "No members yet; 1 member id handed out"),
         (
