@@ -11,17 +11,19 @@ from typing import Any
 
 from groups.core import machine
 from groups.core.commands import Command, CommitOffsets, DeleteGroup, ParkKind, Tick
+from groups.core.consumer.group import ConsumerGroup
 from groups.core.deadlines import wake_at
-from groups.core.effects import Effect
+from groups.core.effects import Effect, WakeMembers
 from groups.core.group import Group
 from groups.core.replies import CommitReply, Parked, Reply
-from groups.core.types import ClassicGroup, Env, GroupConfig, Millis
+from groups.core.types import ClassicGroup, Env, GroupConfig, GroupState, Millis, TopicView
 from kcoord.errors import Error
 from tests.conformance import core_terms, fixtures
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_offsets import CoreOffsets
 from tests.conformance.core_retention import CoreRetention
 from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
+from tests.conformance.fixtures_consumer import consumer_group
 
 START_MS: Millis = 1_700_000_000_000
 MOST_TICKS = 10_000
@@ -60,6 +62,7 @@ def group_config(config: Mapping[str, Any]) -> GroupConfig:
         "group.max.session.timeout.ms": "max_session_timeout_ms",
         "group.initial.rebalance.delay.ms": "initial_rebalance_delay_ms",
         "group.max.size": "max_size",
+        "group.consumer.session.timeout.ms": "consumer_session_timeout_ms",
     }
     return GroupConfig(**{names[name]: value for name, value in config.items() if name in names})
 
@@ -104,8 +107,8 @@ class CoreDriver:
         return Env(self._now, lambda prefix: f"{prefix}-{next(self._counter):08}", self._config)
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
-        """Do what a decision asked for beside its records. Classic groups ask for nothing."""
-        assert not effects, effects
+        """Do what a decision asked for beside its records. Nobody's heartbeat waits here, so nobody is woken."""
+        assert all(isinstance(effect, WakeMembers) for effect in effects), effects
 
     def _classic(self, group_id: str) -> ClassicGroup | None:
         """The group, where it is a classic one."""
@@ -120,6 +123,11 @@ class CoreDriver:
             case "GivenClassicGroup":
                 self._groups[args["group_id"]] = fixtures.classic_group(args, self._now)
                 return {}
+            case "ForceState" if args["state"] != GroupState.DEAD.value:
+                group = self._classic(args["group_id"])
+                assert group is not None
+                self._groups[group.group_id] = fixtures.forced(group, GroupState(args["state"]), self._now)
+                return {}
             case "Deny":
                 self._offsets.deny(args)
                 return {}
@@ -128,7 +136,15 @@ class CoreDriver:
             case "OffsetCommit" if "offsets" in args:
                 return self._offsets.commit(args, self._may_commit, self._now)
             case "OffsetFetch" if "groups" in args:
-                return self._offsets.fetch(args)
+                return self._offsets.fetch(args, self._groups.get)
+            case "TxnOffsetCommit":
+                return self._offsets.txn_commit(args, self._may_commit, self._now)
+            case "EndTxn":
+                return self._offsets.end_txn(args)
+            case "GivenConsumerGroup":
+                timeout_ms = self._config.consumer_session_timeout_ms
+                self._groups[args["group_id"]] = consumer_group(args, timeout_ms, TopicView(), self._now)
+                return {}
             case _:
                 return None
 
@@ -164,7 +180,11 @@ class CoreDriver:
     async def inspect(self, group_id: str) -> Response:
         """The group, as of now."""
         self._tick_overdue()
-        return core_terms.inspected(self._classic(group_id))
+        group, pending = self._groups.get(group_id), len(self._offsets.transactions.of(group_id))
+        if isinstance(group, ConsumerGroup):
+            shown = {"state": group.state.value, "member_count": len(group.members), "group_epoch": group.group_epoch}
+            return {"exists": True, "type": "consumer", **shown, "pending_offsets": pending}
+        return {**core_terms.inspected(self._classic(group_id)), "pending_offsets": pending}
 
     async def look(self) -> None:
         """Fire what is overdue, which only the on-demand mode leaves."""

@@ -10,10 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from groups.core.commands import CommitOffsets
-from kcoord.errors import Error
-from offsets.core.commit import record, refuse
-from offsets.core.types import Millis, OffsetCommit, OffsetRecord, PartitionCommit
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.offsets import check_fetch
+from groups.core.group import Group
+from groups.core.types import ClassicGroup, GroupState
+from kcoord.errors import Error, ProtocolError
+from offsets.core.commit import Results, record, refuse
+from offsets.core.transactions import stable
+from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, PartitionCommit
 from tests.conformance.cases import Case
+from tests.conformance.core_transactions import CoreTransactions
 from tests.conformance.driver import NoDriver, Response
 
 METADATA_LIMIT = 4_096
@@ -22,12 +28,14 @@ METADATA_LIMIT = 4_096
 Args = Mapping[str, Any]
 MayCommit = Callable[[CommitOffsets], Error]
 """The membership half of a commit: the error of the group's decision."""
+GroupOf = Callable[[str], Group | None]
 
 
 class CoreOffsets:
     """The offsets of all groups of a case, and who may not see what."""
 
     def __init__(self, case: Case) -> None:
+        self.transactions = CoreTransactions()
         self._topics = case.topics
         self._metadata_limit: int = case.config.get("offset.metadata.max.bytes", METADATA_LIMIT)
         self._stored: dict[str, dict[tuple[str, int], OffsetRecord]] = {}
@@ -50,29 +58,65 @@ class CoreOffsets:
                 return _everywhere(args, error)
             accepted, records = record(passed, commit.retention_time_ms, now, self._metadata_limit)
             results += accepted
-            self._stored.setdefault(group_id, {}).update(
-                {(entry.topic, entry.partition): replace(entry, commit_timestamp=now) for entry in records}
-            )
+            for entry in records:
+                self._store(group_id, replace(entry, commit_timestamp=now))
+            self.transactions.written(group_id, records)
             self._committed += len(records)
-        partitions: dict[str, dict[str, str]] = {}
-        for topic, partition, error in results:
-            partitions.setdefault(topic, {})[str(partition)] = error.name
-        return {"partitions": partitions}
+        return _answered(results)
 
-    def fetch(self, args: Args) -> Response:
-        """OffsetFetch (section 5). Nothing is pending here, so every offset is stable."""
-        return {"groups": {group["group_id"]: self._fetch(group) for group in args["groups"]}}
+    def txn_commit(self, args: Args, may_commit: MayCommit, now: Millis) -> Response:
+        """TxnOffsetCommit (section 4.1)."""
+        group_id = args["group_id"]
+        if ("WRITE", "TRANSACTIONAL_ID", args["transactional_id"]) in self._denied:
+            return _everywhere(args, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        if ("READ", "GROUP", group_id) in self._denied:
+            return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
+        commit = self._read_commit(args)
+        results, passed = refuse(commit, self._topics)
+        if passed:
+            member = commit.member_id, commit.group_instance_id, commit.generation_id
+            try:
+                self.transactions.admit(args["producer_id"], args["producer_epoch"])
+                error = may_commit(CommitOffsets(group_id, *member, transactional=True))
+            except ProtocolError as refusal:
+                error = refusal.error
+            if error is not Error.NONE:
+                return _everywhere(args, error)
+            accepted, records = record(passed, -1, now, self._metadata_limit)
+            results += accepted
+            written = [replace(entry, commit_timestamp=now) for entry in records]
+            self.transactions.write(args["producer_id"], group_id, written)
+            self._committed += len(records)
+        return _answered(results)
+
+    def end_txn(self, args: Args) -> Response:
+        """EndTxn's marker (section 4.3)."""
+        for group_id, entry in self.transactions.end(args["producer_id"], committed=args["committed"]):
+            self._store(group_id, entry)
+        return {"error": "NONE"}
+
+    def fetch(self, args: Args, group_of: GroupOf) -> Response:
+        """OffsetFetch (section 5)."""
+        require_stable = args.get("require_stable", False)
+        return {
+            "groups": {
+                group["group_id"]: self._fetch(group, group_of(group["group_id"]), require_stable)
+                for group in args["groups"]
+            }
+        }
 
     def deny(self, args: Args) -> None:
         """From now on that check fails. Raises NoDriver for a check that neither commit nor fetch makes."""
         denied = args["operation"], args["resource_type"], args["resource_name"]
-        if denied[0] not in ("READ", "DESCRIBE") or denied[1] not in ("GROUP", "TOPIC"):
+        of_members = denied[0] in ("READ", "DESCRIBE") and denied[1] in ("GROUP", "TOPIC")
+        if not of_members and denied[:2] != ("WRITE", "TRANSACTIONAL_ID"):
             raise NoDriver(f"no driver for call Deny {denied[0]} {denied[1]} through core")
         self._denied.add(denied)
 
     def forget(self, group_id: str) -> None:
         """The group is deleted, and its offsets with it."""
         self._stored.pop(group_id, None)
+        self.transactions.forget(group_id)
 
     def of(self, group_id: str) -> Mapping[tuple[str, int], OffsetRecord]:
         """What a group has committed, as of now."""
@@ -81,6 +125,7 @@ class CoreOffsets:
     def expire(self, group_id: str, topic: str, partition: int) -> None:
         """Retention removes an offset."""
         del self._stored[group_id][topic, partition]
+        self.transactions.forget(group_id, (topic, partition))
         self._expired += 1
 
     def metrics(self) -> Response:
@@ -97,7 +142,7 @@ class CoreOffsets:
             group_id=args["group_id"],
             member_id=args.get("member_id", ""),
             group_instance_id=args.get("group_instance_id"),
-            generation_id=args.get("generation_id_or_member_epoch", -1),
+            generation_id=args.get("generation_id_or_member_epoch", args.get("generation_id", -1)),
             partitions=tuple(
                 _partition(topic, int(number), value)
                 for topic, partitions in args["offsets"].items()
@@ -107,26 +152,39 @@ class CoreOffsets:
             denied=frozenset(name for operation, kind, name in self._denied if (operation, kind) == ("READ", "TOPIC")),
         )
 
-    def _fetch(self, group: Args) -> Response:
+    def _store(self, group_id: str, entry: OffsetRecord) -> None:
+        self._stored.setdefault(group_id, {})[entry.topic, entry.partition] = entry
+
+    def _fetch(self, group: Args, known: Group | None, require_stable: bool) -> Response:
         if ("DESCRIBE", "GROUP", group["group_id"]) in self._denied:
             return {"error": Error.GROUP_AUTHORIZATION_FAILED.name, "offsets": {}}
-        stored = self._stored.get(group["group_id"], {})
-        wanted = group["topics"]
-        offsets: dict[str, dict[str, Response]] = {}
-        if wanted is None:
-            for topic, partition in stored:
-                if ("DESCRIBE", "TOPIC", topic) not in self._denied:
-                    offsets.setdefault(topic, {})[str(partition)] = _offset(stored[topic, partition])
-            return {"error": "NONE", "offsets": offsets}
-        for topic, partitions in wanted.items():
-            refused = ("DESCRIBE", "TOPIC", topic) in self._denied
-            offsets[topic] = {
-                str(partition): {"error": Error.TOPIC_AUTHORIZATION_FAILED.name, "offset": -1}
-                if refused
-                else _offset(stored.get((topic, partition)))
-                for partition in partitions
-            }
+        if isinstance(known, ConsumerGroup):
+            try:
+                check_fetch(known, group.get("member_id"), group.get("member_epoch", -1))
+            except ProtocolError as refusal:
+                return {"error": refusal.error.name, "offsets": {}}
+        dead = isinstance(known, ClassicGroup) and known.state is GroupState.DEAD
+        found = [_fetched(entry) for entry in self._stored.get(group["group_id"], {}).values() if not dead]
+        pending = self.transactions.of(group["group_id"]) if require_stable and not dead else []
+        topics = group["topics"]
+        wanted = None if topics is None else [(topic, p) for topic, numbers in topics.items() for p in numbers]
+        by_place = {(entry.topic, entry.partition): entry for entry in stable(found, pending, wanted)}
+        offsets: dict[str, dict[str, Response]] = {} if topics is None else {topic: {} for topic in topics}
+        for topic, partition in by_place if wanted is None else wanted:
+            entry = by_place.get((topic, partition), FetchedOffset(topic, partition))
+            if ("DESCRIBE", "TOPIC", topic) in self._denied:
+                if wanted is None:
+                    continue
+                entry = FetchedOffset(topic, partition, error=Error.TOPIC_AUTHORIZATION_FAILED)
+            offsets.setdefault(topic, {})[str(partition)] = _offset(entry)
         return {"error": "NONE", "offsets": offsets}
+
+
+def _answered(results: Results) -> Response:
+    partitions: dict[str, dict[str, str]] = {}
+    for topic, partition, error in results:
+        partitions.setdefault(topic, {})[str(partition)] = error.name
+    return {"partitions": partitions}
 
 
 def _everywhere(args: Args, error: Error) -> Response:
@@ -141,12 +199,14 @@ def _partition(topic: str, partition: int, value: int | Args) -> PartitionCommit
     return PartitionCommit(topic, partition, value["offset"], value.get("leader_epoch", -1), value.get("metadata"))
 
 
-def _offset(stored: OffsetRecord | None) -> Response:
-    if stored is None:
-        return {"error": "NONE", "offset": -1, "leader_epoch": -1, "metadata": ""}
+def _fetched(entry: OffsetRecord) -> FetchedOffset:
+    return FetchedOffset(entry.topic, entry.partition, entry.offset, entry.leader_epoch, entry.metadata)
+
+
+def _offset(entry: FetchedOffset) -> Response:
     return {
-        "error": "NONE",
-        "offset": stored.offset,
-        "leader_epoch": stored.leader_epoch,
-        "metadata": stored.metadata,
+        "error": entry.error.name,
+        "offset": entry.committed_offset,
+        "leader_epoch": entry.leader_epoch,
+        "metadata": entry.metadata,
     }

@@ -32,13 +32,15 @@ class CoreRetention:
         deleted: list[str] = []
         for group_id, group in list(groups.items()):
             rule = rule_of(group, CONSUMER_PROTOCOL, NO_PINS, self._retention_ms)
+            pending = self._offsets.transactions.of(group_id)
             for (topic, partition), stored in self._offsets.of(group_id).items():
                 assert stored.commit_timestamp is not None
-                offset = StoredOffset(topic, partition, stored.commit_timestamp, stored.expire_timestamp)
+                times = stored.commit_timestamp, stored.expire_timestamp
+                offset = StoredOffset(topic, partition, *times, (topic, partition) in pending)
                 if rule.expired(offset, now):
                     tombstones.append([group_id, topic, partition])
                     self._offsets.expire(group_id, topic, partition)
-            if may_go(group, NO_PINS, offsets_left=bool(self._offsets.of(group_id))):
+            if may_go(group, NO_PINS, offsets_left=bool(self._offsets.of(group_id) or pending)):
                 delete(group_id)
                 deleted.append(group_id)
         return {"tombstones": tombstones, "deleted_groups": deleted}

@@ -20,15 +20,6 @@ def case_file(suite: Suite, where: Callable[[Case], bool] = lambda _: True) -> l
     return [pytest.param(case, id=case.name) for case in read_cases(path) if where(case)]
 
 
-ELSEWHERE = frozenset({"GivenConsumerGroup", "TxnOffsetCommit"})
-"""Calls of protocols that come later; the runner itself reports their cases as failed until then."""
-
-
-def is_classic_commit_or_fetch(case: Case) -> bool:
-    """A case of the offsets convention about groups of the classic protocol, or without members."""
-    return case.area in ("commit", "fetch") and not case.calls & ELSEWHERE
-
-
 def is_commit_or_fetch(case: Case) -> bool:
     """A case of the offsets convention about commits, transactional ones too, and fetches."""
     return case.area in ("commit", "fetch", "txn")

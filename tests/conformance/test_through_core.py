@@ -1,4 +1,4 @@
-"""The cases of both protocols, of commits and fetches of classic groups, and of assignors, through the core alone."""
+"""The cases of both protocols, of commits, transactions and fetches, and of assignors, through the core alone."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pytest
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import CoreBackend
 from tests.conformance.runner import Status, run_case
-from tests.conformance.support import case_file, is_classic_commit_or_fetch
+from tests.conformance.support import case_file, is_commit_or_fetch
 
 
 @pytest.mark.parametrize(
     "case",
-    case_file(Suite.CLASSIC) + case_file(Suite.OFFSETS, is_classic_commit_or_fetch) + case_file(Suite.CONSUMER),
+    case_file(Suite.CLASSIC) + case_file(Suite.OFFSETS, is_commit_or_fetch) + case_file(Suite.CONSUMER),
 )
 async def test_scenario(case: Case) -> None:
     verdict = await run_case(case, CoreBackend())

@@ -1,4 +1,4 @@
-"""The cases of both protocols, and of commits and fetches, through the whole service."""
+"""The cases of both protocols, and of commits, transactions and fetches, through the whole service."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ async def test_commit_and_fetch(case: Case, database: str) -> None:
 
 @pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_admin))
 async def test_admin(case: Case, database: str) -> None:
+    await run(case, database)
+
+
+def is_about_groups(case: Case) -> bool:
+    """A case of the offsets convention that no other test has."""
+    return not is_commit_or_fetch(case) and case.area != "expire"
+
+
+@pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_about_groups))
+async def test_lists_descriptions_and_deletions(case: Case, database: str) -> None:
     await run(case, database)
 
 
