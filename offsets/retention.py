@@ -243,6 +243,8 @@ class RetentionService:
                 return Done(Error.NON_EMPTY_GROUP, "it is pinned")
             if await self._db.value(connection, Q.offsets_left, {"group": pk}):
                 return Done(Error.NON_EMPTY_GROUP, "it has offsets again")
+            if await self._db.value(connection, Q.group_is_held, {"group": pk, "now": now}):
+                return Done(Error.NON_EMPTY_GROUP, "an operator holds it")
             return None
 
         return (await self._groups.delete(group_id, guard=guard)).error is Error.NONE

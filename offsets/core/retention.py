@@ -143,7 +143,8 @@ def _of_classic(group: ClassicGroup) -> tuple[Millis | None, Kept | None]:
 def may_go(group: Group, pins: Pins, *, offsets_left: bool) -> bool:
     """Is a group to be removed by retention? Empty, without committed and pending offsets, however young (section 7.4).
 
-    Who was handed a member id and has not joined yet does not count.
+    Who was handed a member id and has not joined yet does not count. A group that an operator holds stays until the
+    hold has ended, which would be lost with it.
     """
     empty = group.state in (GroupState.EMPTY, ConsumerGroupState.EMPTY)
-    return empty and not offsets_left and not pins
+    return empty and not offsets_left and not pins and group.hold is None

@@ -3,7 +3,7 @@
 -- the rule itself (offsets.core.retention) also knows who is subscribed. There is no index on the times of offsets: it
 -- would cost every commit, and this reads each offset of a group that has none due once per run.
 with page as materialized (
-    select id, group_id, state, state_since, type = 'classic' and protocol_type is not null and state = 'Empty' as grace
+    select id, group_id, state, state_since, held_until, type = 'classic' and protocol_type is not null and state = 'Empty' as grace
     from groups_group
     where id > %(after)s
     order by id
@@ -15,7 +15,7 @@ select p.id, p.group_id,
                  and coalesce(o.expire_timestamp,
                               case when p.grace then p.state_since else o.commit_timestamp end + %(retention_ms)s)
                      <= %(now)s),
-       p.state = 'Empty'
+       p.state = 'Empty' and coalesce(p.held_until, 0) <= %(now)s
            and not exists (select from offsets_committedoffset o where o.group_id = p.id)
            and not exists (select from offsets_pendingoffset o where o.group_id = p.id)
            and not exists (select from offsets_retentionpin r where r.group_name = p.group_id)
@@ -42,6 +42,9 @@ select o.topic, o.partition, o.commit_timestamp, o.expire_timestamp,
                where p.group_id = o.group_id and p.topic = o.topic and p.partition = o.partition)
 from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
 join offsets_committedoffset o on o.group_id = %(group)s and o.topic = n.topic and o.partition = n.partition
+
+-- name: group_is_held
+select exists (select from groups_group where id = %(group)s and held_until > %(now)s)
 
 -- name: offsets_left
 -- Committed or pending ones.

@@ -32,6 +32,7 @@ from tests.conformance import (
     http_membership,
     http_offset_delete,
     http_offsets,
+    http_retention,
 )
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, MOST_TICKS
@@ -48,6 +49,7 @@ EXCHANGES: Mapping[str, Exchange] = {
     **http_offsets.EXCHANGES,
     **http_offset_delete.EXCHANGES,
     **http_admin.EXCHANGES,
+    **http_retention.EXCHANGES,
 }
 
 REST_SECONDS = 30.0

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
 from kcoord.clock import VirtualClock
 from kcoord.runtime import Runtime
 from offsets.retention import RetentionService
 from tests.conformance.driver import Response
+from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest
 
 GROUPS = "select group_id from groups_group"
 LAST_LINE = "select coalesce(max(id), 0) from offset_commit_log"
@@ -40,3 +44,15 @@ class RetentionChecks:
         if self._clock.now_ms() >= self.next_at:
             self.next_at = self._clock.now_ms() + self._interval_ms
             await self._runtime.get(RetentionService).run()
+
+
+def _delete_topics(args: Args) -> Sequence[HttpRequest]:
+    return [HttpRequest("DELETE", f"/v1/topics/{quote(name, safe='')}") for name in args["names"]]
+
+
+def _read_deletes(answers: Sequence[HttpAnswer], args: Args) -> Response:
+    """The first error, for the convention has one for all names."""
+    return {"error": next((answer.error for answer in answers if answer.error != "NONE"), "NONE")}
+
+
+EXCHANGES: Mapping[str, Exchange] = {"DeleteTopics": Exchange(_delete_topics, _read_deletes)}

@@ -11,7 +11,7 @@ from groups.core.consumer.members import ConsumerMembers
 from groups.core.consumer.state import ConsumerMember, RegexResolution
 from groups.core.group import Group
 from groups.core.subscription import ANY, NONE, SubscribedTopics
-from groups.core.types import ClassicGroup, ClassicMember, ConsumerProtocol, GroupState, Members, Protocol
+from groups.core.types import ClassicGroup, ClassicMember, ConsumerProtocol, GroupState, Hold, Members, Protocol
 from kcoord import consumer_protocol as wire
 from offsets.core.retention import NO_PINS, Fate, Kept, Pins, RetentionRule, StoredOffset, may_go, rule_of
 
@@ -132,6 +132,8 @@ def test_the_instant_itself_counts(now: int, expired: bool) -> None:
         (classic(GroupState.EMPTY, None), True),
         (classic(GroupState.EMPTY, "consumer"), True),
         (ClassicGroup("g", pending_join={"m": SINCE}), True),
+        (ClassicGroup("g", hold=Hold(SINCE, "ops")), False),
+        (ConsumerGroup("g", hold=Hold(SINCE, "ops")), False),
         *((classic(state, "consumer"), False) for state in BUSY),
         (consumer(), True),
         (consumer(ConsumerMember("m", member_epoch=1)), False),

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from groups import mailbox
-from groups.core.commands import Command, DeleteGroup
+from groups.core.commands import Command, DeleteGroup, HoldGroup
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.decision import Decision
 from groups.core.machine import decide
@@ -162,7 +162,18 @@ async def test_an_empty_group_without_offsets_goes_however_young(
     assert (await service.describe("bare")).group is None
 
 
-async def test_a_group_that_somebody_holds_waits_for_the_end_of_the_run(
+async def test_a_group_that_an_operator_holds_stays_until_the_hold_has_ended(
+    retention: RetentionService, service: GroupService, clock: VirtualClock
+) -> None:
+    await service.put(ClassicGroup("g"))
+    await service.execute(HoldGroup("g", 5_000, "ops", "maintenance"))
+    assert (await retention.run()).groups == 0
+    assert not await retention._remove_group("g"), "it is asked under the lock too"
+    clock.advance(5_000)
+    assert (await retention.run()).groups == 1
+
+
+async def test_a_group_whose_row_is_locked_waits_for_the_end_of_the_run(
     runtime: Runtime, retention: RetentionService, service: GroupService, clock: VirtualClock, database: str
 ) -> None:
     for group_id in "ab":
