@@ -144,32 +144,50 @@ class GroupConfigs:
         10.2. Differs from Kafka: None removes an override, and the server's limits are applied to what is given only,
         so that an override which a later limit forbids does not stand in the way of other changes.
         """
-        given = self._checked(changes)
+        given = self.checked(changes)
         if not given:
             return await self.describe(group_id)
-
-        async def work(connection: Connection) -> list[Entry]:
-            await revisions.lock(connection, Subject.CONFIGS)  # before the reading: what is checked is what is kept
-            effective = {entry.name: entry.value for entry in await self._entries(connection, group_id)}
-            after = {name: self._inherited[name] if value is None else value for name, value in given.items()}
-            _check_timeouts({**effective, **after}, given)
-            now = await self._db.now_ms(connection)
-            for name, value in given.items():
-                parameters: dict[str, object] = {"group_name": group_id, "name": name}
-                if value is None:
-                    await connection.execute(Q.remove_group_config.encode(), parameters)
-                else:
-                    parameters |= {"value": str(value), "now": now, "updated_by": updated_by}
-                    await connection.execute(Q.set_group_config.encode(), parameters)
-            await revisions.tell(connection, Subject.CONFIGS, group_id)
-            return await self._entries(connection, group_id)
-
-        entries = await self._db.transaction(work)
-        self._overrides.hint()
-        log.info("group_config_changed", group_id=group_id, changes=given, updated_by=updated_by)
+        entries = await self._db.transaction(
+            lambda connection: self.alter_within(connection, group_id, given, updated_by)
+        )
+        self.altered(group_id, given, updated_by)
         return entries
 
-    def _checked(self, changes: Mapping[str, object]) -> dict[str, Value | None]:
+    async def check_together(self, group_id: str, given: Mapping[str, Value | None]) -> None:
+        """Would settings that were `checked` go with those in force? Raises ProtocolError INVALID_CONFIG."""
+        _check_timeouts(self._merged(await self.describe(group_id), given), given)
+
+    def _merged(self, entries: Iterable[Entry], given: Mapping[str, Value | None]) -> dict[str, Value]:
+        after = {name: self._inherited[name] if value is None else value for name, value in given.items()}
+        return {**{entry.name: entry.value for entry in entries}, **after}
+
+    async def alter_within(
+        self, connection: Connection, group_id: str, given: Mapping[str, Value | None], updated_by: str
+    ) -> list[Entry]:
+        """Change settings that were `checked` in the caller's transaction; the caller says `altered` after its commit.
+
+        Raises ProtocolError INVALID_CONFIG, before any of them is written, where they do not go with those in force.
+        """
+        await revisions.lock(connection, Subject.CONFIGS)  # before the reading: what is checked is what is kept
+        _check_timeouts(self._merged(await self._entries(connection, group_id), given), given)
+        now = await self._db.now_ms(connection)
+        for name, value in given.items():
+            parameters: dict[str, object] = {"group_name": group_id, "name": name}
+            if value is None:
+                await connection.execute(Q.remove_group_config.encode(), parameters)
+            else:
+                parameters |= {"value": str(value), "now": now, "updated_by": updated_by}
+                await connection.execute(Q.set_group_config.encode(), parameters)
+        await revisions.tell(connection, Subject.CONFIGS, group_id)
+        return await self._entries(connection, group_id)
+
+    def altered(self, group_id: str, given: Mapping[str, Value | None], updated_by: str) -> None:
+        """A change of `alter_within` was committed: this process looks at once."""
+        self._overrides.hint()
+        log.info("group_config_changed", group_id=group_id, changes=dict(given), updated_by=updated_by)
+
+    def checked(self, changes: Mapping[str, object]) -> dict[str, Value | None]:
+        """The settings given, each as its type and within its limits. Raises ProtocolError INVALID_CONFIG."""
         for name in changes:
             if name not in SETTINGS:
                 raise invalid_config(name, f"groups have no such setting; they have {', '.join(SETTINGS)}")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 from psycopg import errors as pg
@@ -113,11 +114,11 @@ class JournalDays:
     async def _keep(self, connection: Connection, report: UpkeepReport) -> None:
         calendar = Calendar(await self._db.now_ms(connection), self._retention_days)
         for (name,) in await self._db.rows(connection, Q.shut_days):
-            await self._try(name, report, lambda name=name: self._reopen(connection, name))
-        tables = dict(await self._db.rows(connection, Q.journal_tables))
+            await self._try(name, report, partial(self._reopen, connection, name))
+        tables: dict[str, bool] = dict(await self._db.rows(connection, Q.journal_tables))
         days = {day: attached for name, attached in tables.items() if (day := day_named(name)) is not None}
         for day in calendar.to_drop([day for day, attached in days.items() if attached]):
-            if await self._try(partition_name(day), report, lambda day=day: self._drop(connection, day)):
+            if await self._try(partition_name(day), report, partial(self._drop, connection, day)):
                 report.dropped.append(partition_name(day))
         report.trimmed = await self._trim_default(connection, bounds(calendar.oldest)[0])
         in_default = [row[0] for row in await self._db.rows(connection, Q.days_in_default)]
@@ -133,17 +134,13 @@ class JournalDays:
             report.put_off.append(name)
             return
         small = await self._db.value(connection, Q.default_bytes) <= SMALL_DEFAULT_BYTES
-        if not small and not calendar.is_quiet(day):
+        written = not calendar.is_quiet(day)
+        if written and not small:
             log.warning("journal_day_put_off", day=name, reason="its lines are moved when it is over")
             report.put_off.append(name)
             return
-        if small:
-            done = await self._try(
-                name, report, lambda: self._make_locked(connection, day, report, written=not calendar.is_quiet(day))
-            )
-        else:
-            done = await self._try(name, report, lambda: self._make_shut(connection, day, report))
-        if done:
+        make = partial(self._make_locked, written=written) if small else self._make_shut
+        if await self._try(name, report, partial(make, connection, day, report)):
             report.made.append(name)
 
     async def _try(self, name: str, report: UpkeepReport, work: Callable[[], Awaitable[None]]) -> bool:

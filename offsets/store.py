@@ -73,6 +73,11 @@ class OffsetStore:
         rows = await self._db.rows(locked.connection, Q.remove_offsets, parameters)
         return [(topic, partition) for topic, partition in rows]
 
+    async def offsets_of(self, locked: LockedGroup, limit: int) -> set[tuple[str, int, int, str, bool]]:
+        """Topic, partition, offset, metadata and whether it is pending, of at most `limit` offsets of a group."""
+        rows = await self._db.rows(locked.connection, Q.offsets_of_group, {"group": locked.pk, "limit": limit})
+        return {(topic, partition, offset, metadata, pending) for topic, partition, offset, metadata, pending in rows}
+
     async def fetch(self, group_id: str, partitions: Sequence[TopicPartition] | None) -> list[FetchedOffset]:
         """Committed offsets of a group: of the named partitions, or all. What is not committed is absent."""
         parameters: dict[str, object] = {"group_id": group_id}

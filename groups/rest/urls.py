@@ -1,4 +1,7 @@
-"""Paths of topics and groups, below /v1/. The data plane's paths below a group never come here."""
+"""Paths of topics and groups, below /v1/. The data plane's paths below a group never come here.
+
+`groups` itself stands with offsets, where groups are made with start offsets.
+"""
 
 from django.urls import path
 
@@ -9,7 +12,6 @@ urlpatterns = [
     path("topics", topic_views.TopicsView.as_view()),
     path("topics/<anything:name>/watermarks", topic_views.WatermarksView.as_view()),
     path("topics/<anything:name>", topic_views.TopicDetailView.as_view()),
-    path("groups", group_views.GroupsView.as_view()),
     path("groups/<anything:group_id>/events", group_views.GroupEventsView.as_view()),
     path("groups/<anything:group_id>/config", config_views.GroupConfigEndpoint.as_view()),
     path("groups/<anything:group_id>/hold", operator_views.HoldView.as_view()),

@@ -31,7 +31,7 @@ class TopicToDelete(StrictSerializer):
 class OffsetsToDelete(StrictSerializer):
     """The body of OffsetDelete."""
 
-    topics = TopicToDelete(many=True, max_length=MOST_ITEMS)
+    topics = serializers.ListField(child=TopicToDelete(), max_length=MOST_ITEMS)
 
 
 class DeletedPartition(serializers.Serializer[Any]):

@@ -3,9 +3,10 @@
 from django.urls import path
 
 from kcoord import converters  # noqa: F401 - registers `anything`
-from offsets.rest import deletion_views, journal_views, lag_views, pin_views, plan_views, views
+from offsets.rest import deletion_views, group_views, journal_views, lag_views, pin_views, plan_views, views
 
 urlpatterns = [
+    path("groups", group_views.GroupsView.as_view()),
     path("groups/<anything:group_id>/commits", journal_views.GroupCommitsView.as_view()),
     path("groups/<anything:group_id>/lag", lag_views.GroupLagView.as_view()),
     path("groups/<anything:group_id>/lag/history", lag_views.GroupLagHistoryView.as_view()),

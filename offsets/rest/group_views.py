@@ -1,0 +1,94 @@
+"""Making groups with start offsets (HTTP contract, section 4).
+
+Apart from the list and the deletion of groups, which know nothing of offsets and are inherited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from groups.rest import group_views
+from kcoord.access import Operation
+from kcoord.errors import Error, ProtocolError
+from kcoord.http import paths
+from kcoord.rest_schema import describe
+from offsets.creation import GroupCreation, NewGroup, StartOffset
+from offsets.rest import group_serializers as s
+
+_EXAMPLE = {
+    "group_id": "billing",
+    "topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 4711}]}],
+    "config": {"consumer.session.timeout.ms": 50_000},
+}
+
+
+class GroupsView(group_views.GroupsView):
+    """`/v1/groups`."""
+
+    @describe(
+        "createGroup",
+        "Make an empty group with start offsets and settings",
+        tag="groups",
+        request=s.GroupToCreate,
+        response=s.GroupCreated,
+        status=201,
+        errors=(
+            Error.INVALID_GROUP_ID,
+            Error.GROUP_AUTHORIZATION_FAILED,
+            Error.TOPIC_AUTHORIZATION_FAILED,
+            Error.UNKNOWN_TOPIC_OR_PARTITION,
+            Error.OFFSET_METADATA_TOO_LARGE,
+            Error.INVALID_CONFIG,
+            Error.NON_EMPTY_GROUP,
+        ),
+        description="All of it is made, or nothing. Takes `alter-offsets` on the group, `read` on the topics and, for "
+        "settings, `admin` on the group. A group that has members or offsets is refused, unless its offsets are just "
+        "these: sending the request again is harmless.",
+        examples=[OpenApiExample("A group", _EXAMPLE, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        """Make a group."""
+        self.query()
+        given = self.given(s.GroupToCreate)
+        group_id = paths.check_group_id(given["group_id"])
+        topics, config = given.get("topics", ()), given.get("config", {})
+        self.principal.require_group(Operation.ALTER_OFFSETS, group_id)
+        if config:
+            self.principal.require_group(Operation.ADMIN, group_id)
+        self._require_topics(topics)
+        new = NewGroup(group_id, _start_offsets(topics), config, self.principal.name)
+        made = self.service(lambda runtime: runtime.get(GroupCreation).create(new))
+        content = {"group_id": group_id, "created": made.created, "topics": topics, "config": made.config}
+        location = f"/v1/groups/{quote(group_id, safe='')}"
+        return Response(s.GroupCreated(content).data, status=201, headers={"Location": location})
+
+    def _require_topics(self, topics: Sequence[Mapping[str, Any]]) -> None:
+        """Before anything tells whether they exist."""
+        for index, topic in enumerate(topics):
+            if not self.principal.may_topic(Operation.READ, topic["name"]):
+                field = f"topics[{index}].name"
+                raise ProtocolError(
+                    Error.TOPIC_AUTHORIZATION_FAILED,
+                    f"{field}: the token {self.principal.name!r} has no rule for read on the topic",
+                    fields={"field": field},
+                )
+
+
+def _start_offsets(topics: Sequence[Mapping[str, Any]]) -> list[StartOffset]:
+    return [
+        StartOffset(
+            topic["name"],
+            entry["partition"],
+            entry["committed_offset"],
+            entry["committed_metadata"],
+            f"topics[{i}].partitions[{j}]",
+        )
+        for i, topic in enumerate(topics)
+        for j, entry in enumerate(topic["partitions"])
+    ]
