@@ -98,6 +98,7 @@ async def test_a_stopped_service(api: httpx.AsyncClient, service: GroupService) 
         ("?" + "group_id=a&" * 1_001, "group_id"),
         ("?group_id=a%00", "group_id"),
     ],
+    ids=["none", "another", "too many", "NUL"],
 )
 async def test_bad_queries_delete_nothing(api: httpx.AsyncClient, query: str, field: str) -> None:
     assert_problem(await api.delete(f"{GROUPS}{query}"), Error.INVALID_REQUEST, field=field)
