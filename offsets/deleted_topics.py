@@ -20,7 +20,7 @@ from functools import partial
 import structlog
 
 from groups.core.commands import Tick
-from groups.core.events import EventKind, GroupEvent
+from groups.core.events import EventKind
 from groups.locked import LockedGroup
 from groups.service import GroupService
 from groups.topic_deletion import TopicDeletion
@@ -29,8 +29,8 @@ from kcoord.paging import INT64_MAX
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.types import ChangeKind, Millis, Provenance
+from offsets.events import offsets_event
 from offsets.pace import Pace
-from offsets.pins import generation_of
 from offsets.store import OffsetStore
 
 log = structlog.get_logger(__name__)
@@ -158,7 +158,11 @@ class DeletedTopicSweep:
         provenance = Provenance(ChangeKind.TOPIC_DELETE, principal=deleted.principal)
         removed = await self._store.remove(locked, partitions, provenance, up_to=up_to)
         if removed:
-            locked.events.append(_event(locked, deleted, len(removed)))
+            reason = "the topic was deleted"
+            event = offsets_event(
+                EventKind.OFFSETS_DELETED, locked.group, removed, principal=deleted.principal, reason=reason
+            )
+            locked.events.append(event)
         return _Removed(len(removed), since)
 
 
@@ -177,10 +181,3 @@ async def follow_up(runtime: Runtime, topic: str) -> None:
             await runtime.get(DeletedTopicSweep).sweep(topic)
     except (SweepFailed, ProtocolError, TimeoutError) as error:
         log.warning("deleted_topic_left_to_celery", topic=topic, reason=str(error) or type(error).__name__)
-
-
-def _event(locked: LockedGroup, deleted: _Deleted, partitions: int) -> GroupEvent:
-    detail: dict[str, object] = {"partitions": partitions, "topics": [deleted.topic], "reason": "the topic was deleted"}
-    if deleted.principal:
-        detail["principal"] = deleted.principal
-    return GroupEvent(EventKind.OFFSETS_DELETED, generation_of(locked.group), None, detail)

@@ -31,5 +31,12 @@ def offsets_event(
         "plan_id": plan_id,
         "reason": reason or None,
     }
-    generation_id = group.group_epoch if isinstance(group, ConsumerGroup) else group.generation_id
-    return GroupEvent(kind, generation_id, detail={key: value for key, value in told.items() if value is not None})
+    detail = {key: value for key, value in told.items() if value is not None}
+    return GroupEvent(kind, generation_of(group), detail=detail)
+
+
+def generation_of(group: Group | None) -> int:
+    """The generation, or the epoch, that an event of a group tells; 0 where there is no group."""
+    if group is None:
+        return 0
+    return group.group_epoch if isinstance(group, ConsumerGroup) else group.generation_id

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from groups.core.commands import Tick
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.events import EventKind, GroupEvent
 from groups.core.group import Group
 from groups.locked import LockedGroup
@@ -23,6 +22,7 @@ from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.retention import Pins
 from offsets.core.types import Millis
+from offsets.events import generation_of
 
 Q = queries("offsets")
 
@@ -171,10 +171,3 @@ def _event(kind: EventKind, group: Group | None, topic: str | None, principal: s
     detail: Mapping[str, object] = {"topic": topic, "principal": principal, "reason": reason or None}
     told = {name: value for name, value in detail.items() if value is not None}
     return GroupEvent(kind, generation_of(group), None, told)
-
-
-def generation_of(group: Group | None) -> int:
-    """The generation, or the epoch, that an event of a group tells; 0 where there is none."""
-    if group is None:
-        return 0
-    return group.group_epoch if isinstance(group, ConsumerGroup) else group.generation_id

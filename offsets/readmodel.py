@@ -88,4 +88,5 @@ def _partition(row: Sequence[Any], rule: RetentionRule) -> CommittedPartition:
     *columns, expire_timestamp, pending = row
     topic, partition, _, _, _, committed_at, *_ = columns
     fate = rule.fate(StoredOffset(topic, partition, committed_at, expire_timestamp, pending))
-    return CommittedPartition(*columns, *(pending, topic in rule.pins, fate.expires_at, fate.kept))
+    values: tuple[Any, ...] = (*columns, pending, topic in rule.pins, fate.expires_at, fate.kept)
+    return CommittedPartition(*values)

@@ -16,7 +16,7 @@ from functools import partial
 import structlog
 
 from groups.core.commands import Tick
-from groups.core.events import EventKind, GroupEvent
+from groups.core.events import EventKind
 from groups.core.replies import Done, Reply
 from groups.environment import CONSUMER_PROTOCOL
 from groups.locked import LockedGroup
@@ -28,8 +28,9 @@ from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.retention import Pins, RetentionRule, StoredOffset, may_go, rule_of
 from offsets.core.types import ChangeKind, Millis, Provenance, TopicPartition
+from offsets.events import offsets_event
 from offsets.pace import Pace
-from offsets.pins import generation_of, pins_of
+from offsets.pins import pins_of
 from offsets.store import OffsetStore
 
 log = structlog.get_logger(__name__)
@@ -43,9 +44,6 @@ PAGE = 1_000
 
 AT_ONCE = 4
 """Groups worked on at the same time: the others of the pool's connections stay free."""
-
-TOPICS_TOLD = 10
-"""An event names so many topics at most."""
 
 _START: TopicPartition = ("", -1)
 
@@ -164,11 +162,12 @@ class RetentionService:
 
     async def _expire(self, group_id: str, report: Report, *, skip_locked: bool) -> bool:
         """Remove what has expired in a group, batch by batch; returns whether the group may go."""
-        rule = await self.rule(group_id)
-        if rule is None or rule.keeps_all:
+        found = await self._look(group_id)
+        if found is None or found[1].keeps_all:
             return False
+        pk, rule = found
         after, removed, pace = _START, Removed(0, bare=False), Pace(self._batch)
-        while due := await self._due(group_id, rule, after, size := pace.size):
+        while due := await self._due(pk, rule, after, size := pace.size):
             within = partial(self._remove, due)
             outcome = await self._groups.execute(Tick(group_id), within, skip_locked=skip_locked)
             if not isinstance(outcome, Removed):
@@ -188,18 +187,23 @@ class RetentionService:
 
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
         """
-        group = (await self._groups.describe(group_id)).group
-        if group is None:
+        found = await self._look(group_id)
+        return None if found is None else found[1]
+
+    async def _look(self, group_id: str) -> tuple[int, RetentionRule] | None:
+        """Key and rule of a group; None: there is no group."""
+        stored = await self._groups.describe(group_id)
+        if stored.pk is None or stored.group is None:
             return None
         async with self._db.connection() as connection:
             pins = await pins_of(self._db, connection, group_id)
-        return rule_of(group, CONSUMER_PROTOCOL, pins, self.retention_ms)
+        return stored.pk, rule_of(stored.group, CONSUMER_PROTOCOL, pins, self.retention_ms)
 
-    async def _due(self, group_id: str, rule: RetentionRule, after: TopicPartition, limit: int) -> list[TopicPartition]:
+    async def _due(self, pk: int, rule: RetentionRule, after: TopicPartition, limit: int) -> list[TopicPartition]:
         """The next batch of what the rule lets expire, without a lock: however many are looked at, nobody waits."""
         async with self._db.connection() as connection:
             parameters = {
-                "group_id": group_id,
+                "group": pk,
                 "after_topic": after[0],
                 "after_partition": after[1],
                 "kept_topics": sorted(rule.kept_topics),
@@ -208,9 +212,8 @@ class RetentionService:
                 "now": await self._db.now_ms(connection),
                 "limit": limit,
             }
-            return [
-                (topic, partition) for topic, partition in await self._db.rows(connection, Q.due_offsets, parameters)
-            ]
+            rows = await self._db.rows(connection, Q.due_offsets, parameters)
+        return [(topic, partition) for topic, partition in rows]
 
     async def _remove(self, due: Sequence[TopicPartition], locked: LockedGroup) -> Removed:
         """Decide again what of `due` has expired, now that nobody else can commit, join or pin; and take it away."""
@@ -227,7 +230,7 @@ class RetentionService:
         expired = [(offset.topic, offset.partition) for offset in stored if rule.expired(offset, locked.now)]
         removed = await self._store.remove(locked, sorted(expired), Provenance(ChangeKind.EXPIRE))
         if removed:
-            locked.events.append(_event(locked, removed))
+            locked.events.append(offsets_event(EventKind.OFFSETS_EXPIRED, locked.group, removed))
         return Removed(len(removed), await self._is_bare(locked, pins), since)
 
     async def _is_bare(self, locked: LockedGroup, pins: Pins) -> bool:
@@ -248,9 +251,3 @@ class RetentionService:
             return None
 
         return (await self._groups.delete(group_id, guard=guard)).error is Error.NONE
-
-
-def _event(locked: LockedGroup, removed: Sequence[TopicPartition]) -> GroupEvent:
-    topics = sorted({topic for topic, _ in removed})[:TOPICS_TOLD]
-    detail = {"partitions": len(removed), "topics": topics}
-    return GroupEvent(EventKind.OFFSETS_EXPIRED, generation_of(locked.group), None, detail)

@@ -25,14 +25,13 @@ order by p.id
 -- name: due_offsets
 -- What a rule that does not keep all lets expire by now, without a lock; decided again under it.
 select o.topic, o.partition
-from groups_group g
-join offsets_committedoffset o on o.group_id = g.id
-where g.group_id = %(group_id)s
+from offsets_committedoffset o
+where o.group_id = %(group)s
   and (o.topic, o.partition) > (%(after_topic)s, %(after_partition)s)
   and o.topic <> all(%(kept_topics)s::text[])
   and coalesce(o.expire_timestamp, coalesce(%(since)s::bigint, o.commit_timestamp) + %(retention_ms)s) <= %(now)s
   and not exists (select from offsets_pendingoffset p
-                  where p.group_id = g.id and p.topic = o.topic and p.partition = o.partition)
+                  where p.group_id = o.group_id and p.topic = o.topic and p.partition = o.partition)
 order by o.topic, o.partition
 limit %(limit)s
 
