@@ -14,8 +14,8 @@ FILES = sorted(Path(__file__).with_name("sql").glob("0005_*.sql"))
 DROP = """
 drop function kcoord.commit_offsets, kcoord.fetch_offsets, kcoord.write_offsets, kcoord.check_metadata,
               kcoord.check_partitions, kcoord.make_group, kcoord.lock_group, kcoord.had_since,
-              kcoord.check_consumer_commit, kcoord.check_classic_commit, kcoord.classic_member, kcoord.check_identity,
-              kcoord.read_offsets, kcoord.offset_at, kcoord.integer_at, kcoord.refuse,
+              kcoord.check_consumer_commit, kcoord.check_classic_commit, kcoord.classic_member, kcoord.require_unheld,
+              kcoord.check_identity, kcoord.read_offsets, kcoord.offset_at, kcoord.integer_at, kcoord.refuse,
               kcoord.offset_metadata_max_bytes;
 drop type kcoord.offsets_to_commit;
 drop schema kcoord;
@@ -23,9 +23,15 @@ drop schema kcoord;
 
 
 def create(apps, schema_editor):
-    """Create the functions for the schema that the tables are in."""
+    """Create the functions for the schema that the tables are in.
+
+    Not the current schema: for a role that is called kcoord, schema kcoord comes first.
+    """
     with schema_editor.connection.cursor() as cursor:
-        cursor.execute("select current_schema()")
+        cursor.execute(
+            "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+            " where c.oid = 'groups_group'::regclass"
+        )
         (schema,) = cursor.fetchone()
         for file in FILES:
             cursor.execute(sql.SQL(file.read_text(encoding="utf-8")).format(schema=sql.Identifier(schema)))
@@ -38,5 +44,5 @@ def drop(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("offsets", "0004_life"), ("groups", "0005_consumer_cascades")]
+    dependencies = [("offsets", "0004_life"), ("groups", "0006_holds")]
     operations = [migrations.RunPython(create, drop)]

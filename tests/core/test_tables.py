@@ -26,6 +26,7 @@ STATES = tuple(GroupState)  # Empty, PreparingRebalance, CompletingRebalance, St
 PARKED = "parked"
 U, F, R, C = "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "REBALANCE_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE"
 G, M, N = "ILLEGAL_GENERATION", "MEMBER_ID_REQUIRED", "NONE"
+L = "COORDINATOR_LOAD_IN_PROGRESS"
 
 
 @dataclass(slots=True)
@@ -206,6 +207,39 @@ def test_answer_of_each_api_in_each_state(api: Api, state: GroupState, ask: Ask,
         assert situation.world.last is not None
         assert situation.world.last.records == ()
         assert after is before
+
+
+def while_held(api: Api, answers: tuple[str, ...]) -> str:
+    """What is answered while the group is held: as in Empty, but nobody gets in or commits, and no id is pending."""
+    when_empty = answers[STATES.index(GroupState.EMPTY)]
+    match api:
+        case Api.JOIN:
+            return L
+        case Api.COMMIT if when_empty == N:
+            return L
+        case Api.LEAVE:
+            return U
+    return when_empty
+
+
+HELD = [
+    pytest.param(api, state, ask, while_held(api, answers), id=f"{api.value}-held-{state.value}-{who}")
+    for api, table in PRODUCT.items()
+    for who, (ask, answers) in table.items()
+    for state in STATES
+    if state is not GroupState.DEAD
+]
+
+
+@pytest.mark.parametrize(("api", "state", "ask", "expected"), HELD)
+def test_answer_of_each_api_while_the_group_is_held(api: Api, state: GroupState, ask: Ask, expected: str) -> None:
+    situation = cast(state)
+    assert situation.world.hold(60_000).error is Error.NONE
+    held = situation.world.group
+    call = ask(situation)
+    assert answer(call) == expected
+    if expected != N:
+        assert situation.world.group is held, "nothing changed"
 
 
 def test_refused_joins_echo_the_member_id() -> None:

@@ -152,7 +152,7 @@ def compare(
         assert answer == len({(entry.topic, entry.partition) for entry in command.partitions})
         return
     if answer.name == Error.COORDINATOR_LOAD_IN_PROGRESS.name:
-        assert overdue, "only timers make it wait"
+        assert overdue or reply.error is Error.COORDINATOR_LOAD_IN_PROGRESS, "only timers and holds make it wait"
         return
     assert not accepted, answer
     if overdue:
@@ -262,6 +262,8 @@ def deadlines(group: Group | None) -> list[int]:
     """Every instant at which a timer of the group fires."""
     if group is None:
         return []
+    if group.hold is not None:
+        return [group.hold.until]
     if isinstance(group, ConsumerGroup):
         armed = (group.timers.of(kind).get(member_id) for kind in TimerKind for member_id in group.members)
         return [timer.deadline for timer in armed if timer is not None]

@@ -1,5 +1,21 @@
 -- The fence: who may commit to a group now. Called under the lock of the group's row.
 
+-- While an operator holds a group nobody commits to it without a membership. Members of it have lost theirs.
+create function kcoord.require_unheld(pk bigint, now bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    holder text;
+begin
+    select g.held_by into holder from {schema}.groups_group g where g.id = pk and g.held_until > now;
+    if found then
+        perform kcoord.refuse('COORDINATOR_LOAD_IN_PROGRESS', format(
+            'the group is held by %L: only operators change its offsets until the hold ends', holder));
+    end if;
+end
+$$;
+
 -- The member of a classic group that a commit names. Raises what OffsetCommit answers where it is not who it says.
 -- Source: offsets specification, section 3.3, rows 3a to 3c.
 create function kcoord.classic_member(
@@ -51,6 +67,7 @@ begin
     if grp.state = 'Dead' then
         perform kcoord.refuse('COORDINATOR_NOT_AVAILABLE', 'the group is being unloaded');
     elsif generation_id < 0 and grp.state = 'Empty' then
+        perform kcoord.require_unheld(pk, now);
         return '';
     elsif generation_id < 0 and due then
         perform kcoord.refuse('COORDINATOR_LOAD_IN_PROGRESS', 'timers of the group are due');
@@ -87,6 +104,7 @@ begin
     select g.state, g.wake_at into strict grp from {schema}.groups_group g where g.id = pk;
     due := coalesce(grp.wake_at <= now, false);
     if member_epoch < 0 and grp.state = 'Empty' then
+        perform kcoord.require_unheld(pk, now);
         return '';
     end if;
     select m.client_id, m.member_epoch, m.classic_session_timeout_ms is not null as is_classic,
