@@ -23,10 +23,7 @@ drop schema kcoord;
 
 
 def create(apps, schema_editor):
-    """Create the functions for the schema that the tables are in.
-
-    Not the current schema: for a role that is called kcoord, schema kcoord comes first.
-    """
+    """Create the functions for the schema that the tables are in."""
     with schema_editor.connection.cursor() as cursor:
         cursor.execute(
             "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
@@ -35,6 +32,20 @@ def create(apps, schema_editor):
         (schema,) = cursor.fetchone()
         for file in FILES:
             cursor.execute(sql.SQL(file.read_text(encoding="utf-8")).format(schema=sql.Identifier(schema)))
+        stay_in(cursor, schema)
+
+
+def stay_in(cursor, schema):
+    """Let this role go on to make its tables where they are.
+
+    By default a role looks first into the schema of its own name, and a role that is called kcoord has one now.
+    """
+    cursor.execute("select current_schema(), current_database(), current_user")
+    current, database, role = cursor.fetchone()
+    if current != schema:
+        pin = "alter role {role} in database {database} set search_path = {schema}; set search_path = {schema}"
+        names = {"role": role, "database": database, "schema": schema}
+        cursor.execute(sql.SQL(pin).format(**{key: sql.Identifier(name) for key, name in names.items()}))
 
 
 def drop(apps, schema_editor):
