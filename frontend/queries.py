@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from frontend import rows
@@ -30,12 +31,20 @@ TOPIC_GROUP_ROWS = 1_000
 """How deep a topic's assignments are searched for groups that read it."""
 
 
+class Order(str, Enum):
+    """How the list of groups is sorted."""
+
+    NAME = "name"
+    CHANGED = "changed"
+    LAG = "lag"
+
+
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The key of a line at the edge of a page. `at` is used by the order of changes only."""
+    """The key of a line at the edge of a page. `at`: what the list is sorted by beside the name, if anything."""
 
     group_id: str
-    at: Millis = 0
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ class GroupFilter:
     q: str = ""
     states: tuple[str, ...] = ()
     type: str = ""
-    by_change: bool = False
+    order: Order = Order.NAME
     after: Cursor | None = None
     before: Cursor | None = None
 
@@ -152,14 +161,14 @@ async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
         if wanted.before:
             keys.reverse()
         found = await db.rows(connection, Q.group_summaries, {"ids": keys, "topics": TOPICS_PER_LINE})
-        by_pk = {row[0]: rows.GroupSummary(*(*row[:9], tuple(row[9]))) for row in found}
+        by_pk = {row[0]: rows.GroupSummary(*(*row[:9], tuple(row[9]), *row[10:])) for row in found}
         groups = tuple(by_pk[key] for key in keys)
         return GroupList(
             now=await db.now_ms(connection),
             groups=groups,
             counts={str(row[0]): int(row[1]) for row in counts},
-            previous=_edge(groups, 0, more if wanted.before else wanted.after is not None),
-            next=_edge(groups, -1, True if wanted.before else more),
+            previous=_edge(groups, 0, wanted.order, more if wanted.before else wanted.after is not None),
+            next=_edge(groups, -1, wanted.order, True if wanted.before else more),
         )
 
     return await _snapshot(db, read)
@@ -168,19 +177,32 @@ async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
 async def _keys(db: Database, connection: Connection, wanted: GroupFilter, filters: Mapping[str, object]) -> list[int]:
     parameters = {**filters, "limit": PAGE_SIZE + 1}
     if wanted.before:
-        statement = Q.groups_by_change_before if wanted.by_change else Q.groups_by_name_before
+        statement = _BEFORE[wanted.order]
         parameters |= {"before": wanted.before.group_id, "before_at": wanted.before.at}
     else:
-        statement = Q.groups_by_change_after if wanted.by_change else Q.groups_by_name_after
+        statement = _AFTER[wanted.order]
         after = wanted.after
         parameters |= {"after": after and after.group_id, "after_at": after and after.at}
     return [row[0] for row in await db.rows(connection, statement, parameters)]
 
 
-def _edge(groups: tuple[rows.GroupSummary, ...], index: int, there_is_more: bool) -> Cursor | None:
+_AFTER = {Order.NAME: Q.groups_by_name_after, Order.CHANGED: Q.groups_by_change_after, Order.LAG: Q.groups_by_lag_after}
+_BEFORE = {
+    Order.NAME: Q.groups_by_name_before,
+    Order.CHANGED: Q.groups_by_change_before,
+    Order.LAG: Q.groups_by_lag_before,
+}
+NO_LAG_KEY = -1
+"""What a group whose lag is not known is sorted by."""
+
+
+def _edge(groups: tuple[rows.GroupSummary, ...], index: int, order: Order, there_is_more: bool) -> Cursor | None:
     if not groups or not there_is_more:
         return None
-    return Cursor(groups[index].group_id, groups[index].updated_at)
+    group = groups[index]
+    if order is Order.LAG:
+        return Cursor(group.group_id, NO_LAG_KEY if group.lag is None else group.lag)
+    return Cursor(group.group_id, group.updated_at)
 
 
 async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage | None:

@@ -11,7 +11,10 @@ Millis = int
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """One line of the list of groups. `topics` ends after `frontend.queries.TOPICS_PER_LINE` names."""
+    """One line of the list of groups. `topics` ends after `frontend.queries.TOPICS_PER_LINE` names.
+
+    `lag` and `time_lag_ms` are those of the last sample, taken at `sampled_at`; None: not known.
+    """
 
     pk: int
     group_id: str
@@ -23,6 +26,9 @@ class GroupSummary:
     updated_at: Millis
     members: int
     topics: tuple[str, ...]
+    lag: int | None
+    time_lag_ms: Millis | None
+    sampled_at: Millis | None
 
 
 @dataclass(frozen=True, slots=True)

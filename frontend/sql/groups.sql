@@ -48,6 +48,30 @@ where updated_at >= %(before_at)s and (updated_at > %(before_at)s or group_id < 
 order by updated_at, group_id desc
 limit %(limit)s
 
+-- name: groups_by_lag_after
+-- As of the last sample; groups whose lag is not known come last.
+select g.id
+from groups_group g
+left join offsets_grouplag l on l.group_id = g.id
+where (%(after)s::text is null
+       or (-coalesce(l.lag, -1), g.group_id) > (-(%(after_at)s::bigint), %(after)s))
+  and (%(states)s::text[] is null or g.state = any(%(states)s))
+  and (%(type)s::text is null or g.type = %(type)s)
+  and (%(q)s::text is null or strpos(lower(g.group_id), lower(%(q)s)) > 0)
+order by -coalesce(l.lag, -1), g.group_id
+limit %(limit)s
+
+-- name: groups_by_lag_before
+select g.id
+from groups_group g
+left join offsets_grouplag l on l.group_id = g.id
+where (-coalesce(l.lag, -1), g.group_id) < (-(%(before_at)s::bigint), %(before)s)
+  and (%(states)s::text[] is null or g.state = any(%(states)s))
+  and (%(type)s::text is null or g.type = %(type)s)
+  and (%(q)s::text is null or strpos(lower(g.group_id), lower(%(q)s)) > 0)
+order by -coalesce(l.lag, -1) desc, g.group_id desc
+limit %(limit)s
+
 -- name: group_summaries
 -- Topics by a loose index scan: one look per topic, however many partitions a group has. A group without members
 -- still has the topics it committed.
@@ -65,6 +89,8 @@ select g.id, g.group_id, g.type, g.state, g.state_since, g.generation_id, g.prot
                              where o.group_id = g.id and o.topic > t.topic))
                from t
                where t.topic is not null)
-           select topic from t where topic is not null limit %(topics)s) as topics
+           select topic from t where topic is not null limit %(topics)s) as topics,
+       l.lag, l.time_lag_ms, l.at
 from groups_group g
+left join offsets_grouplag l on l.group_id = g.id
 where g.id = any(%(ids)s)

@@ -17,7 +17,7 @@ from frontend.offsets.presenters import choices, lag
 from frontend.offsets.queries import BY_NAME as BY_RANGE
 from frontend.offsets.queries import RANGES
 from frontend.partitions import read_colours
-from frontend.queries import Cursor, GroupFilter, GroupList, Limits
+from frontend.queries import Cursor, GroupFilter, GroupList, Limits, Order
 from frontend.rows import GroupSummary
 from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
@@ -33,7 +33,7 @@ from offsets.retention import RetentionService
 
 HOLD, KICK = "groups.change_group", "groups.delete_member"
 """Permissions of Django that keep members out, and remove one."""
-SORTS = ("changed",)
+SORTS = (Order.CHANGED.value, Order.LAG.value)
 SETTLED = ("Stable", "Empty", "Dead")
 """States in which nothing but heartbeats and commits happens by itself."""
 LARGE = 2_000
@@ -99,6 +99,12 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "wanted": wanted,
             "lines": [_line(group) for group in found.groups],
             "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in wanted.states) for s in STATES],
+            "sorts": [
+                ("", "Name"),
+                (Order.CHANGED.value, "Last change"),
+                (Order.LAG.value, "Lag, as last sampled"),
+            ],
+            "order": wanted.order.value,
             "type_choices": [("", "All"), *((t.value, t.label) for t in Group.Type)],
             "filtered": filtered or bool(wanted.after or wanted.before),
             "filter_words": _filter_words(wanted),
@@ -126,7 +132,7 @@ def _wanted(request: HttpRequest) -> GroupFilter:
         q=text(request, "q"),
         states=states,
         type=choice(request, "type", tuple(Group.Type.values)),
-        by_change=choice(request, "sort", SORTS) == "changed",
+        order=Order(choice(request, "sort", SORTS) or Order.NAME.value),
         after=Cursor(*after) if after else None,  # type: ignore[arg-type]
         before=Cursor(*before) if before else None,  # type: ignore[arg-type]
     )

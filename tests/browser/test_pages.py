@@ -167,11 +167,12 @@ async def test_every_page_is_readable_and_sound(
     seed.group("a-name-that-is-as-long-as-a-name-may-be-" * 6)
     seed.topic("orders", 12, [12_000] * 12)
     seed.lag_samples("billing", {"orders": [*range(60)], "payments": [5] * 20})
-    seed.group("idle", "Empty")
+    pk = seed.group("idle", "Empty")
+    seed.group_lag(pk, 12_345, 90_000)
     seed.journal("billing", "commit", "orders", 0, 5, member_id="m", generation=3)
     seed.journal("billing", "reset", "orders", 0, 1, principal="mara")
     for address in (
-        "/groups", "/groups?q=nothing", "/groups/billing", "/groups/search",
+        "/groups", "/groups?sort=lag", "/groups?q=nothing", "/groups/billing", "/groups/search",
             "/groups/ledger", "/groups/billing/events", "/groups/none",
         "/groups/billing?range=week", "/groups/billing/delete", "/groups/idle/delete",
         "/groups/billing/hold", "/groups/billing/kick?member=m", "/groups/billing/reset", "/groups/billing/commits", "/groups/billing/commits?topic=nothing",

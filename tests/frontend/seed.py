@@ -248,6 +248,13 @@ class Seed:
             ],
         )
 
+    def group_lag(self, group: int, lag: int | None, time_lag_ms: int | None = None) -> None:
+        """How far a group was behind when it was last looked at."""
+        self.connection.execute(
+            "insert into offsets_grouplag (group_id, at, lag, time_lag_ms) values (%s, %s, %s, %s)",
+            [group, now_ms() - 20_000, lag, time_lag_ms],
+        )
+
     def lag_samples(
         self, group_id: str, lags: Mapping[str, Sequence[int]], *, every_ms: int = 900_000, late: bool = True
     ) -> None:

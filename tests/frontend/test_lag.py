@@ -94,3 +94,14 @@ def test_a_week_can_be_drawn_and_nothing_else(person: Client, seed: Seed) -> Non
     assert week.count("plot-spot") in (60, 61)
     assert 'aria-current="true">7 days</a>' in week
     assert person.get("/groups/g?range=year").status_code == 400
+
+
+def test_the_list_shows_lag_and_sorts_by_it(person: Client, seed: Seed) -> None:
+    for name, lag, late in (("a", 5, None), ("b", 70_000, 125_000), ("c", None, None)):
+        seed.group_lag(seed.group(name, "Empty"), lag, late)
+    seed.group("d", "Empty")
+    page = person.get("/groups?sort=lag").content.decode()
+    assert re.findall(r'<a class="row-link"[^>]*>(\w)</a>', page) == ["b", "a", "c", "d"]
+    assert "70,000" in page
+    assert "2 min 5 s" in page
+    assert 'aria-sort="descending">Lag' in page

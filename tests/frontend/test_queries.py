@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from frontend import queries
-from frontend.queries import Cursor, GroupFilter, GroupList, Limits
+from frontend.queries import Cursor, GroupFilter, GroupList, Limits, Order
 from groups.core.types import GroupState
 from kcoord.db import Connection, Database
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
@@ -16,7 +16,7 @@ async def all_pages(db: Database, wanted: GroupFilter) -> tuple[list[GroupList],
     pages, names = [], []
     after: Cursor | None = None
     while True:
-        page = await queries.group_list(db, GroupFilter(wanted.q, wanted.states, wanted.type, wanted.by_change, after))
+        page = await queries.group_list(db, GroupFilter(wanted.q, wanted.states, wanted.type, wanted.order, after))
         pages.append(page)
         names.extend(group.group_id for group in page.groups)
         if page.next is None:
@@ -24,19 +24,26 @@ async def all_pages(db: Database, wanted: GroupFilter) -> tuple[list[GroupList],
         after = page.next
 
 
-@pytest.mark.parametrize("by_change", [False, True])
-async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, db: Database, by_change: bool) -> None:
+@pytest.mark.parametrize("sort", list(Order))
+async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, db: Database, sort: Order) -> None:
     seed.many_groups(2 * queries.PAGE_SIZE + 7)
     seed.connection.execute("update groups_group set updated_at = 1700000000000 where id % 3 = 0")  # ties
-    order = "updated_at desc, group_id" if by_change else "group_id"
-    expected = [row[0] for row in seed.connection.execute(f"select group_id from groups_group order by {order}")]
-    pages, names = await all_pages(db, GroupFilter(by_change=by_change))
+    seed.connection.execute(
+        "insert into offsets_grouplag (group_id, at, lag) select id, 0, id % 7 from groups_group where id % 3 > 0"
+    )
+    order = {
+        Order.NAME: "group_id",
+        Order.CHANGED: "updated_at desc, group_id",
+        Order.LAG: "(select lag from offsets_grouplag l where l.group_id = g.id) desc nulls last, group_id",
+    }[sort]
+    expected = [row[0] for row in seed.connection.execute(f"select group_id from groups_group g order by {order}")]
+    pages, names = await all_pages(db, GroupFilter(order=sort))
     assert names == expected
     assert [len(page.groups) for page in pages] == [50, 50, 7]
     assert pages[0].previous is None
-    back = await queries.group_list(db, GroupFilter(by_change=by_change, before=pages[2].previous))
+    back = await queries.group_list(db, GroupFilter(order=sort, before=pages[2].previous))
     assert [group.group_id for group in back.groups] == expected[50:100]
-    first = await queries.group_list(db, GroupFilter(by_change=by_change, before=back.previous))
+    first = await queries.group_list(db, GroupFilter(order=sort, before=back.previous))
     assert [group.group_id for group in first.groups] == expected[:50]
     assert first.previous is None
 
