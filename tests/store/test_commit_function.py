@@ -212,6 +212,12 @@ def test_the_limit_is_the_settings_default_and_can_be_replaced(connection: Conne
     assert "more than 3 UTF-16" in answer.detail
 
 
+def test_no_member_id_is_an_empty_one(connection: Connection) -> None:
+    assert commit(connection, ORDERS_0, member_id=None) == 1
+    connection.commit()
+    assert [line["member_id"] for line in journal_lines(connection.info.dsn)] == [""]
+
+
 def test_a_partition_named_twice_keeps_its_last_offset(connection: Connection) -> None:
     assert commit(connection, [PartitionCommit("orders", 0, 9), PartitionCommit("orders", 0, 5)]) == 1
     assert connection.execute("select committed_offset from kcoord.fetch_offsets('g')").fetchall() == [(5,)]

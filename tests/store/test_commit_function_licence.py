@@ -47,7 +47,7 @@ PAUSES_MS = (0, 1, 500, 3_000, 12_000)
 GAPS_MS = (0, 2_000, 9_000, 25_000, 40_000, 3_600_000)
 """How long nobody looked at the group before the commit."""
 
-SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 COLUMNS = """
 select at, kind, group_name, topic, partition, committed_offset, leader_epoch, metadata, expire_timestamp, member_id,

@@ -12,9 +12,11 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from offsets.core.types import PartitionCommit
 from tests.support.commit_function import Refusal, commit
+from tests.support.database import migrate
 from tests.support.journal import journal_lines
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "sinks.md"
@@ -149,6 +151,25 @@ def test_names_of_the_callers_own_are_never_found(sink: Connection, role: str, d
     refused = commit(sink, ORDERS_0, member_id="m", generation_id=3)
     assert isinstance(refused, Refusal)
     assert len(journal_lines(database)) == 1
+
+
+def test_a_role_that_is_called_kcoord_keeps_its_tables_together(postgres: str) -> None:
+    """Its own schema, the first in the default search_path, did not exist when it made the first ones."""
+    with psycopg.connect(postgres, autocommit=True) as admin:
+        admin.execute("create role kcoord login")
+        try:
+            admin.execute("create database of_kcoord owner kcoord")
+            conninfo = make_conninfo(postgres, user="kcoord", dbname="of_kcoord")
+            migrate(conninfo)
+            with psycopg.connect(conninfo) as connection:
+                assert connection.execute("select current_schema()").fetchone() == ("public",)
+                assert connection.execute(
+                    "select count(*) from pg_class where relnamespace = 'kcoord'::regnamespace and relkind = 'r'"
+                ).fetchone() == (0,)
+                assert isinstance(commit(connection, ORDERS_0), Refusal)
+        finally:
+            admin.execute("drop database if exists of_kcoord with (force)")
+            admin.execute("drop role kcoord")
 
 
 HOSTILE = ("'; drop table groups_group; --", "$$; select 1; $$", "%s %I {0} \\", '"', "\u202e", "g' or '1'='1")
