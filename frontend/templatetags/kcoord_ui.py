@@ -16,6 +16,7 @@ DASH = SafeString('<span class="none">–</span>')
 register.filter("number", wording.number)
 register.filter("signed", wording.signed)
 register.filter("duration", wording.duration)
+register.filter("span", wording.span)
 register.filter("short_id", wording.short_id)
 register.filter("utc", wording.utc)
 
