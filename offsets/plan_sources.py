@@ -6,23 +6,23 @@ only if the committed offsets are still those that it shows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from groups.readmodel import unknown_group
 from kcoord.access import Operation, Principal
 from kcoord.errors import Error, ProtocolError
 from kcoord.runtime import Runtime
+from offsets.core.days import DAY_MS, bounds, day_of
 from offsets.core.plan import MAX_LINES, too_many
 from offsets.core.plan_types import Found, Position
 from offsets.core.samples import offset_at
 from offsets.core.strategies import Reset, Scope, Strategy, invalid
 from offsets.core.types import Millis, TopicPartition
-from offsets.plan_store import PlanStore
+from offsets.plan_store import PlanStore, chunks
 from offsets.samples import SampleReads
 from offsets.store import OffsetStore
 
-DAY_MS = 86_400_000
-SPANS = (DAY_MS, 3 * DAY_MS, 7 * DAY_MS, 15 * DAY_MS)
+DAYS_BACK = (0, 1, 3, 7, 15)
 """The journal is searched backwards by these: most partitions are found in the first, which is one of its tables."""
 
 Sources = tuple[list[Position], dict[TopicPartition, Found]]
@@ -45,7 +45,7 @@ class PlanSources:
         `at`: the instant of strategies that have one. Raises TOPIC_AUTHORIZATION_FAILED for a topic that the caller
         may describe but not read; what it may not describe is passed over where the request does not name it.
         """
-        check_readable([topic for topic, _ in _named(reset)], principal)
+        check_readable({topic for topic, _ in _named(reset)}, principal)
         match reset.strategy:
             case Strategy.FROM_FILE:
                 assert reset.csv is not None
@@ -62,7 +62,7 @@ class PlanSources:
                 found = await self._from_samples(positions, at)
             case _:
                 positions, found = await self._in_scope(group_id, reset.scope, principal), {}
-        check_readable([position.topic for position in positions], principal)
+        check_readable({position.topic for position in positions}, principal)
         if not positions:
             raise invalid(
                 "topics", f"topics: the group {group_id!r} has nothing committed that could be meant: name topics"
@@ -75,7 +75,8 @@ class PlanSources:
         committed = await self._store.committed(group_id)
         if len(committed) > MAX_LINES:
             raise too_many(len(committed))
-        return [position for position in committed if principal.may_topic(Operation.DESCRIBE, position.topic)]
+        visible = _visible({position.topic for position in committed}, principal)
+        return [position for position in committed if position.topic in visible]
 
     async def _positions(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[Position]:
         if len(partitions) > MAX_LINES:
@@ -109,12 +110,8 @@ class PlanSources:
         if not exists or not principal.may_group(Operation.DESCRIBE, reset.from_group):
             unknown = unknown_group(reset.from_group)
             raise ProtocolError(unknown.error, f"from_group: {unknown.detail}", fields={"field": "from_group"})
-        source = await self._offsets.fetch(reset.from_group, None)
-        found = {
-            (offset.topic, offset.partition): Found(offset.committed_offset)
-            for offset in source
-            if principal.may_topic(Operation.DESCRIBE, offset.topic)
-        }
+        source = await self._in_scope(reset.from_group, None, principal)
+        found = {p.key: Found(p.committed.offset) for p in source if p.committed is not None}
         partitions = list(found) if reset.scope is None else await self._partitions(reset.scope)
         return await self._positions(group_id, partitions), found
 
@@ -125,8 +122,9 @@ class PlanSources:
             by_topic.setdefault(position.topic, []).append(position.partition)
         found: dict[TopicPartition, Found] = {}
         for topic, partitions in by_topic.items():
-            for partition, samples in (await self._samples.around(topic, partitions, at)).items():
-                found[topic, partition] = Found(offset_at(samples, at))
+            for some in chunks(partitions):
+                for partition, samples in (await self._samples.around(topic, some, at)).items():
+                    found[topic, partition] = Found(offset_at(samples, at))
         return found
 
     async def _from_journal(
@@ -138,14 +136,13 @@ class PlanSources:
             positions = await self._in_scope(group_id, scope, principal)
             return positions, await self._committed_at(group_id, positions, at)
         committed = await self._in_scope(group_id, None, principal)
-        journalled = await self._store.journal_topics(group_id)
-        traced = [topic for topic in journalled if principal.may_topic(Operation.DESCRIBE, topic)]
-        counts = await self._offsets.partition_counts(traced)
+        traced = _visible(set(await self._store.journal_topics(group_id)), principal)
+        counts = await self._offsets.partition_counts(sorted(traced))
         if sum(counts.values()) > MAX_LINES:
             raise too_many(sum(counts.values()))
         keys = {position.key for position in committed}
         keys |= {(topic, partition) for topic, count in counts.items() for partition in range(count)}
-        positions = await self._positions(group_id, sorted(keys))
+        positions = await self._positions(group_id, list(keys))
         found = await self._committed_at(group_id, positions, at)
         meant = [p for p in positions if p.committed is not None or found[p.key].offset is not None]
         return meant, found
@@ -168,13 +165,13 @@ class PlanSources:
         """
         offsets: dict[TopicPartition, int | None] = {}
         left = [position.key for position in positions]
-        until = at
-        for after in (*(at - span for span in SPANS), -1):
-            if not left or after >= until:
+        today, until = bounds(day_of(at))[0], at
+        for since in (*(today - days * DAY_MS for days in DAYS_BACK), 0):
+            if not left or since > until:
                 continue
-            offsets |= await self._store.journal_at(group_id, left, after, until)
+            offsets |= await self._store.journal_at(group_id, left, since, until)
             left = [key for key in left if key not in offsets]
-            until = after
+            until = since - 1
         found = {
             key: Found(offset, "" if offset is not None else "nothing was committed then")
             for key, offset in offsets.items()
@@ -194,7 +191,12 @@ def _named(reset: Reset) -> Sequence[tuple[str, object]]:
     return list(reset.csv or ()) if reset.scope is None else list(reset.scope)
 
 
-def check_readable(topics: Sequence[str], principal: Principal) -> None:
+def _visible(topics: Set[str], principal: Principal) -> Set[str]:
+    """Those of these topics that the caller may describe."""
+    return {topic for topic in topics if principal.may_topic(Operation.DESCRIBE, topic)}
+
+
+def check_readable(topics: Iterable[str], principal: Principal) -> None:
     """Raise TOPIC_AUTHORIZATION_FAILED unless all may be read; whether they exist is not looked at."""
     denied = sorted({topic for topic in topics if not principal.may_topic(Operation.READ, topic)})
     if denied:

@@ -6,9 +6,10 @@ upkeep takes plans that nobody has locked, and no group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
@@ -18,14 +19,20 @@ from kcoord.db import Connection, Database
 from kcoord.paging import EVERYTHING, Visible
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
+from offsets.core.days import bounds, day_of
 from offsets.core.plan import MAX_LINES
 from offsets.core.plan_types import Committed, Line, Log, PlanHeader, PlanState, Position, Totals
 from offsets.core.types import Millis, TopicPartition
 
 Q = queries("offsets")
 
-CHUNK = 5_000
-"""Lines that one statement takes, so that the event loop gets its turn in between."""
+CHUNK = 2_000
+"""Lines that one statement takes or returns: the event loop has others to serve in between."""
+
+BEFORE_ALL: TopicPartition = ("", -1)
+"""Before every partition in the order of topics and partitions."""
+
+T = TypeVar("T")
 
 
 class PlanStore:
@@ -35,16 +42,26 @@ class PlanStore:
         self._db: Database = runtime.db
 
     async def committed(self, group_id: str) -> list[Position]:
-        """Where the group is on every partition on which it has something committed; MAX_LINES + 1 at most."""
-        async with self._db.connection() as connection:
-            parameters = {"group_id": group_id, "limit": MAX_LINES + 1}
-            return [_position(row) for row in await self._db.rows(connection, Q.plan_committed, parameters)]
+        """Where the group is on every partition on which it has something committed; about MAX_LINES at most."""
+        found: list[Position] = []
+        while len(found) <= MAX_LINES:
+            topic, partition = found[-1].key if found else BEFORE_ALL
+            parameters = {"group_id": group_id, "after_topic": topic, "after_partition": partition, "limit": CHUNK}
+            async with self._db.connection() as connection:
+                rows = await self._db.rows(connection, Q.plan_committed, parameters)
+            found += [_position(row) for row in rows]
+            if len(rows) < CHUNK:
+                break
+        return found
 
     async def positions(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[Position]:
         """Where the group is on these partitions, by topic and partition; they need not exist."""
-        async with self._db.connection() as connection:
-            parameters = {"group_id": group_id, **_arrays(partitions)}
-            return [_position(row) for row in await self._db.rows(connection, Q.plan_named, parameters)]
+        found: list[Position] = []
+        for some in chunks(sorted(partitions)):
+            async with self._db.connection() as connection:
+                parameters = {"group_id": group_id, **_arrays(some)}
+                found += [_position(row) for row in await self._db.rows(connection, Q.plan_named, parameters)]
+        return found
 
     async def journal_topics(self, group_id: str) -> list[str]:
         """Topics on which the journal has anything of the group."""
@@ -52,18 +69,17 @@ class PlanStore:
             return [row[0] for row in await self._db.rows(connection, Q.journal_topics, {"group_id": group_id})]
 
     async def journal_at(
-        self, group_id: str, partitions: Sequence[TopicPartition], after: Millis, until: Millis
+        self, group_id: str, partitions: Sequence[TopicPartition], since: Millis, until: Millis
     ) -> dict[TopicPartition, int | None]:
-        """What the last line of each partition says that was written after `after` and not after `until` (ms).
+        """What the last line of each partition says that was written from `since` to `until` (ms, both included).
 
-        None: it took the offset away. Partitions without a line are absent.
+        None: it took the offset away. Partitions without a line are absent. It is fast where `since` starts a day.
         """
         found: dict[TopicPartition, int | None] = {}
-        for start in range(0, len(partitions), CHUNK):
-            some = _arrays(partitions[start : start + CHUNK])
-            parameters = {"group_id": group_id, "after": after, "until": until, **some}
+        span = {"group_id": group_id, "since": since, "until": until}
+        for some in chunks(partitions):
             async with self._db.connection() as connection:
-                rows = await self._db.rows(connection, Q.journal_at, parameters)
+                rows = await self._db.rows(connection, Q.journal_at, {**span, **_arrays(some)})
             found.update(((topic, partition), offset) for topic, partition, offset in rows)
         return found
 
@@ -71,10 +87,13 @@ class PlanStore:
         self, group_id: str, partitions: Sequence[TopicPartition], after: Millis
     ) -> set[TopicPartition]:
         """Which of these partitions have a line after an instant (ms)."""
-        parameters = {"group_id": group_id, "after": after, **_arrays(partitions)}
-        async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.journal_since, parameters)
-        return {(topic, partition) for topic, partition in rows}
+        found: set[TopicPartition] = set()
+        span = {"group_id": group_id, "after": after, "day": bounds(day_of(after))[0]}
+        for some in chunks(partitions):
+            async with self._db.connection() as connection:
+                rows = await self._db.rows(connection, Q.journal_since, {**span, **_arrays(some)})
+            found.update((topic, partition) for topic, partition in rows)
+        return found
 
     async def group_key(self, group_id: str) -> int | None:
         """The key of the group's row; None: there is no such group."""
@@ -112,9 +131,9 @@ class PlanStore:
                 "principal": principal,
             }
             await connection.execute(Q.insert_plan.encode(), header)
-            for start in range(0, len(lines), CHUNK):
-                some = _columns(lines[start : start + CHUNK])
-                await connection.execute(Q.insert_plan_lines.encode(), {"id": plan_id, **some})
+            for some in chunks(lines):
+                await connection.execute(Q.insert_plan_lines.encode(), {"id": plan_id, **_columns(some)})
+                await asyncio.sleep(0)
 
         await self._db.transaction(work)
 
@@ -138,8 +157,12 @@ class PlanStore:
 
     async def lines(self, plan_id: str) -> list[Line]:
         """All lines. They never change, so they may be read without a lock."""
-        async with self._db.connection() as connection:
-            return [_line(row) for row in await self._db.rows(connection, Q.plan_lines, {"id": plan_id})]
+        found: list[Line] = []
+        while True:
+            some = await self.page(plan_id, found[-1].key if found else BEFORE_ALL, CHUNK)
+            found += some
+            if len(some) < CHUNK:
+                return found
 
     async def page(self, plan_id: str, after: TopicPartition, limit: int, visible: Visible = EVERYTHING) -> list[Line]:
         """Lines after one of them, as far as their topics are in `visible`."""
@@ -200,6 +223,11 @@ class PlanStore:
             return True
 
         return await self._db.transaction(work)
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The items by CHUNK."""
+    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
 
 
 def _arrays(partitions: Sequence[TopicPartition]) -> dict[str, Any]:

@@ -27,14 +27,15 @@ from kcoord.access import Operation, Principal
 from kcoord.errors import Error, ProtocolError
 from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.runtime import Runtime
+from offsets.core.days import DAY_MS
 from offsets.core.instants import parse_duration
 from offsets.core.plan import application, plan, restoration, totals
 from offsets.core.plan_types import Change, Line, PlanHeader, PlanState, Problem
 from offsets.core.strategies import PARAMETER, Reset, Strategy, check
 from offsets.core.types import ChangeKind, Millis, Provenance, TopicPartition
 from offsets.events import offsets_event
-from offsets.plan_sources import DAY_MS, PlanSources, check_readable
-from offsets.plan_store import CHUNK, PlanStore
+from offsets.plan_sources import PlanSources, check_readable
+from offsets.plan_store import BEFORE_ALL, PlanStore, chunks
 from offsets.store import OffsetStore
 
 log = structlog.get_logger(__name__)
@@ -103,9 +104,11 @@ class PlanService:
         now = await self._store.now()
         at = reset.at if reset.duration is None else now - parse_duration(reset.duration)
         positions, found = await self._sources.gather(group_id, reset, now, at, principal)
+        # A large plan takes a while to compute; the event loop has others to serve.
         lines, problems = await asyncio.to_thread(plan, reset, positions, found)
         if problems:
             raise _cannot_be_planned(problems)
+        in_numbers = await asyncio.to_thread(totals, lines)
         plan_id = str(uuid.uuid4())
         await self._store.insert(
             plan_id,
@@ -113,7 +116,7 @@ class PlanService:
             reset.strategy.value,
             _parameters(reset, at),
             lines,
-            totals(lines),
+            in_numbers,
             reason,
             principal.name,
         )
@@ -128,7 +131,7 @@ class PlanService:
         self, found: PlanHeader, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
     ) -> Page[Line]:
         """A page of the lines of a plan whose topics are in `visible`. Raises INVALID_REQUEST for a bad cursor."""
-        after: Any = ("", -1) if cursor is None else decode_cursor(cursor, str, int)
+        after: Any = BEFORE_ALL if cursor is None else decode_cursor(cursor, str, int)
         page, more = cut(await self._store.page(found.id, after, limit + 1, visible), limit)
         return Page(page, encode_cursor(*page[-1].key) if more else None)
 
@@ -177,7 +180,7 @@ class PlanService:
         check_readable(await self._store.topics(found.id), principal)
         if found.state is not step.takes:
             raise _wrong_state(step, found.state)
-        change = step.change(await self._store.lines(found.id))
+        change = await asyncio.to_thread(step.change, await self._store.lines(found.id))
         create = await self._creates_group(step, found, change)
 
         async def write(locked: LockedGroup) -> _Refusal | None:
@@ -224,10 +227,11 @@ class PlanService:
 
     async def _write(self, step: _Step, found: PlanHeader, change: Change, locked: LockedGroup, principal: str) -> None:
         provenance = Provenance(_kind(step, found), principal=principal, plan_id=found.id)
-        for start in range(0, len(change.records), CHUNK):
-            await self._offsets.write(locked, change.records[start : start + CHUNK], provenance)
-        for start in range(0, len(change.removed), CHUNK):
-            await self._offsets.remove(locked, change.removed[start : start + CHUNK], provenance)
+        for records in chunks(change.records):
+            await self._offsets.write(locked, records, provenance)
+            await asyncio.sleep(0)  # in a pipeline nothing is waited for: let others have their turn
+        for removed in chunks(change.removed):
+            await self._offsets.remove(locked, removed, provenance)
         if step is _APPLY:
             await self._store.applied(locked, found.id, principal)
         else:

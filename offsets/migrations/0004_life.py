@@ -13,6 +13,12 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # Its primary key begins with the group already.
+        migrations.AlterField(
+            model_name='committedoffset',
+            name='group',
+            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='offsets', to='groups.group'),
+        ),
         migrations.CreateModel(
             name='Producer',
             fields=[
@@ -78,7 +84,7 @@ class Migration(migrations.Migration):
                 ('log_end_offset', models.BigIntegerField(null=True)),
                 ('note', models.TextField(blank=True, default='')),
                 ('applied_record_offset', models.BigIntegerField(null=True)),
-                ('plan', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='lines', to='offsets.offsetplan')),
+                ('plan', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='lines', to='offsets.offsetplan')),
             ],
             options={
                 'abstract': False,

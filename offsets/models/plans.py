@@ -46,7 +46,7 @@ class PlannedOffset(ProtocolOwned):
     """
 
     pk = models.CompositePrimaryKey("plan_id", "topic", "partition")
-    plan = models.ForeignKey(OffsetPlan, on_delete=models.CASCADE, related_name="lines")
+    plan = models.ForeignKey(OffsetPlan, on_delete=models.CASCADE, related_name="lines", db_index=False)
     topic = models.CharField(max_length=249)
     partition = models.IntegerField()
     old_offset = models.BigIntegerField(null=True)

@@ -31,7 +31,12 @@ from offsets.rest import plan_serializers as s
 PLAN_ID = Name("plan_id", "Id of the plan.", {"type": "string", "format": "uuid"})
 _DENIED = (Error.GROUP_AUTHORIZATION_FAILED, Error.TOPIC_AUTHORIZATION_FAILED)
 _MISSING = "The group has no such plan."
-_EXAMPLE = {"strategy": "to-datetime", "topics": [{"name": "orders"}], "at": "2026-01-31T12:00:00Z", "reason": "bug 17"}
+_EXAMPLE = {
+    "strategy": "to-offset",
+    "topics": [{"name": "orders", "partitions": [0, 1]}],
+    "offset": 5,
+    "reason": "the bad batch again",
+}
 
 Work = Callable[[PlanService], Awaitable[PlanHeader]]
 
@@ -75,7 +80,7 @@ class PlanOffsetsView(PlanBase):
         description="Computes and keeps a plan; nothing is committed until it is applied. The group may have members "
         "and need not exist. A partition that cannot be planned refuses the whole plan and is named in `problems`. "
         "The answer has the first page of lines; GET the plan with `cursor` for the others.",
-        examples=[OpenApiExample("Back to an instant", _EXAMPLE, request_only=True)],
+        examples=[OpenApiExample("Back to an offset", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request, group_id: str) -> Response:
         """Make a plan."""

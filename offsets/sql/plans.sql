@@ -6,57 +6,81 @@ from groups_group g
 join offsets_committedoffset o on o.group_id = g.id
 left join groups_topic t on t.name = o.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
-where g.group_id = %(group_id)s
+where g.group_id = %(group_id)s and (o.topic, o.partition) > (%(after_topic)s, %(after_partition)s)
 order by o.topic, o.partition
 limit %(limit)s
 
 -- name: plan_named
--- The same for partitions that are named, whether or not they exist or have anything committed.
+-- The same for partitions that are named, whether or not they exist or have anything committed. One look into each key
+-- for each of them: a join would be planned by statistics, which know nothing of a group that has just come.
 select n.topic, n.partition, coalesce(n.partition between 0 and t.partitions - 1, false), o.committed_offset,
        o.leader_epoch, o.metadata, o.commit_timestamp, o.expire_timestamp, o.record_offset, w.log_start_offset,
        w.log_end_offset
 from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
 left join groups_topic t on t.name = n.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = n.partition
 left join groups_group g on g.group_id = %(group_id)s
-left join offsets_committedoffset o on o.group_id = g.id and o.topic = n.topic and o.partition = n.partition
+left join lateral (
+    select log_start_offset, log_end_offset from groups_watermark
+    where topic_id = t.id and partition = n.partition
+    limit 1
+) w on true
+left join lateral (
+    select committed_offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, record_offset
+    from offsets_committedoffset
+    where group_id = g.id and topic = n.topic and partition = n.partition
+    limit 1
+) o on true
 order by n.topic, n.partition
 
 -- name: journal_topics
--- Steps through the index from topic to topic: a group has few topics and very many lines.
+-- Steps through the index from topic to topic: a group has few topics and very many lines. The whole order of the index
+-- stands there so that no other index will do.
 with recursive found as (
-    (select topic from offset_commit_log where group_name = %(group_id)s order by topic limit 1)
+    (select topic from offset_commit_log
+     where group_name = %(group_id)s
+     order by topic, partition, at, id
+     limit 1)
     union all
     select (select log.topic from offset_commit_log log
             where log.group_name = %(group_id)s and log.topic > found.topic
-            order by log.topic limit 1)
+            order by log.topic, log.partition, log.at, log.id
+            limit 1)
     from found
     where found.topic is not null
 )
 select topic from found where topic is not null
 
 -- name: journal_at
--- The last line of each partition in a span of time. The bounds leave only the days of the span to be looked at.
+-- The last line of each partition up to `until`, as far as it is not before `since`. It is the nearest line in the order
+-- of the index by partition, if that is of the same partition at all: asked this way no other index is ever cheaper,
+-- whatever statistics say of a group that has just come. The bound of `at` only leaves out tables of earlier days; where
+-- `since` is the start of a day, no line that is looked at fails it.
 select n.topic, n.partition, last.committed_offset
 from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
 cross join lateral (
-    select log.committed_offset
+    select log.group_name, log.topic, log.partition, log.committed_offset
     from offset_commit_log log
-    where log.group_name = %(group_id)s and log.topic = n.topic and log.partition = n.partition
-      and log.at > %(after)s and log.at <= %(until)s
-    order by log.at desc, log.id desc
+    where (log.group_name, log.topic, log.partition, log.at) <= (%(group_id)s, n.topic, n.partition, %(until)s::bigint)
+      and log.at >= %(since)s::bigint
+    order by log.group_name desc, log.topic desc, log.partition desc, log.at desc, log.id desc
     limit 1
 ) last
+where last.group_name = %(group_id)s and last.topic = n.topic and last.partition = n.partition
 
 -- name: journal_since
--- Which partitions have a line after an instant: only what has none stands as it stood then.
+-- Which partitions have a line after an instant: only what has none stands as it stood then. Asked as `journal_at` asks;
+-- `day` is the start of the day of that instant.
 select n.topic, n.partition
 from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
-where exists (
-    select from offset_commit_log log
-    where log.group_name = %(group_id)s and log.topic = n.topic and log.partition = n.partition
-      and log.at > %(after)s
-)
+cross join lateral (
+    select log.group_name, log.topic, log.partition
+    from offset_commit_log log
+    where (log.group_name, log.topic, log.partition, log.at) > (%(group_id)s, n.topic, n.partition, %(after)s::bigint)
+      and log.at >= %(day)s::bigint
+    order by log.group_name, log.topic, log.partition, log.at, log.id
+    limit 1
+) next
+where next.group_name = %(group_id)s and next.topic = n.topic and next.partition = n.partition
 
 -- name: insert_plan
 insert into offsets_offsetplan (id, group_name, strategy, parameters, totals, state, reason, created_at, created_by)
@@ -100,13 +124,6 @@ with recursive found as (
 )
 select topic from found where topic is not null
 
--- name: plan_lines
-select topic, partition, old_offset, old_leader_epoch, old_metadata, old_commit_timestamp, old_expire_timestamp,
-       old_record_offset, requested_offset, new_offset, log_start_offset, log_end_offset, note
-from offsets_plannedoffset
-where plan_id = %(id)s
-order by topic, partition
-
 -- name: plan_lines_page
 select topic, partition, old_offset, old_leader_epoch, old_metadata, old_commit_timestamp, old_expire_timestamp,
        old_record_offset, requested_offset, new_offset, log_start_offset, log_end_offset, note
@@ -126,9 +143,14 @@ select id from groups_group where group_id = %(group_id)s
 select state from offsets_offsetplan where id = %(id)s for update
 
 -- name: moved_since_planned
+-- One look into the key for each line: see `plan_named`. The group is locked meanwhile.
 select l.topic, l.partition
 from offsets_plannedoffset l
-left join offsets_committedoffset o on o.group_id = %(group)s and o.topic = l.topic and o.partition = l.partition
+left join lateral (
+    select record_offset from offsets_committedoffset
+    where group_id = %(group)s and topic = l.topic and partition = l.partition
+    limit 1
+) o on true
 where l.plan_id = %(id)s and o.record_offset is distinct from l.old_record_offset
 order by l.topic, l.partition
 limit %(limit)s
@@ -136,24 +158,34 @@ limit %(limit)s
 -- name: moved_since_applied
 select l.topic, l.partition
 from offsets_plannedoffset l
-left join offsets_committedoffset o on o.group_id = %(group)s and o.topic = l.topic and o.partition = l.partition
+left join lateral (
+    select record_offset from offsets_committedoffset
+    where group_id = %(group)s and topic = l.topic and partition = l.partition
+    limit 1
+) o on true
 where l.plan_id = %(id)s and o.record_offset is distinct from l.applied_record_offset
 order by l.topic, l.partition
 limit %(limit)s
 
 -- name: pending_on_plan
-select distinct l.topic, l.partition
+select distinct p.topic, p.partition
 from offsets_pendingoffset p
-join offsets_plannedoffset l on l.plan_id = %(id)s and l.topic = p.topic and l.partition = p.partition
+cross join lateral (
+    select from offsets_plannedoffset
+    where plan_id = %(id)s and topic = p.topic and partition = p.partition
+    limit 1
+) l
 where p.group_id = %(group)s
-order by l.topic, l.partition
+order by p.topic, p.partition
 limit %(limit)s
 
 -- name: note_applied_offsets
 update offsets_plannedoffset l
-set applied_record_offset = o.record_offset
-from offsets_committedoffset o
-where l.plan_id = %(id)s and o.group_id = %(group)s and o.topic = l.topic and o.partition = l.partition
+set applied_record_offset = (
+    select o.record_offset from offsets_committedoffset o
+    where o.group_id = %(group)s and o.topic = l.topic and o.partition = l.partition
+)
+where l.plan_id = %(id)s
 
 -- name: plan_applied
 update offsets_offsetplan
