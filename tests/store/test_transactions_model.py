@@ -33,8 +33,9 @@ PARTITIONS = (0, 1)
 TIMEOUT_MS = 900_000
 PRODUCER_IDS = itertools.count(1_000_000)
 
-groups = st.sampled_from("gh")
-ids = st.sampled_from("tu")
+groups = st.sampled_from("gggh")
+ids = st.sampled_from("ttu")
+steps = st.sampled_from((0, 0, 0, 0, 0, 0, -1, 1))
 partitions = st.sets(st.sampled_from(PARTITIONS), min_size=1)
 
 Place = tuple[str, int]
@@ -129,7 +130,7 @@ class Transactions(RuleBasedStateMachine):
             self.committed[group, partition] = turn, turn
             self.lines.append(("commit", group, partition, turn))
 
-    @rule(short=ids, group=groups, chosen=partitions, step=st.sampled_from((0, 0, 0, -1, 1)))
+    @rule(short=ids, group=groups, chosen=partitions, step=steps)
     def txn_commit(self, short: str, group: str, chosen: set[int], step: int) -> None:
         turn, producer = next(self.turns), self.producer(short, step)
         error = self.error_of(self.service.commit(producer, self.commit_of(group, chosen, turn)))
@@ -143,7 +144,7 @@ class Transactions(RuleBasedStateMachine):
             transaction.pending[group, partition] = turn, turn
             transaction.opened.setdefault((group, partition), self.clock.now_ms())
 
-    @rule(short=ids, committed=st.booleans(), step=st.sampled_from((0, 0, 0, -1, 1)))
+    @rule(short=ids, committed=st.sampled_from((True, True, False)), step=steps)
     def end(self, short: str, committed: bool, step: int) -> None:
         producer, transaction = self.producer(short, step), self.transactions[short]
         if transaction.producer_id is None:
@@ -194,7 +195,7 @@ class Transactions(RuleBasedStateMachine):
                 transaction.pending.pop(place, None)
                 transaction.opened.pop(place, None)
 
-    @rule(ms=st.sampled_from((1, TIMEOUT_MS // 2, TIMEOUT_MS)))
+    @rule(ms=st.sampled_from((1, 1, 1, TIMEOUT_MS // 2, TIMEOUT_MS)))
     def time_passes(self, ms: int) -> None:
         self.clock.advance(ms)
         self.wait(self.service.abort_abandoned())
@@ -234,7 +235,7 @@ def test_the_store_of_transactions_does_what_the_model_does(database: str) -> No
     OnThisDatabase.database = database
     with asyncio.Runner() as runner:
         runner.run(make_topic(database))
-    limits = settings(max_examples=25, stateful_step_count=25, deadline=None)
+    limits = settings(max_examples=30, stateful_step_count=40, deadline=None)
     run_state_machine_as_test(OnThisDatabase, settings=limits)  # type: ignore[no-untyped-call]
 
 
