@@ -65,6 +65,8 @@ class Batch:
     """Commands of one group decided in one transaction."""
 
     world: World
+    world_since: int
+    """Moment of the waiting room from before `world` was read."""
 
     def __init__(self, group_id: str, works: list[Work], mailbox: Mailbox) -> None:
         self.group_id = group_id
@@ -145,7 +147,9 @@ class Batch:
     def _note(self, work: Work, before: Group | None, decision: Decision) -> None:
         room = self._mailbox.room
         claims = room.claim(self.group_id, decision.answers)
-        waiter = room.enter(self.group_id, decision.reply) if isinstance(decision.reply, Parked) else None
+        waiter = None
+        if isinstance(decision.reply, Parked):
+            waiter = room.enter(self.group_id, decision.reply, self.world_since)
         self._answered = self._answered or bool(decision.answers)
         self._outcomes.append(Outcome(work, decision.group, waiter, claims))
         self._events.extend(events_of(before, decision.records))
@@ -302,6 +306,7 @@ class Mailbox:
     async def _transact(self, batch: Batch) -> None:
         BATCH_SIZE.observe(len(batch.works))
         # Before the transaction: no connection is waited for while another is held.
+        batch.world_since = self.room.moment()
         batch.world = await self._environment.world(batch.group_id)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:

@@ -85,7 +85,7 @@ class GroupService:
             runtime.config.int("mailbox.max.batch"),
         )
         self._background: set[asyncio.Task[None]] = set()
-        self._visible: dict[tuple[str, str], Callable[[str], bool]] = {}
+        self._visible: dict[tuple[str, str], list[Callable[[str], bool]]] = {}
         self._abandoned: set[asyncio.Task[None]] = set()
         runtime.on_drain(self._room.close)
         runtime.on_stop(self._close)
@@ -118,11 +118,15 @@ class GroupService:
         of its group be resolved, they match no other topic (consumer specification, section 4.6).
         """
         who = command.group_id, command.member_id
-        self._visible[who] = visible
+        # One for each heartbeat of the member that is under way: an older one may still be held when the next arrives.
+        under_way = self._visible.setdefault(who, [])
+        under_way.append(visible)
         try:
             return await self._heartbeat_until_news(command)
         finally:
-            self._visible.pop(who, None)
+            under_way.remove(visible)
+            if not under_way:
+                del self._visible[who]
 
     async def _heartbeat_until_news(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
         loop = asyncio.get_running_loop()
@@ -288,7 +292,9 @@ class GroupService:
             self._room.look_soon(effect.group_id)
             return
         # Taken now: the heartbeat that asked returns before the work begins.
-        visible = self._visible.get((effect.group_id, effect.member_id)) if isinstance(effect, ResolveRegexes) else None
+        visible = None
+        if isinstance(effect, ResolveRegexes):
+            visible = next(reversed(self._visible.get((effect.group_id, effect.member_id), ())), None)
         task = asyncio.create_task(self._work_off(effect, visible))
         self._background.add(task)
         task.add_done_callback(self._background.discard)

@@ -49,6 +49,8 @@ class Waiter:
 
     group_id: str
     parked: Parked
+    decided_since: int = 0
+    """Moment from before the topics were read that the parking was decided with."""
     visible_since: int | None = None
     """Moment (of the room's count) from which a look at the group can see the parking; None before its commit."""
     missed_a_look: bool = False
@@ -83,13 +85,21 @@ class WaitingRoom:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
         self._moments = itertools.count()
+        self._topics_changed_at = -1
         runtime.hub.on_wake(self._on_wake)
         runtime.hub.on(TOPICS, self._on_topics)
         self._spawn(self._repair())
 
-    def enter(self, group_id: str, parked: Parked) -> Waiter:
-        """Register a waiter, before its parking is committed: an answer may come right after the commit."""
-        waiter = Waiter(group_id, parked)
+    def moment(self) -> int:
+        """Now, in the count by which the room tells what came before what."""
+        return next(self._moments)
+
+    def enter(self, group_id: str, parked: Parked, decided_since: int) -> Waiter:
+        """Register a waiter, before its parking is committed: an answer may come right after the commit.
+
+        `decided_since`: the moment before the topics were read that it was decided with.
+        """
+        waiter = Waiter(group_id, parked, decided_since)
         self._bring_in(waiter)
         return waiter
 
@@ -101,8 +111,10 @@ class WaitingRoom:
 
     def committed(self, waiter: Waiter) -> None:
         """The parking of a waiter is committed: looks at the group can see it from now on."""
-        waiter.visible_since = next(self._moments)
-        if waiter.missed_a_look:
+        waiter.visible_since = self.moment()
+        if waiter.parked.kind is ParkKind.HEARTBEAT and waiter.decided_since < self._topics_changed_at:
+            self._rerun(waiter)  # it may have been decided with topics from before that hint
+        elif waiter.missed_a_look:
             self._look_soon(waiter.group_id)
 
     def leave(self, waiter: Waiter) -> None:
@@ -184,11 +196,21 @@ class WaitingRoom:
 
     def _on_topics(self, _: str | None) -> None:
         """One waiting heartbeat of each group looks whether its topics changed; if so the group wakes the others."""
+        self._topics_changed_at = self.moment()
         for by_key in tuple(self._waiters.values()):
-            waiting = [waiters[0] for (kind, _), waiters in by_key.items() if kind is ParkKind.HEARTBEAT]
-            if waiting and waiting[0].visible_since is not None:
-                self.leave(waiting[0])
-                self.answer([(waiting[0], Rerun())])
+            waiting = (
+                waiter
+                for (kind, _), waiters in by_key.items()
+                for waiter in waiters
+                if kind is ParkKind.HEARTBEAT and waiter.visible_since is not None and not waiter.answer.done()
+            )
+            # Those whose parking is not committed yet look when it is (`committed`).
+            if (first := next(waiting, None)) is not None:
+                self._rerun(first)
+
+    def _rerun(self, waiter: Waiter) -> None:
+        self.leave(waiter)
+        self.answer([(waiter, Rerun())])
 
     def look_soon(self, group_id: str) -> None:
         """Look at a group that somebody here waits for."""
@@ -207,7 +229,7 @@ class WaitingRoom:
         try:
             while group_id in self._waiters:
                 self._look_again.discard(group_id)
-                started = next(self._moments)
+                started = self.moment()
                 group = await self._look(group_id)
                 self._answer_from(group_id, group, started)
                 if group_id not in self._look_again:

@@ -145,7 +145,7 @@ class GroupMaxSizeReachedError(FatalError):
 
 
 class UnreleasedInstanceIdError(FatalError):
-    """The group still has a member with this group_instance_id, which did not leave: its session must end first."""
+    """Another consumer runs with this group_instance_id: its session did not end when it would have after a crash."""
 
     error = Error.UNRELEASED_INSTANCE_ID
 

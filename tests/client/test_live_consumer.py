@@ -125,6 +125,17 @@ def test_static_member_comes_back_to_its_partitions(service: Service, group: str
     assert journal.calls == calls
 
 
+def test_static_worker_that_crashed_comes_back_by_itself(service: Service, group: str, stack: ExitStack) -> None:
+    topic = service.topic(4)
+    settings = service.consumer_settings(group, group_instance_id="one")
+    victim = stack.enter_context(start_worker_process(topic, settings))
+    victim.wait_for_output("assigned 4")
+    victim.send(signal.SIGKILL)
+    victim.wait()
+    again = stack.enter_context(Consumer(topic, **settings))
+    poll_until(lambda: len(owned(again)) == 4, again)
+
+
 def test_instance_id_in_use_is_refused(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(2)
     first = stack.enter_context(Consumer(topic, **service.consumer_settings(group, group_instance_id="one")))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from groups.core.assignors import BUILT_IN
-from groups.core.commands import ConsumerHeartbeat
+from groups.core.commands import ConsumerHeartbeat, Parked, ParkKind
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.replies import ConsumerHeartbeatReply
 from groups.service import GroupService
@@ -134,6 +134,50 @@ async def test_expression_that_re2_refuses_changes_nothing(service: GroupService
     reply = await service.consumer_heartbeat(joining("a", subscribed_topic_names=None, subscribed_topic_regex="("))
     assert reply.error is Error.INVALID_REGULAR_EXPRESSION
     assert (await service.describe("g")).group is None
+
+
+async def test_older_heartbeat_of_a_member_takes_nothing_from_the_newer(
+    runtime: Runtime, service: GroupService, clock: VirtualClock, topic_id: str
+) -> None:
+    command = joining("a", subscribed_topic_names=None, subscribed_topic_regex="t|u.*")
+    first = await service.consumer_heartbeat(command)
+    await eventually(lambda: not service.busy, "the expression is resolved")
+    reply = await service.consumer_heartbeat(beat(first))
+    older = asyncio.create_task(service.consumer_heartbeat(beat(reply, max_wait_ms=60_000)))
+    await eventually(lambda: bool(service._room._waiters), "the older one waits")
+    newer = asyncio.create_task(service.consumer_heartbeat(beat(reply, max_wait_ms=60_001)))
+    await asyncio.wait_for(older, 10)
+    clock.advance(20_000)
+    await runtime.get(TopicService).create("u1", 1)
+
+    async def is_matched() -> bool:
+        resolution = (await consumer_group(service)).resolution
+        return resolution is not None and "u1" in resolution.topics["t|u.*"]
+
+    await eventually(is_matched, "the newer one, still held, has the expression resolved again")
+    assert (await asyncio.wait_for(newer, 10)).member_epoch == reply.member_epoch + 1
+
+
+@pytest.mark.parametrize("hint", ["before", "decided", "entered", "committed"])
+async def test_hint_of_topics_reaches_a_heartbeat_whenever_it_comes(service: GroupService, hint: str) -> None:
+    """Relative to a parking: `before` the topics were read, before it was `decided`, and so on."""
+    room = service._room
+    parked = Parked(ParkKind.HEARTBEAT, "a", None, 1)
+
+    def happens(moment: str) -> None:
+        if hint == moment:
+            room._on_topics(None)
+
+    happens("before")
+    since = room.moment()
+    happens("decided")
+    waiter = room.enter("g", parked, since)
+    happens("entered")
+    assert not waiter.answer.done(), "nobody could see the parking yet"
+    room.committed(waiter)
+    happens("committed")
+    assert waiter.answer.done() is (hint != "before"), "what was read after the hint is newer than it"
+    room.leave(waiter)
 
 
 async def test_large_target_is_computed_off_the_loop(

@@ -73,10 +73,12 @@ def _static_member(turn: Turn, command: ConsumerHeartbeat, instance_id: str) -> 
         return group.members.get(command.member_id) or ConsumerMember(command.member_id)
     holder = group.members[holder_id]
     if holder.member_epoch != DEPARTED_EPOCH and holder.classic is None:
+        session = group.timers.session.get(holder_id)
         raise ProtocolError(
             Error.UNRELEASED_INSTANCE_ID,
             f"the instance id {instance_id!r} belongs to a member that is in the group: "
             "stop that one, or wait until its session ends",
+            retry_after_ms=session.deadline - turn.now if session is not None else None,
         )
     return replace_static_member(turn, holder, command.member_id)
 

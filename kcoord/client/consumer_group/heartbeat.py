@@ -13,6 +13,7 @@ from kcoord.client import wire
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.consumer_group.membership import ConsumerMembership, Sent, TopicIdPartition
 from kcoord.client.consumer_group.reactions import Reaction
+from kcoord.client.consumer_group.release import ATTEMPT_MS, OldSession
 from kcoord.client.consumer_group.request import HeartbeatRequest, Subscribed
 from kcoord.client.consumer_group.states import AT_ONCE, State
 from kcoord.client.consumer_group.timer import ConsumerHeartbeatTimer
@@ -70,6 +71,7 @@ class ConsumerHeartbeatThread:
     def __init__(self, member: Member) -> None:
         self._member = member
         self._stopped = False
+        self._old_session = OldSession()
         self.failure: Exception | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"kcoord-heartbeat-{member.config.group_id}", daemon=True
@@ -149,6 +151,7 @@ class ConsumerHeartbeatThread:
             self._failed(going, failure)
             return
         with member.monitor:
+            self._old_session.forget()
             news = member.membership.answered(going.sent, answer.member_epoch, _partitions(answer))
             # With nothing to do, wait for news at the service rather than here. An answer without news to a heartbeat
             # that could have been held means that the service does not hold: then the interval counts.
@@ -162,10 +165,13 @@ class ConsumerHeartbeatThread:
     def _failed(self, going: Going, failure: ProtocolError) -> None:
         member = self._member
         with member.monitor:
-            reaction = member.membership.failed(going.sent, failure)
-            member.request.forget()
             now = time.monotonic()
-            if reaction is Reaction.REPORT:
+            waits = going.sent.joining and self._old_session.outlives(failure, now)
+            reaction = member.membership.failed(going.sent, failure, passes=waits)
+            member.request.forget()
+            if waits:
+                member.timer.failed(now, min(failure.retry_after_ms or 0, ATTEMPT_MS), at_once=False)
+            elif reaction is Reaction.REPORT:
                 member.timer.reported(now, failure.retry_after_ms)
             elif reaction is not None:
                 at_once = reaction in (Reaction.REDISCOVER, Reaction.REJOIN)

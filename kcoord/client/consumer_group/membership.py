@@ -160,10 +160,13 @@ class ConsumerMembership:
             # What was put in place is told first, at once; `sending` goes on from there.
             self._to(State.RECONCILING)
 
-    def failed(self, sent: Sent, failure: ProtocolError) -> Reaction | None:
-        """A heartbeat failed (11.4): change the state, say what comes next; None: the member has left meanwhile."""
+    def failed(self, sent: Sent, failure: ProtocolError, *, passes: bool = False) -> Reaction | None:
+        """A heartbeat failed (11.4): change the state, say what comes next; None: the member has left meanwhile.
+
+        `passes`: what the failure says is over soon, whatever the table has for the error.
+        """
         self.in_flight = None
-        reaction = heartbeat_reaction(failure.error, joining=sent.joining)
+        reaction = Reaction.BACK_OFF if passes else heartbeat_reaction(failure.error, joining=sent.joining)
         if sent.stay != self.stay:
             return None
         if reaction is Reaction.REJOIN and self.state is State.LEAVING:

@@ -38,6 +38,7 @@ HEARTBEAT: Mapping[Error, Reaction] = {
     Error.INVALID_REQUEST: R.FAIL,
     Error.GROUP_MAX_SIZE_REACHED: R.FAIL,
     Error.UNSUPPORTED_ASSIGNOR: R.FAIL,
+    # Once the session that was there is over; until then `release.OldSession` has the member try again.
     Error.UNRELEASED_INSTANCE_ID: R.FAIL,
     Error.FENCED_INSTANCE_ID: R.FAIL,
     Error.INVALID_REGULAR_EXPRESSION: R.FAIL,
