@@ -18,10 +18,12 @@ from types import MappingProxyType
 import structlog
 
 from groups import revisions
+from groups.core.events import EventKind, GroupEvent
 from groups.core.types import Millis
 from groups.revisions import Subject
 from groups.server_assignors import SETTING as ASSIGNORS
 from groups.server_assignors import load_assignors
+from groups.store import GroupStore
 from kcoord.config import BY_NAME, INT_MAX, Config, Value
 from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
@@ -119,6 +121,7 @@ class GroupConfigs:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._config = runtime.config
+        self._store = runtime.get(GroupStore)
         self._assignors = tuple(load_assignors(runtime.config))
         inherited = {setting.name: _inherited(setting, runtime.config, self._assignors) for setting in GROUP_SETTINGS}
         self._inherited: Mapping[str, Value] = MappingProxyType(inherited)
@@ -169,8 +172,11 @@ class GroupConfigs:
         Raises ProtocolError INVALID_CONFIG, before any of them is written, where they do not go with those in force.
         """
         await revisions.lock(connection, Subject.CONFIGS)  # before the reading: what is checked is what is kept
-        _check_timeouts(self._merged(await self._entries(connection, group_id), given), given)
+        entries = await self._entries(connection, group_id)
+        after = self._merged(entries, given)
+        _check_timeouts(after, given)
         now = await self._db.now_ms(connection)
+        await self._tell(connection, group_id, {entry.name: entry.value for entry in entries}, after, updated_by, now)
         for name, value in given.items():
             parameters: dict[str, object] = {"group_name": group_id, "name": name}
             if value is None:
@@ -180,6 +186,25 @@ class GroupConfigs:
                 await connection.execute(Q.set_group_config.encode(), parameters)
         await revisions.tell(connection, Subject.CONFIGS, group_id)
         return await self._entries(connection, group_id)
+
+    async def _tell(
+        self,
+        connection: Connection,
+        group_id: str,
+        before: Mapping[str, Value],
+        after: Mapping[str, Value],
+        principal: str,
+        now: Millis,
+    ) -> None:
+        """Put what is in force from now on into the timeline of the group, whether the group exists or not."""
+        changed = {name: [before[name], value] for name, value in after.items() if before[name] != value}
+        if not changed:
+            return
+        row = await self._db.row(connection, Q.read_group, {"group_id": group_id})
+        generation_id = 0 if row is None else row[6]
+        event = GroupEvent(EventKind.CONFIG_CHANGED, generation_id, None, {"settings": changed, "principal": principal})
+        await self._store.append_events(connection, group_id, [event], now)
+        await self._store.notify(connection, group_id, wake=False, changed=True)
 
     def altered(self, group_id: str, given: Mapping[str, Value | None], updated_by: str) -> None:
         """A change of `alter_within` was committed: this process looks at once."""

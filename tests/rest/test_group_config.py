@@ -340,3 +340,15 @@ def test_an_assignor_that_is_none_is_refused_before_the_start(value: str, reason
         (message,) = run_checks(tags=[TAG])
     assert message.id == "kcoord.E004"
     assert message.msg.startswith("KCOORD_GROUP_CONSUMER_ASSIGNORS")
+
+
+async def test_changes_are_told_by_the_timeline(api: httpx.AsyncClient) -> None:
+    await patch(api, {SESSION_TIMEOUT: 50_000, ASSIGNOR: "range"})
+    await patch(api, {SESSION_TIMEOUT: 50_000})
+    await patch(api, {SESSION_TIMEOUT: None})
+    events = (await api.get(PATH.replace("/config", "/events"))).json()["events"]
+    assert {event["kind"] for event in events} == {"config_changed"}
+    newest, oldest = (event["detail"] for event in events)
+    assert newest["settings"] == {SESSION_TIMEOUT: [50_000, 45_000]}
+    assert oldest["settings"] == {SESSION_TIMEOUT: [45_000, 50_000], ASSIGNOR: ["uniform", "range"]}
+    assert oldest["principal"].startswith("test-")
