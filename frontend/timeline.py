@@ -178,6 +178,12 @@ def _configured(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     return f"Settings changed{': ' if changes else ''}{changes}{_by(detail)}"
 
 
+def _aborted(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    name = f" {detail['transactional_id']}" if detail.get("transactional_id") else ""
+    why = "another producer took over" if detail.get("cause") == "fenced" else "it was open for too long"
+    return f"Transaction{name} aborted, {why}: {plural(int(detail.get('partitions', 0)), 'pending offset')} dropped"
+
+
 def _by(detail: Mapping[str, Any]) -> str:
     return f", by {detail['principal']}" if detail.get("principal") else ""
 
@@ -217,6 +223,7 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.GROUP_HELD.value: ("warn", _held),
     EventKind.HOLD_RELEASED.value: ("good", _released),
     EventKind.CONFIG_CHANGED.value: ("busy", _configured),
+    EventKind.TRANSACTION_ABORTED.value: ("bad", _aborted),
 }
 """Tone and sentence of every `EventKind`; a test says that none is missing."""
 

@@ -11,6 +11,7 @@ from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.commits import group_commits
 from frontend.views.groups import group_events, group_list, group_page
+from frontend.views.pins import group_pins
 from frontend.views.plans import offset_plan, reset_offsets
 from frontend.views.topics import topic_list
 
@@ -33,6 +34,7 @@ urlpatterns = [
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),
     path("groups/<str:group_id>/hold", hold_group, name="hold-group"),
     path("groups/<str:group_id>/kick", kick_member, name="kick-member"),
+    path("groups/<str:group_id>/pins", group_pins, name="pins"),
     path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
     path("topics", topic_list, name="topics"),

@@ -33,6 +33,7 @@ from offsets.retention import RetentionService
 
 HOLD, KICK = "groups.change_group", "groups.delete_member"
 """Permissions of Django that keep members out, and remove one."""
+PIN = "offsets.change_retentionpin"
 SORTS = (Order.CHANGED.value, Order.LAG.value)
 SETTLED = ("Stable", "Empty", "Dead")
 """States in which nothing but heartbeats and commits happens by itself."""
@@ -157,6 +158,7 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
     actions = [
         Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
         Action("Keep members out…", f"{here}/hold", HOLD),
+        Action("Pins…", f"{here}/pins", PIN),
         Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True),
     ]
     return [action for action in actions if request.user.has_perm(action.permission)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import psycopg
@@ -153,3 +154,26 @@ class TestKick:
     def test_who_may_not_is_refused(self, person: Client, busy: str) -> None:
         assert person.post(f"/groups/busy/kick?member={busy}").status_code == 403
         assert "kick?member" not in person.get("/groups/busy").content.decode()
+
+
+class TestPins:
+    def test_a_topic_or_the_group_is_pinned_and_unpinned(self, operator: Client, idle: str) -> None:
+        operator.post(url(idle, "pins"), {"act": "pin", "topic": "orders", "reason": "audit"})
+        page = operator.post(url(idle, "pins"), {"act": "pin", "topic": ""}, follow=True).content.decode()
+        assert re.findall(r'data-label="What">([^<]+)<', page) == ["The whole group", "orders"]
+        assert "audit" in page
+        group = operator.get(url(idle, "")[:-1]).content.decode()
+        assert ">pinned</span>" in group
+        assert "Retention suspended for topic orders, by root" in group
+        page = operator.post(url(idle, "pins"), {"act": "unpin", "topic": "orders"}, follow=True).content.decode()
+        assert re.findall(r'data-label="What">([^<]+)<', page) == ["The whole group"]
+
+    def test_a_name_that_no_topic_can_have_is_refused(self, operator: Client, idle: str) -> None:
+        refused = operator.post(url(idle, "pins"), {"act": "pin", "topic": "a/b", "reason": "why"})
+        assert refused.status_code == 400
+        assert 'class="alert"' in refused.content.decode()
+        assert 'value="why"' in refused.content.decode()
+
+    def test_who_may_not_is_refused(self, person: Client, idle: str) -> None:
+        assert person.get(url(idle, "pins")).status_code == 403
+        assert person.post(url(idle, "pins"), {"act": "pin"}).status_code == 403

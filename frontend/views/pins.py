@@ -1,0 +1,55 @@
+"""Pins: what retention leaves alone in a group."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.views.decorators.http import require_http_methods
+
+from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt, require
+from frontend.views.groups import PIN, group_url
+from frontend.views.page import address, message, page, show, text
+from kcoord import bridge
+from kcoord.paging import Page
+from kcoord.runtime import Runtime
+from offsets.pins import Pin, PinService
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
+    """List, set and take back pins. The group need not exist."""
+    require(request, PIN)
+    if "\0" in group_id:
+        return message(request, 404, "No such group", "No group has such an id.")
+    refusal = Refusal()
+    if request.method == "POST":
+        changed, refusal = attempt(lambda runtime: _change(runtime, request, group_id))
+        if changed is not None:
+            return HttpResponseRedirect(f"{group_url(group_id)}/pins")
+    found, now = bridge.call(lambda runtime: _read(runtime, group_id, text(request, "after") or None))
+    context = {
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "pins": found.items,
+        "next_url": address(request, after=found.next_cursor) if found.next_cursor else None,
+        "refusal": refusal,
+        "given": request.POST,
+        "now": now,
+    }
+    return show(request, "pins", context, section="groups", status=refusal.status)
+
+
+async def _change(runtime: Runtime, request: HttpRequest, group_id: str) -> bool:
+    pins, topic = runtime.get(PinService), request.POST.get("topic", "").strip() or None
+    if request.POST.get("act") == "unpin":
+        await pins.unpin(group_id, topic, principal=actor(request))
+    else:
+        reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
+        await pins.pin(group_id, topic, principal=actor(request), reason=reason)
+    return True
+
+
+async def _read(runtime: Runtime, group_id: str, cursor: str | None) -> tuple[Page[Pin], int]:
+    found = await runtime.get(PinService).pins(group_id, cursor=cursor)
+    async with runtime.db.connection() as connection:
+        return found, await runtime.db.now_ms(connection)
