@@ -19,12 +19,22 @@ Q = queries("offsets")
 
 
 @dataclass(frozen=True, slots=True)
+class HeldGroup:
+    """A group in which a transaction may have something pending. `generation_id`: of a consumer group its epoch."""
+
+    pk: int
+    group_id: str
+    generation_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """A transactional id inside the database transaction that holds the lock of its producer, and of the groups in
     which it has something pending. `producer` None: nobody is registered; there is no row to lock. `now` in ms.
     """
 
     connection: Connection
+    groups: tuple[HeldGroup, ...]
     producer: Producer | None
     pending: tuple[PendingOffset, ...]
     now: Millis
@@ -54,18 +64,18 @@ class TransactionStore:
         Raises StartOver when it wrote to another group in between.
         """
         found = await self._db.rows(connection, Q.groups_of_producer, {"transactional_id": transactional_id})
-        groups = [row[0] for row in found]
-        if groups:
-            await self._db.rows(connection, Q.lock_groups, {"groups": groups})
+        keys = [row[0] for row in found]
+        locked = await self._db.rows(connection, Q.lock_groups, {"groups": keys}) if keys else []
+        groups = tuple(HeldGroup(*row) for row in locked)
         producer = await self._producer(connection, Q.lock_producer, transactional_id)
         now = await self._db.now_ms(connection)
         if producer is None:
-            return Held(connection, None, (), now)
+            return Held(connection, groups, None, (), now)
         rows = await self._db.rows(connection, Q.pending_of_producer, {"producer_id": producer.producer_id})
         pending = tuple(PendingOffset(*row) for row in rows)
-        if not {offset.group for offset in pending} <= set(groups):
+        if not {offset.group for offset in pending} <= {group.pk for group in groups}:
             raise StartOver
-        return Held(connection, producer, pending, now)
+        return Held(connection, groups, producer, pending, now)
 
     async def register(self, held: Held, producer: Producer) -> bool:
         """Write a first producer; False where the transactional id has one, or the producer another id, by now."""

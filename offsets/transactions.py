@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from groups.core.events import EventKind, GroupEvent
 from groups.core.replies import CommitReply
 from groups.locked import LockedGroup
 from groups.service import GroupService
@@ -31,6 +32,7 @@ from offsets.core.transactions import (
     successor,
 )
 from offsets.core.types import ChangeKind, OffsetCommit, OffsetCommitReply
+from offsets.events import MOST_TOPICS
 from offsets.service import membership_half, provenance
 from offsets.store import OffsetStore
 from offsets.transaction_store import Held, StartOver, TransactionStore
@@ -78,7 +80,7 @@ class TransactionService:
             if following is None:
                 following = Producer(transactional_id, await self._store.fresh_id(held.connection), 0)
             if held.producer is not None:
-                await self._store.replace(held, following)
+                await self._abort(held, following, FENCED)
             elif not await self._store.register(held, following):
                 raise StartOver
             return following, len(held.pending)
@@ -131,7 +133,7 @@ class TransactionService:
                 case Standing.NEW:
                     return TransactionEnd(), 0
                 case Standing.SUCCESSOR:
-                    await self._store.replace(held, producer)
+                    await self._abort(held, producer, FENCED)
                     return TransactionEnd(), len(held.pending)
                 case Standing.CURRENT:
                     winners = prevailing(held.pending) if committed else []
@@ -173,7 +175,7 @@ class TransactionService:
             following = successor(held.producer)
             if following is None:
                 following = Producer(transactional_id, await self._store.fresh_id(held.connection), 0)
-            await self._store.replace(held, following)
+            await self._abort(held, following, ABANDONED)
             return len(held.pending)
 
         aborted = await self._hold(transactional_id, work)
@@ -190,7 +192,7 @@ class TransactionService:
         async def work(held: Held) -> int:
             position = standing(held.producer, producer)
             if position is Standing.SUCCESSOR:
-                await self._store.replace(held, producer)
+                await self._abort(held, producer, FENCED)
                 return len(held.pending)
             if position is Standing.NEW and not await self._store.register(held, producer):
                 if await self._store.find(held.connection, producer.transactional_id) is None:
@@ -200,6 +202,19 @@ class TransactionService:
 
         aborted = await self._hold(producer.transactional_id, work)
         self._tell(producer.transactional_id, aborted, FENCED)
+
+    async def _abort(self, held: Held, following: Producer, cause: str) -> None:
+        """Abort what is pending, and fence whoever wrote it; each group has an event."""
+        await self._store.replace(held, following)
+        for group in held.groups:
+            gone = [offset.topic for offset in held.pending if offset.group == group.pk]
+            if not gone:
+                continue
+            detail: dict[str, object] = {"transactional_id": following.transactional_id, "cause": cause}
+            detail |= {"partitions": len(gone), "topics": sorted(set(gone))[:MOST_TOPICS]}
+            event = GroupEvent(EventKind.TRANSACTION_ABORTED, group.generation_id, detail=detail)
+            await self._groups.store.append_events(held.connection, group.group_id, [event], held.now)
+            await self._groups.store.notify(held.connection, group.group_id, wake=False, changed=True)
 
     async def _hold(self, transactional_id: str, work: Callable[[Held], Awaitable[T]]) -> T:
         """Run `work` with the transactional id and its groups locked; what it returns was committed."""

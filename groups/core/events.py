@@ -78,6 +78,7 @@ class EventKind(str, Enum):
     GROUP_HELD = "group_held"
     HOLD_RELEASED = "hold_released"
     CONFIG_CHANGED = "config_changed"
+    TRANSACTION_ABORTED = "transaction_aborted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,8 @@ class GroupEvent:
     only), principal, reason.
     GROUP_HELD: principal, until (ms), members (how many were removed), reason. HOLD_RELEASED: principal; without one
     the hold ran out. CONFIG_CHANGED: settings (name -> [what was in force, what is]), principal.
+    TRANSACTION_ABORTED, of one that its producer did not end: transactional_id, cause ("fenced" by another producer or
+    "abandoned"), partitions (how many had an offset pending), topics (their names, ten at most).
     """
 
     kind: EventKind

@@ -47,7 +47,7 @@ where p.transactional_id = %(transactional_id)s
 order by o.group_id
 
 -- name: lock_groups
-select id
+select id, group_id, generation_id
 from groups_group
 where id = any(%(groups)s)
 order by id

@@ -12,6 +12,10 @@ import psycopg
 import pytest
 
 import kcoord.db
+from groups.core.events import EventKind
+from groups.core.types import GroupState
+from groups.readmodel import GroupReads
+from groups.service import GroupService
 from groups.topics import TopicService
 from kcoord.clock import VirtualClock
 from kcoord.config import Config
@@ -87,6 +91,12 @@ async def count_pending(runtime: Runtime) -> int:
         return int(await runtime.db.value(connection, "select count(*) from offsets_pendingoffset"))
 
 
+async def aborts(runtime: Runtime, group_id: str) -> list[Any]:
+    """What the timeline of a group tells about transactions that were aborted."""
+    page = await runtime.get(GroupReads).events(group_id, kinds=[EventKind.TRANSACTION_ABORTED.value])
+    return [event.detail for event in page.items]
+
+
 def hold(locker: psycopg.Connection[Any], group_id: str) -> None:
     row = locker.execute("select from groups_group where group_id = %s for update", (group_id,)).fetchone()
     assert row is not None, f"there is no group {group_id}"
@@ -137,6 +147,7 @@ class TestFence:
         locker.commit()
         assert await takeover == SECOND
         assert await count_pending(runtime) == 0
+        assert [event["cause"] for event in await aborts(runtime, "g")] == ["fenced"]
 
     async def test_after_a_takeover_nothing_of_the_predecessor_is_there(
         self, runtime: Runtime, there: Runtime, retries: list[float]
@@ -276,9 +287,6 @@ class TestStableFetch:
 
     async def test_a_dead_group_has_nothing(self, runtime: Runtime) -> None:
         """Offsets specification, section 5, row 5."""
-        from groups.core.types import GroupState
-        from groups.service import GroupService
-
         await runtime.get(OffsetService).commit(commit_of({0: 1}))
         await pend(runtime, FIRST, {0: 2})
         await runtime.get(GroupService).force_state("g", GroupState.DEAD)
@@ -302,6 +310,8 @@ class TestAbandoned:
         assert await asyncio.to_thread(abort_abandoned_transactions) == 1
         assert await service.abort_abandoned() == 0
         assert TRANSACTIONS_ENDED.labels("abandoned")._value.get() - aborted == 1
+        told = {"transactional_id": "t", "cause": "abandoned", "partitions": 1, "topics": [TOPIC]}
+        assert [await aborts(runtime, group) for group in "gh"] == [[told], [told]]
         for late in (pend(runtime, FIRST, {0: 3}), end(runtime, FIRST)):
             with pytest.raises(ProtocolError) as raised:
                 await late
