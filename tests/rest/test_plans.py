@@ -230,6 +230,17 @@ async def test_a_busy_group_may_be_planned_and_not_reset(plans: Plans, members: 
     assert await plans.committed() == {("orders", 0): 40}
 
 
+async def test_a_busy_group_is_reset_while_it_is_held(plans: Plans, members: Members, api: httpx.AsyncClient) -> None:
+    joined = await members.stable()
+    who = {"member_id": joined["member_id"], "generation_id_or_member_epoch": joined["generation_id"]}
+    await plans.commit((0, 40), **who)
+    held = await api.post(f"{GROUP}/hold", json={"duration_ms": 60_000, "reason": "reset"})
+    assert held.status_code == 200, held.text
+    made = await plans.applied("to-latest")
+    assert (await api.delete(f"{GROUP}/hold")).status_code in (200, 204)
+    assert news(made) == await plans.committed() == {("orders", 0): 100}
+
+
 async def test_import_and_reset_are_told_apart_in_the_journal(plans: Plans, database: str) -> None:
     await plans.applied("from-file", csv="orders,0,11")
     assert [line[:3] for line in journal(database)] == [("import", 0, 11)]
