@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from psycopg.types.json import Jsonb
+
 from groups.core.types import GroupState, Millis
 from groups.service import GroupService
+from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, Key, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.runtime import Runtime
@@ -40,9 +43,11 @@ class GroupFilter:
     """Which groups to list: all conditions hold, any of the values of one does. None: no condition.
 
     `states` in any case and with blanks around them, `types` in any case, as in ListGroups; a name that does not
-    exist matches nothing. `q` is a part of the group id in any case, `topic` one that members own partitions of,
-    `member` a part of a member id, group instance id or client id. `min_lag`: groups that were at least so many records
-    behind when lag was last sampled; one whose lag is not known is not.
+    exist matches nothing. `q` is a part of the group id in any case, `member` a part of a member id, group instance id
+    or client id. `topic`: one that members own partitions of, or on which offsets are committed. `labels` are those of
+    topics, name and value, None for any value: some such topic has the label, or one that members of a consumer group
+    subscribe to by name (what members of a classic group subscribe to, only their bytes say). `min_lag`: groups that
+    were at least so many records behind when lag was last sampled; one whose lag is not known is not.
     """
 
     q: str = ""
@@ -51,6 +56,7 @@ class GroupFilter:
     topic: str | None = None
     member: str | None = None
     min_lag: int | None = None
+    labels: Sequence[tuple[str, str | None]] | None = None
 
     def parameters(self) -> dict[str, Any]:
         """As the statements take them."""
@@ -144,8 +150,12 @@ class GroupReads:
         cursor: str | None = None,
         limit: int = DEFAULT_LIMIT,
         visible: Visible = EVERYTHING,
+        visible_topics: Visible = EVERYTHING,
     ) -> Page[GroupSummary]:
-        """A page of the groups in `visible` that match. Raises INVALID_REQUEST for a cursor of another list."""
+        """A page of the groups in `visible` that match; labels are looked for on `visible_topics`.
+
+        Raises INVALID_REQUEST for a cursor of another list.
+        """
         if not self._groups.active:
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
         order = _ORDERS[sort]
@@ -158,11 +168,26 @@ class GroupReads:
         }
 
         async with self._db.snapshot() as connection:
+            labelled = await self._labelled(connection, wanted.labels, visible_topics)
+            parameters |= {"labelled": labelled}
             found, more = cut(await self._db.rows(connection, order.statement, parameters), limit)
             ids = [row[0] for row in found]
             rows = await self._db.rows(connection, Q.group_summaries, {"ids": ids, "topics": MAX_TOPICS})
             by_id = {row[0]: _summary(row[1:]) for row in rows}
             return Page([by_id[pk] for pk in ids], _cursor_after(order, sort, found[-1]) if more else None)
+
+    async def _labelled(
+        self, connection: Connection, labels: Sequence[tuple[str, str | None]] | None, visible: Visible
+    ) -> list[str] | None:
+        """Names of the topics that have any of the labels; None: there is no such condition."""
+        if labels is None:
+            return None
+        parameters = {
+            "pairs": [Jsonb({name: value}) for name, value in labels if value is not None],
+            "names": [name for name, value in labels if value is None],
+            **visible.parameters(),
+        }
+        return [row[0] for row in await self._db.rows(connection, Q.labelled_topics, parameters)]
 
     async def holdings(self, group_id: str, member_id: str) -> Holdings:
         """What a member of a consumer group has, as its rows say."""

@@ -14,7 +14,16 @@ from groups.readmodel import MAX_TOPICS, GroupSort
 from groups.rest.description import MemberState
 from groups.rest.operator_serializers import HoldView
 from kcoord.paging import INT64_MAX
-from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
+from kcoord.rest_fields import (
+    MAX_LABEL_NAME,
+    MAX_LABEL_VALUE,
+    Choice,
+    Instant,
+    NextCursor,
+    PageQuery,
+    StrictSerializer,
+    Text,
+)
 
 MOST_FILTERS = 20
 MOST_DELETED = 1_000
@@ -23,6 +32,22 @@ MOST_ID_CHARACTERS = 1_000
 
 STATES_OF_EITHER = list(dict.fromkeys([*(s.value for s in GroupState), *(s.value for s in ConsumerGroupState)]))
 STATES = ", ".join(STATES_OF_EITHER)
+
+
+class TopicLabel(Text):
+    """A label of a topic, `name=value` or `name` alone: name and value, None for any."""
+
+    default_error_messages = {"no_name": "write a label as name=value, or as name for any value"}
+
+    def __init__(self) -> None:
+        super().__init__(max_length=MAX_LABEL_NAME + 1 + MAX_LABEL_VALUE)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        """Name and value, of a text that is valid. The first '=' ends the name."""
+        name, equals, value = super().run_validation(data).partition("=")
+        if not name:
+            self.fail("no_name")
+        return name, value if equals else None
 
 
 class GroupQuery(PageQuery):
@@ -43,9 +68,20 @@ class GroupQuery(PageQuery):
         max_length=MOST_FILTERS,
         help_text=f"One of these types, in any case: {', '.join(Group.Type.values)}. Repeatable.",
     )
-    topic = Text(required=False, max_length=249, help_text="Members own partitions of this topic.")
+    topic = Text(
+        required=False,
+        max_length=249,
+        help_text="Members own partitions of this topic, or offsets are committed on it.",
+    )
     member = Text(
         required=False, max_length=300, help_text="Part of a member id, group instance id or client id of a member."
+    )
+    label = serializers.ListField(  # type: ignore[assignment]  # the metaclass takes it out of the class
+        child=TopicLabel(),
+        required=False,
+        max_length=MOST_FILTERS,
+        help_text="A topic that members own, that consumer group members subscribe to by name, or on which offsets are "
+        "committed has this label: `name=value`, or `name` for any value. Repeatable.",
     )
     min_lag = serializers.IntegerField(
         required=False,

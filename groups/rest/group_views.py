@@ -69,7 +69,9 @@ class GroupsView(ControlView):
             topic=query.get("topic"),
             member=query.get("member"),
             min_lag=query.get("min_lag"),
+            labels=query.get("label"),
         )
+        visible_topics = self.visible(Resource.TOPIC)
         visible = self.visible(Resource.GROUP)
         if self.principal.may_cluster(Operation.DESCRIBE) and wanted.member is None:
             visible = EVERYTHING  # as in Kafka: what the list shows, and no search for who is in the groups
@@ -81,6 +83,7 @@ class GroupsView(ControlView):
                 cursor=query.get("cursor"),
                 limit=query["limit"],
                 visible=visible,
+                visible_topics=visible_topics,
             )
             return page, runtime.config.int("offsets.topic.num.partitions")
 

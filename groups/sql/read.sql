@@ -1,6 +1,7 @@
 -- name: list_groups_by_id
 -- A page is two statements: this one finds which groups and in what order, `group_summaries` reads what is shown of
--- them. The five finders differ in their order alone; the empty text is part of every id, the empty prefix of every name.
+-- them. The five finders differ in their order alone; the empty text is part of every id, the empty prefix of every
+-- name. Topics are looked up for each group, with `limit 1`, which keeps a plan from reading all there is of a topic.
 select g.id, g.group_id, null::bigint
 from groups_group g
 where g.group_id > %(after)s
@@ -8,7 +9,14 @@ where g.group_id > %(after)s
   and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
   and strpos(lower(g.group_id), lower(%(q)s)) > 0
   and (%(topic)s::text is null
-       or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+       or (select true from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s limit 1)
+       or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1))
+  and (%(labelled)s::text[] is null
+       or (select true from groups_assignment a where a.group_id = g.id and a.topic = any(%(labelled)s) limit 1)
+       or (select true from offsets_committedoffset o
+           where o.group_id = g.id and o.topic = any(%(labelled)s) limit 1)
+       or (select true from groups_consumermember m where m.group_id = g.id
+                  and m.subscribed_topic_names && %(labelled)s limit 1))
   and (%(member)s::text is null
        or exists (select from groups_member m where m.group_id = g.id
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
@@ -31,7 +39,14 @@ where (%(after_key)s::bigint is null
   and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
   and strpos(lower(g.group_id), lower(%(q)s)) > 0
   and (%(topic)s::text is null
-       or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+       or (select true from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s limit 1)
+       or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1))
+  and (%(labelled)s::text[] is null
+       or (select true from groups_assignment a where a.group_id = g.id and a.topic = any(%(labelled)s) limit 1)
+       or (select true from offsets_committedoffset o
+           where o.group_id = g.id and o.topic = any(%(labelled)s) limit 1)
+       or (select true from groups_consumermember m where m.group_id = g.id
+                  and m.subscribed_topic_names && %(labelled)s limit 1))
   and (%(member)s::text is null
        or exists (select from groups_member m where m.group_id = g.id
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
@@ -52,7 +67,14 @@ where (g.state, g.group_id) > (%(after_key)s, %(after)s)
   and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
   and strpos(lower(g.group_id), lower(%(q)s)) > 0
   and (%(topic)s::text is null
-       or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+       or (select true from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s limit 1)
+       or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1))
+  and (%(labelled)s::text[] is null
+       or (select true from groups_assignment a where a.group_id = g.id and a.topic = any(%(labelled)s) limit 1)
+       or (select true from offsets_committedoffset o
+           where o.group_id = g.id and o.topic = any(%(labelled)s) limit 1)
+       or (select true from groups_consumermember m where m.group_id = g.id
+                  and m.subscribed_topic_names && %(labelled)s limit 1))
   and (%(member)s::text is null
        or exists (select from groups_member m where m.group_id = g.id
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
@@ -77,7 +99,14 @@ from (
       and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
       and strpos(lower(g.group_id), lower(%(q)s)) > 0
       and (%(topic)s::text is null
-           or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+           or (select true from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s limit 1)
+           or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1))
+      and (%(labelled)s::text[] is null
+           or (select true from groups_assignment a where a.group_id = g.id and a.topic = any(%(labelled)s) limit 1)
+           or (select true from offsets_committedoffset o
+               where o.group_id = g.id and o.topic = any(%(labelled)s) limit 1)
+           or (select true from groups_consumermember m where m.group_id = g.id
+                      and m.subscribed_topic_names && %(labelled)s limit 1))
       and (%(member)s::text is null
            or exists (select from groups_member m where m.group_id = g.id
                       and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
@@ -103,7 +132,14 @@ from (
       and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
       and strpos(lower(g.group_id), lower(%(q)s)) > 0
       and (%(topic)s::text is null
-           or exists (select from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s))
+           or (select true from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s limit 1)
+           or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1))
+      and (%(labelled)s::text[] is null
+           or (select true from groups_assignment a where a.group_id = g.id and a.topic = any(%(labelled)s) limit 1)
+           or (select true from offsets_committedoffset o
+               where o.group_id = g.id and o.topic = any(%(labelled)s) limit 1)
+           or (select true from groups_consumermember m where m.group_id = g.id
+                      and m.subscribed_topic_names && %(labelled)s limit 1))
       and (%(member)s::text is null
            or exists (select from groups_member m where m.group_id = g.id
                       and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
@@ -117,6 +153,15 @@ from (
 where %(after_key)s::bigint is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
 order by s.key, s.group_id
 limit %(limit)s
+
+-- name: labelled_topics
+-- Topics that have one of these labels. There are thousands of them at most, so all are looked at.
+select name
+from groups_topic
+where (labels @> any(%(pairs)s::jsonb[]) or labels ?| %(names)s::text[])
+  and (name = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(name, prefix)))
+order by name
 
 -- name: group_summaries
 -- Topics by a loose index scan: one look per topic, however many partitions a group has.
