@@ -132,5 +132,29 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
             ],
         },
     },
+    "txnCommitOffsets": {
+        "request": {
+            "transactional_id": "billing-0",
+            "producer_id": 17,
+            "producer_epoch": 0,
+            "member_id": _MEMBER,
+            "generation_id": 5,
+            "topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 4711}]}],
+        },
+        "response": {
+            "error_code": 0,
+            "topics": [
+                {
+                    "name": "orders",
+                    "topic_id": _TOPIC,
+                    "partitions": [{"partition": 0, "error_code": 0, "error": "NONE"}],
+                }
+            ],
+        },
+    },
+    "endTransaction": {
+        "request": {"producer_id": 17, "producer_epoch": 0, "committed": True},
+        "response": {"error_code": 0, "pending_offsets": 1, "committed_offsets": 1},
+    },
     "leaveGroup": {"request": {"members": [{"member_id": _MEMBER, "reason": "shutting down"}]}},
 }

@@ -14,6 +14,7 @@ from kcoord.config import Config
 from kcoord.errors import Error
 from kcoord.runtime import Runtime
 from tests.api.conftest import ClientWith
+from tests.api.consumers import Consumers
 from tests.api.support import Members, assert_problem, identity
 from tests.api.transactions import end, ended, fetched, pend, plain_commit, txn_body, txn_commit
 
@@ -87,6 +88,38 @@ class TestMembers:
             await api.post("/v1/transactions/t/init"),
         ):
             assert_problem(response, Error.COORDINATOR_NOT_AVAILABLE)
+
+
+class TestConsumerGroups:
+    async def test_the_epoch_of_a_member_is_checked_in_the_words_of_the_older_api(
+        self, api: httpx.AsyncClient, runtime: Runtime, topic: str
+    ) -> None:
+        """Offsets specification, section 4.1, row 10: STALE_MEMBER_EPOCH is turned into ILLEGAL_GENERATION."""
+        joined = await Consumers(api, runtime).join("m1")
+        epoch = joined["member_epoch"]
+        response = await txn_commit(api, {0: 1}, member_id="m1", generation_id=epoch + 1)
+        assert_problem(response, Error.ILLEGAL_GENERATION)
+        response = await txn_commit(api, {0: 1}, member_id="nobody", generation_id=epoch)
+        assert_problem(response, Error.UNKNOWN_MEMBER_ID)
+        assert await fetched(api, stable=True) == {}
+        await pend(api, {0: 1}, member_id="m1", generation_id=epoch)
+        assert await ended(api) == (1, 1)
+
+    async def test_a_stable_fetch_checks_the_member_too(
+        self, api: httpx.AsyncClient, runtime: Runtime, topic: str
+    ) -> None:
+        epoch = (await Consumers(api, runtime).join("m1"))["member_epoch"]
+        await pend(api, {0: 1}, member_id="m1", generation_id=epoch)
+        fetch = {"topics": [{"name": topic, "partitions": [0]}], "require_stable": True}
+        for who, error in (
+            ({"member_id": "m1", "member_epoch": epoch + 1}, Error.STALE_MEMBER_EPOCH),
+            ({"member_id": "", "member_epoch": -1}, Error.UNKNOWN_MEMBER_ID),
+        ):
+            response = await api.post("/v1/groups/g/offsets/fetch", json={**fetch, **who})
+            assert_problem(response, error)
+        body = {**fetch, "member_id": "m1", "member_epoch": epoch}
+        (found,) = (await api.post("/v1/groups/g/offsets/fetch", json=body)).json()["topics"][0]["partitions"]
+        assert found["error"] == "UNSTABLE_OFFSET_COMMIT"
 
 
 class TestPartitions:
