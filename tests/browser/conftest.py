@@ -28,7 +28,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 EMPTIED = (
     "truncate groups_group, groups_topic, groups_event, kcoord_apitoken, frontend_signinattempt, offsets_lagsample,"
-    " offset_commit_log, offsets_offsetplan"
+    " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_retentionpin"
     " restart identity cascade"
 )
 MAKE_USER = f"""
