@@ -17,6 +17,7 @@ from groups.core.replies import CommitReply, Done, Reply
 from groups.core.types import ClassicGroup, Env, GroupConfig, MigrationPolicy, Topic, TopicView
 from kcoord.errors import Error, ProtocolError
 from tests.conformance import consumer_terms as terms
+from tests.conformance import core_admin
 from tests.conformance.cases import Case
 from tests.conformance.core_driver import CoreDriver, group_config
 from tests.conformance.driver import Call, NoDriver, Response
@@ -176,17 +177,11 @@ class ConsumerCoreDriver(CoreDriver):
         return {"error": "NONE", "offsets": offsets}
 
     def _delete_offsets(self, args: Args) -> Response:
-        group = self._groups.get(args["group_id"])
-        if group is None:
-            return {"error": Error.GROUP_ID_NOT_FOUND.name}
-        results: dict[str, dict[str, str]] = {}
-        for topic, numbers in args["topics"].items():
-            subscribed = isinstance(group, ConsumerGroup) and group.subscribes_to(topic)
-            error = Error.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else Error.NONE
-            results[topic] = {str(number): error.name for number in numbers}
-            for number in numbers if not subscribed else ():
-                self._committed.get(args["group_id"], {}).pop((topic, number), None)
-        return {"error": "NONE", "partitions": results}
+        def remove(group_id: str, topic: str, partition: int) -> None:
+            self._committed.get(group_id, {}).pop((topic, partition), None)
+
+        topics = {name: topic.partitions for name, topic in self._topics.by_name.items()}
+        return core_admin.delete_offsets(args, self._reply_of, remove, topics)
 
     def _delete(self, group_id: str) -> str:
         reply = self._decide(group_id, DeleteGroup(group_id), Call())

@@ -18,7 +18,7 @@ from groups.core.group import Group
 from groups.core.replies import CommitReply, Parked, Reply
 from groups.core.types import ClassicGroup, Env, GroupConfig, GroupState, Millis, TopicView
 from kcoord.errors import Error
-from tests.conformance import core_terms, fixtures
+from tests.conformance import consumer_terms, core_admin, core_terms, fixtures
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_offsets import CoreOffsets
 from tests.conformance.core_retention import CoreRetention
@@ -104,7 +104,10 @@ class CoreDriver:
 
     def _env(self, group_id: str) -> Env:
         """The world as a decision about the group sees it."""
-        return Env(self._now, lambda prefix: f"{prefix}-{next(self._counter):08}", self._config)
+        return Env(self._now, self._fresh_id, self._config, consumer_protocol=consumer_terms.CODEC)
+
+    def _fresh_id(self, prefix: str) -> str:
+        return f"{prefix}-{next(self._counter):08}"
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         """Do what a decision asked for beside its records. Nobody's heartbeat waits here, so nobody is woken."""
@@ -137,6 +140,17 @@ class CoreDriver:
                 return self._offsets.commit(args, self._may_commit, self._now)
             case "OffsetFetch" if "groups" in args:
                 return self._offsets.fetch(args, self._groups.get)
+            case "OffsetDelete":
+                return self._offsets.delete(args, self._reply_of)
+            case "DeleteGroups":
+                return core_admin.delete_groups(args, self._reply_of)
+            case "DescribeGroups":
+                self._tick_overdue()
+                return core_admin.describe_groups(args, self._classic)
+            case "LeaveGroup" if "members" not in args:
+                return core_admin.leave(args, self._reply_of)
+            case "ConsumerGroupHeartbeat":
+                return core_admin.consumer_heartbeat(args, self._reply_of)
             case "TxnOffsetCommit":
                 return self._offsets.txn_commit(args, self._may_commit, self._now)
             case "EndTxn":
@@ -160,6 +174,9 @@ class CoreDriver:
     def _check_retention(self) -> None:
         if self._running and self._retention.is_due(self._now):
             self._expire()
+
+    def _reply_of(self, command: Command) -> Reply | Parked:
+        return self._decide(command.group_id, command, Call())
 
     def _may_commit(self, command: CommitOffsets) -> Error:
         reply = self._decide(command.group_id, command, Call())

@@ -19,6 +19,7 @@ from offsets.core.commit import Results, record, refuse
 from offsets.core.transactions import stable
 from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, PartitionCommit
 from tests.conformance.cases import Case
+from tests.conformance.core_admin import Decide, delete_offsets
 from tests.conformance.core_transactions import CoreTransactions
 from tests.conformance.driver import NoDriver, Response
 
@@ -41,6 +42,7 @@ class CoreOffsets:
         self._stored: dict[str, dict[tuple[str, int], OffsetRecord]] = {}
         self._committed = 0
         self._expired = 0
+        self._deleted = 0
         self._denied: set[tuple[str, str, str]] = set()
 
     def commit(self, args: Args, may_commit: MayCommit, now: Millis) -> Response:
@@ -105,11 +107,24 @@ class CoreOffsets:
             }
         }
 
+    def delete(self, args: Args, decide: Decide) -> Response:
+        """OffsetDelete (section 6)."""
+        if ("DELETE", "GROUP", args["group_id"]) in self._denied:
+            return {"error": Error.GROUP_AUTHORIZATION_FAILED.name, "partitions": {}}
+        denied = frozenset(name for operation, kind, name in self._denied if (operation, kind) == ("READ", "TOPIC"))
+        return delete_offsets(args, decide, self._remove, self._topics, denied)
+
+    def _remove(self, group_id: str, topic: str, partition: int) -> None:
+        committed = self._stored.get(group_id, {}).pop((topic, partition), None)
+        pending = (topic, partition) in self.transactions.of(group_id)
+        self.transactions.forget(group_id, (topic, partition))
+        self._deleted += committed is not None or pending
+
     def deny(self, args: Args) -> None:
-        """From now on that check fails. Raises NoDriver for a check that neither commit nor fetch makes."""
+        """From now on that check fails. Raises NoDriver for a check that nothing here makes."""
         denied = args["operation"], args["resource_type"], args["resource_name"]
         of_members = denied[0] in ("READ", "DESCRIBE") and denied[1] in ("GROUP", "TOPIC")
-        if not of_members and denied[:2] != ("WRITE", "TRANSACTIONAL_ID"):
+        if not of_members and denied[:2] not in (("WRITE", "TRANSACTIONAL_ID"), ("DELETE", "GROUP")):
             raise NoDriver(f"no driver for call Deny {denied[0]} {denied[1]} through core")
         self._denied.add(denied)
 
@@ -129,12 +144,13 @@ class CoreOffsets:
         self._expired += 1
 
     def metrics(self) -> Response:
-        """What commits have stored, and retention removed."""
+        """What commits have stored, and what retention and deletions have removed."""
         stored = sum(len(offsets) for offsets in self._stored.values())
         return {
             "NumOffsets": stored,
             "offset-commit-count": self._committed,
             "offset-expiration-count": self._expired,
+            "offset-deletion-count": self._deleted,
         }
 
     def _read_commit(self, args: Args) -> OffsetCommit:
