@@ -12,10 +12,14 @@ class OffsetsConfig(AppConfig):
 
     def ready(self) -> None:
         """Whoever deletes a group or a topic, in whatever process: offsets go with a line of the journal each."""
+        from django.db.models.signals import post_migrate
+
         from groups.locked import before_deletion
         from groups.topic_deletion import on_topic_deletion
         from offsets import deleted_topics
+        from offsets.commit_function import tell_metadata_limit
         from offsets.store import journal_deletion
 
         before_deletion(journal_deletion)
         on_topic_deletion(deleted_topics.note, deleted_topics.follow_up)
+        post_migrate.connect(tell_metadata_limit, sender=self)

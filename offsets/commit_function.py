@@ -1,0 +1,36 @@
+"""What the SQL function `kcoord.commit_offsets` has to know of the settings, told to it after each migration.
+
+The function runs in the database, where nobody can read the environment of the service.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import connections
+from psycopg import sql
+
+log = structlog.get_logger(__name__)
+
+SETTING = "offset.metadata.max.bytes"
+
+REPLACE = sql.SQL(
+    "create or replace function kcoord.offset_metadata_max_bytes() returns integer language sql immutable"
+    " set search_path = pg_catalog, pg_temp as {}"
+)
+
+
+def tell_metadata_limit(*, using: str, **kwargs: Any) -> None:
+    """Give the function the limit of the settings, if it is there. A receiver of `post_migrate`."""
+    wanted = settings.KCOORD.int(SETTING)
+    with connections[using].cursor() as cursor:
+        cursor.execute("select to_regprocedure('kcoord.offset_metadata_max_bytes()') is not null")
+        if not cursor.fetchone()[0]:
+            return
+        cursor.execute("select kcoord.offset_metadata_max_bytes()")
+        known = cursor.fetchone()[0]
+        if known != wanted:
+            cursor.execute(REPLACE.format(sql.Literal(f"select {wanted:d}")))
+            log.info("commit_function_told", setting=SETTING, before=known, now=wanted)
