@@ -50,7 +50,8 @@ def test_sql_of_the_page_runs(database: str) -> None:
             if "…" not in text:
                 connection.execute(text.replace("create schema shop", "create schema if not exists shop").encode())
         may = connection.execute(
-            "select has_function_privilege('billing_sink', oid, 'execute') from pg_proc where proname = 'commit_offsets'"
+            "select has_function_privilege('billing_sink', oid, 'execute')"
+            " from pg_proc where proname = 'commit_offsets'"
         ).fetchall()
         connection.rollback()
     assert may == [(True,)]
