@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from kcoord.clock import VirtualClock
 from kcoord.errors import Error
 from kcoord.http.types import rfc3339
 from kcoord.paging import INT64_MAX
+from kcoord.tokens import create_token, parse_rule
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem, client_of
 from tests.conftest import START_MS
@@ -123,8 +126,6 @@ async def test_the_same_rule_twice_is_one_rule(api: httpx.AsyncClient) -> None:
 async def test_an_expiry_beyond_what_can_be_written_is_shown_as_the_last_instant(
     api: httpx.AsyncClient, database: str
 ) -> None:
-    import psycopg
-
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("update kcoord_apitoken set expires_at = %s", (INT64_MAX,))
     assert (await api.get(TOKENS)).json()["tokens"][0]["expires_at"] == "9999-12-31T23:59:59.999Z"
@@ -151,3 +152,25 @@ async def test_only_admins_of_everything_manage_tokens(client_with: ClientWith, 
 async def test_an_admin_of_everything_does(client_with: ClientWith) -> None:
     client = await client_with("admin:group:*", "admin:topic:*", "admin:transactional-id:*", "admin:cluster:*")
     assert (await client.get(TOKENS)).status_code == 200
+
+
+def test_tokens_of_before_there_were_more_resources_keep_what_they_may(database: str) -> None:
+    """The migration gives admins of everything that there was admin on the rest too, and nobody else anything."""
+    statement = importlib.import_module("kcoord.migrations.0003_more_resources").ADMINS_OF_EVERYTHING
+    rules = {
+        "everything": ["admin:group:*", "admin:topic:*", "read:group:*"],
+        "groups": ["admin:group:*", "admin:topic:team-*"],
+        "reader": ["read:group:*", "read:topic:*"],
+    }
+    for name, texts in rules.items():
+        create_token(name, [parse_rule(text) for text in texts])
+    with psycopg.connect(database, autocommit=True) as connection:
+        for _ in range(2):
+            connection.execute(statement.encode())
+        rows = connection.execute(
+            "select t.name, r.operation || ':' || r.resource || ':' || r.name || '*' from kcoord_accessrule r"
+            " join kcoord_apitoken t on t.id = r.token_id"
+        ).fetchall()
+    found = {name: {rule for owner, rule in rows if owner == name} for name in rules}
+    new = {"admin:transactional-id:*", "admin:cluster:*"}
+    assert found == {name: set(texts) | (new if name == "everything" else set()) for name, texts in rules.items()}
