@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LOCK_SECONDS = 0.05
+LOCK_SECONDS = 0.03
 """A batch that held its group's lock for longer is followed by a smaller one."""
 
-FIRST_BATCH, SMALLEST_BATCH = 500, 50
+FIRST_BATCH, SMALLEST_BATCH = 250, 50
 
 
 @dataclass(slots=True)

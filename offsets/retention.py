@@ -42,8 +42,8 @@ MINUTE_MS = 60_000
 PAGE = 1_000
 """Groups looked at by one statement."""
 
-AT_ONCE = 4
-"""Groups worked on at the same time: the others of the pool's connections stay free."""
+AT_ONCE = 2
+"""Groups worked on at the same time: while one waits for Postgres the other is decided, and members have the rest."""
 
 _START: TopicPartition = ("", -1)
 

@@ -263,10 +263,10 @@ async def test_a_group_that_got_an_offset_since_the_look_stays(
 def test_batches_become_smaller_while_locks_are_held_for_long_and_larger_again() -> None:
     pace = Pace(2_000)
     sizes = [pace.size]
-    for held in (0.01, 0.01, 0.01, 0.03, 0.3, 0.3):
+    for held in (0.001, 0.001, 0.001, 0.02, 0.3, 0.3):
         pace.learn(held)
         sizes.append(pace.size)
-    assert sizes == [500, 1_000, 2_000, 2_000, 2_000, 1_000, 500]
+    assert sizes == [250, 500, 1_000, 2_000, 2_000, 1_000, 500]
     for _ in range(10):
         pace.learn(5.0)
     assert pace.size == 50, "it goes on"
