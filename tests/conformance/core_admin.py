@@ -1,4 +1,7 @@
-"""Deletions of the offsets convention through the core, and leaving as it writes it (offsets specification, 6 and 8)."""
+"""Deletions of the offsets convention through the core, and leaving as it writes it.
+
+Source: offsets specification, sections 6 and 8.
+"""
 
 from __future__ import annotations
 

@@ -12,11 +12,6 @@ from tests.conformance.runner import Status, run_case
 from tests.conformance.support import case_file, is_commit_or_fetch
 
 
-def is_admin(case: Case) -> bool:
-    """A case about deletions, lists and descriptions, or about finding the coordinator."""
-    return case.area in ("delete", "list", "describe", "find") and "TxnOffsetCommit" not in case.calls
-
-
 class OneMode(HttpBackend):
     """Timers at their deadlines only."""
 
@@ -44,11 +39,6 @@ async def test_consumer(case: Case, database: str) -> None:
 
 @pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_commit_or_fetch))
 async def test_commit_and_fetch(case: Case, database: str) -> None:
-    await run(case, database)
-
-
-@pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_admin))
-async def test_admin(case: Case, database: str) -> None:
     await run(case, database)
 
 
