@@ -90,9 +90,10 @@ async def test_of_many_who_apply_in_two_processes_one_does(
         done, refused = await race(*(s.apply("g", made.id, OPERATOR) for s in (here, there) * 4))
         assert [plan.state for plan in done] == [PlanState.APPLIED]
         assert {(e.error, getattr(e, "status", 0)) for e in refused} == {(Error.INVALID_REQUEST, 409)}
+        assert {e.detail for e in refused} == {"the plan cannot be applied: it is applied already"}
         done, refused = await race(*(s.undo("g", made.id, OPERATOR) for s in (here, there) * 4))
         assert [plan.state for plan in done] == [PlanState.UNDONE]
-        assert len(refused) == 7
+        assert {e.detail for e in refused} == {"the plan cannot be undone: it was undone; make a new plan"}
         assert count(database, "offset_commit_log", "kind = 'reset'") == 3 * (round_ + 1)
         assert count(database, "offset_commit_log", "kind = 'restore'") == 3 * (round_ + 1)
 
@@ -228,6 +229,25 @@ async def test_the_journal_is_searched_as_far_back_as_it_goes(runtime: Runtime, 
     await topic(runtime)
     await commit(runtime, 0)
     clock.advance(days * DAY_MS)
+    at = clock.now_ms()
+    clock.advance(1)
+    await commit(runtime, 0, offset=60)
+    plans = runtime.get(PlanService)
+    made = await plans.create("g", Reset(Strategy.TO_COMMITTED_AT, at=at), OPERATOR)
+    (line,) = (await plans.lines(made)).items
+    assert line.new == 40
+
+
+@pytest.mark.parametrize("ms", [-1, 0, 1])
+@pytest.mark.parametrize("days", [0, 1, 3, 7, 15])
+async def test_no_instant_between_two_searches_is_left_out(
+    runtime: Runtime, clock: VirtualClock, days: int, ms: int
+) -> None:
+    await topic(runtime)
+    midnight = (clock.now_ms() // DAY_MS + 2) * DAY_MS
+    clock.move_to(midnight + ms)
+    await commit(runtime, 0)
+    clock.move_to(midnight + days * DAY_MS + 5)
     at = clock.now_ms()
     clock.advance(1)
     await commit(runtime, 0, offset=60)
