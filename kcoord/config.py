@@ -182,6 +182,14 @@ SETTINGS: tuple[Setting, ...] = (
         1_000,
         INT_MAX,
     ),
+    Setting(
+        "transactional.id.expiration.ms",
+        604_800_000,
+        "ms",
+        "How long a producer is remembered that ends no transaction.",
+        60_000,
+        2**53,
+    ),
     Setting("group.max.hold.ms", 3_600_000, "ms", "How long an operator may keep members out at most.", 1, 86_400_000),
     Setting(
         "lag.sample.interval.ms", 60_000, "ms", "How often watermarks and lag are sampled for history.", 1_000, INT_MAX

@@ -181,6 +181,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 10.0,
         "options": {"expire_seconds": 20},
     },
+    "offsets: forget idle producers": {
+        "task": "offsets.forget_idle_producers",
+        "schedule": 3600.0,
+        "options": {"expire_seconds": 1800},
+    },
     "offsets: keep the days of the journal": {
         "task": "offsets.keep_journal_days",
         "schedule": 3600.0,

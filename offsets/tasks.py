@@ -45,6 +45,12 @@ def abort_abandoned_transactions() -> int:
     return bridge.call(lambda runtime: runtime.get(TransactionService).abort_abandoned(), LONGEST_RUN_SECONDS)
 
 
+@shared_task(name="offsets.forget_idle_producers")  # type: ignore[untyped-decorator]
+def forget_idle_producers() -> int:
+    """Forget producers that end nothing any more; see `TransactionService.forget_idle`."""
+    return bridge.call(lambda runtime: runtime.get(TransactionService).forget_idle(), LONGEST_RUN_SECONDS)
+
+
 @shared_task(name="offsets.trim_plans")  # type: ignore[untyped-decorator]
 def trim_plans() -> int:
     """Delete plans that are as old as the journal is kept; see `PlanService.trim`."""

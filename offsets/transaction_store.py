@@ -87,6 +87,22 @@ class TransactionStore:
         await self.end(held, ())
         await held.connection.execute(Q.replace_producer.encode(), {**_identity(producer), "now": held.now})
 
+    async def touch(self, held: Held) -> None:
+        """Note that the producer is at work."""
+        assert held.producer is not None
+        parameters = {"transactional_id": held.producer.transactional_id, "now": held.now}
+        await held.connection.execute(Q.touch_producer.encode(), parameters)
+
+    async def forget(self, before: Millis, limit: int) -> int:
+        """Remove up to `limit` producers that ended nothing since `before` (ms) and have nothing pending."""
+
+        async def work(connection: Connection) -> int:
+            rows = await self._db.rows(connection, Q.lock_idle_producers, {"before": before, "limit": limit})
+            idle = [row[0] for row in rows]
+            return len(await self._db.rows(connection, Q.forget_producers, {"producers": idle}))
+
+        return await self._db.transaction(work)
+
     async def fresh_id(self, connection: Connection) -> int:
         """A producer id that nobody uses."""
         return int(await self._db.value(connection, Q.fresh_producer_id))

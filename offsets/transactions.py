@@ -45,8 +45,9 @@ FENCED, ABANDONED = "fenced", "abandoned"
 """Why a transaction was aborted that nobody asked to abort."""
 
 ABANDONED_BATCH = 100
+FORGOTTEN_BATCH = 10_000
 MAX_BATCHES = 10
-"""One run aborts at most this many batches, so that it ends; what is left is the next run's."""
+"""One run takes at most this many batches, so that it ends; what is left is the next run's."""
 
 
 class AbortFailed(Exception):
@@ -68,6 +69,7 @@ class TransactionService:
         self._store = runtime.get(TransactionStore)
         self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
         self._timeout_ms = runtime.config.int("transaction.max.timeout.ms")
+        self._expiration_ms = runtime.config.int("transactional.id.expiration.ms")
 
     async def init(self, transactional_id: str) -> Producer:
         """InitProducerId: the producer to work under from now on. Whoever worked under the id before is fenced, and
@@ -138,6 +140,7 @@ class TransactionService:
                 case Standing.CURRENT:
                     winners = prevailing(held.pending) if committed else []
                     await self._store.end(held, winners)
+                    await self._store.touch(held)
                     return TransactionEnd(len(held.pending), len(winners)), 0
 
         ended, aborted = await self._hold(producer.transactional_id, work)
@@ -167,6 +170,21 @@ class TransactionService:
             names = ", ".join(sorted(failed)[:10])
             raise AbortFailed(f"{len(failed)} abandoned transactions could not be aborted: {names}")
         return aborted
+
+    async def forget_idle(self) -> int:
+        """Forget producers that have ended nothing for `transactional.id.expiration.ms` (KIP-98); returns how many.
+
+        One that comes back is new: it is fenced by nobody that it does not meet.
+        """
+        async with self._db.connection() as connection:
+            before = await self._db.now_ms(connection) - self._expiration_ms
+        forgotten = 0
+        for _ in range(MAX_BATCHES):
+            batch = await self._store.forget(before, FORGOTTEN_BATCH)
+            forgotten += batch
+            if batch < FORGOTTEN_BATCH:
+                break
+        return forgotten
 
     async def _abort_overdue(self, transactional_id: str) -> bool:
         async def work(held: Held) -> int:

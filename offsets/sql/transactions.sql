@@ -32,6 +32,27 @@ update offsets_producer
 set producer_id = %(producer_id)s, producer_epoch = %(producer_epoch)s, updated_at = %(now)s
 where transactional_id = %(transactional_id)s
 
+-- name: touch_producer
+update offsets_producer
+set updated_at = %(now)s
+where transactional_id = %(transactional_id)s
+
+-- name: lock_idle_producers
+-- Whoever is at work holds its row, and is not idle.
+select p.producer_id
+from offsets_producer p
+where p.updated_at <= %(before)s
+  and not exists (select from offsets_pendingoffset o where o.producer_id = p.producer_id)
+limit %(limit)s
+for update skip locked
+
+-- name: forget_producers
+-- In the statement after the lock: before it something may have become pending that the lock's statement cannot see.
+delete from offsets_producer p
+where p.producer_id = any(%(producers)s)
+  and not exists (select from offsets_pendingoffset o where o.producer_id = p.producer_id)
+returning p.producer_id
+
 -- name: fresh_producer_id
 -- A client may have chosen the next number already.
 select id

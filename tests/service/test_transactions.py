@@ -25,12 +25,13 @@ from kcoord.runtime import Runtime
 from offsets.core.transactions import Producer, TransactionEnd
 from offsets.core.types import OffsetCommit, OffsetCommitReply, OffsetFetch, PartitionCommit
 from offsets.service import OffsetService
-from offsets.tasks import abort_abandoned_transactions
+from offsets.tasks import abort_abandoned_transactions, forget_idle_producers
 from offsets.transactions import AbortFailed, TransactionService
 from tests.support.members import eventually
 
 TOPIC = "orders"
 TIMEOUT_MS = 900_000
+WEEK_MS = 604_800_000
 
 
 @pytest.fixture
@@ -291,6 +292,26 @@ class TestStableFetch:
         await pend(runtime, FIRST, {0: 2})
         await runtime.get(GroupService).force_state("g", GroupState.DEAD)
         assert await committed(runtime) == await committed(runtime, stable=True) == {}
+
+
+class TestIdleProducers:
+    async def test_who_ends_nothing_for_a_week_is_forgotten(self, runtime: Runtime, clock: VirtualClock) -> None:
+        service = runtime.get(TransactionService)
+        await service.init("idle")
+        await pend(runtime, FIRST, {0: 1})
+        clock.advance(WEEK_MS - 1)
+        await end(runtime, FIRST)
+        assert await service.forget_idle() == 0
+        clock.advance(1)
+        assert await asyncio.to_thread(forget_idle_producers) == 1
+        assert (await service.init("idle")).producer_epoch == 0, "nobody remembers it"
+        assert (await service.init("t")).producer_epoch == 1, "it ended a transaction a moment ago"
+
+    async def test_who_has_something_pending_is_not_idle(self, runtime: Runtime, clock: VirtualClock) -> None:
+        await pend(runtime, FIRST, {0: 1})
+        clock.advance(10 * WEEK_MS)
+        assert await runtime.get(TransactionService).forget_idle() == 0
+        assert await end(runtime, FIRST) == TransactionEnd(1, 1)
 
 
 class TestAbandoned:
