@@ -21,6 +21,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 from kcoord.clock import Clock, DatabaseClock
 from kcoord.config import Config
 from kcoord.errors import Error, ProtocolError
+from kcoord.silence import TCP_BOUNDS, Patience, WatchedConnection
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
@@ -46,10 +47,12 @@ class Database:
         self.conninfo = conninfo
         self.clock: Clock = clock or DatabaseClock()
         self._config = config
+        self._patience = Patience()
         self._pool = self._make_pool()
 
-    def _make_pool(self) -> AsyncConnectionPool[Connection]:
-        given = conninfo_to_dict(self.conninfo).get("options") or ""
+    def _make_pool(self) -> AsyncConnectionPool[WatchedConnection]:
+        address = conninfo_to_dict(self.conninfo)
+        given = address.get("options") or ""
         timeout = self._config.int("database.statement.timeout.ms")
         return AsyncConnectionPool(
             self.conninfo,
@@ -59,16 +62,26 @@ class Database:
             reconnect_timeout=5,
             open=False,
             check=None,
+            connection_class=WatchedConnection,
+            configure=self._configure,
             kwargs={
+                **{name: value for name, value in TCP_BOUNDS.items() if name not in address},
                 "autocommit": True,
                 "options": f"{given} -c statement_timeout={timeout}".strip(),
                 "application_name": "kcoord",
             },
         )
 
+    async def _configure(self, connection: WatchedConnection) -> None:
+        connection.patience = self._patience
+
     async def open(self) -> None:
         """Start the pool; it connects in the background, so an unreachable Postgres is reported by the first use."""
         await self._pool.open(wait=False)
+
+    def hurry(self) -> None:
+        """The process stops: nobody waits long any more for a Postgres that does not answer."""
+        self._patience.hurry()
 
     async def close(self) -> None:
         """Close every connection."""

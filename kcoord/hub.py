@@ -18,6 +18,8 @@ from contextlib import asynccontextmanager
 import psycopg
 import structlog
 
+from kcoord.silence import answers
+
 log = structlog.get_logger(__name__)
 
 WAKE = "kcoord_wake"
@@ -147,6 +149,8 @@ class Hub:
             while True:
                 async for notify in connection.notifies(timeout=PING_SECONDS):
                     self._dispatch(notify.channel, notify.payload)
+                if not await answers(connection):
+                    raise psycopg.OperationalError("Postgres does not answer")
                 await connection.execute("select 1")  # a dead peer shows itself here
 
     def _dispatch(self, channel: str, payload: str) -> None:

@@ -54,6 +54,7 @@ class Runtime:
 
     async def drain(self) -> None:
         """Answer who waits and end the streams, so that open requests end; the rest goes on. Harmless twice."""
+        self.db.hurry()
         self.hub.end_subscriptions()
         for drainer in self._drainers:
             await drainer()

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
 from psycopg.conninfo import make_conninfo
 
 from kcoord.config import Config
 from kcoord.db import Database
+from kcoord.errors import Error, ProtocolError
+from kcoord.silence import WatchedConnection, answers, hang_up
 
 
 async def test_options_of_the_address_are_kept_beside_ours(database: str, config: Config) -> None:
@@ -17,3 +26,56 @@ async def test_options_of_the_address_are_kept_beside_ours(database: str, config
             assert await db.value(connection, "show statement_timeout") == "15s"
     finally:
         await db.close()
+
+
+async def test_statement_that_takes_long_is_left_alone_by_who_listens_for_silence(
+    database: str, config: Config
+) -> None:
+    db = Database(database, config)
+    await db.open()
+    db.hurry()
+    try:
+        async with db.connection() as connection:
+            assert isinstance(connection, WatchedConnection)
+            assert await db.value(connection, "select 1 from pg_sleep(1.2)") == 1
+    finally:
+        await db.close()
+
+
+async def test_who_waits_is_told_that_the_database_is_not_available_when_it_says_nothing(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(connection: object, seconds: float) -> bool:
+        return False
+
+    monkeypatch.setattr("kcoord.silence.answers", silent)
+    db = Database(database, config)
+    await db.open()
+    try:
+        async with asyncio.timeout(20):
+            with pytest.raises(ProtocolError) as caught:
+                await asyncio.gather(db.transaction(lambda connection: sleep(db, connection)), later(db))
+            assert caught.value.error is Error.COORDINATOR_NOT_AVAILABLE
+    finally:
+        await db.close()
+
+
+async def sleep(db: Database, connection: Any) -> None:
+    await db.value(connection, "select 1 from pg_sleep(60)")
+
+
+async def later(db: Database) -> None:
+    await asyncio.sleep(0.1)
+    db.hurry()  # also whoever waits already
+
+
+async def test_what_answers(database: str) -> None:
+    async with await psycopg.AsyncConnection.connect(database) as connection:
+        assert await answers(connection)
+        hang_up(connection)
+        with pytest.raises(psycopg.OperationalError):
+            await connection.execute("select 1")
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        info = SimpleNamespace(host="localhost", hostaddr="127.0.0.1", port=deaf.getsockname()[1])
+        assert not await answers(SimpleNamespace(info=info), 0.2)  # type: ignore[arg-type]
+    assert not await answers(SimpleNamespace(info=info), 0.2), "nobody listens"  # type: ignore[arg-type]

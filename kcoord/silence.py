@@ -1,0 +1,131 @@
+"""A Postgres that is there but says nothing: stopped, or cut off with its connections open.
+
+statement_timeout is the server's own and does not help then; TCP's timeouts help on TCP alone. So whoever has waited
+for an answer for a while asks whether anybody answers at all, and hangs up if nobody does. A statement that merely
+takes long goes on: the server that works at it does answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+import structlog
+from psycopg.rows import TupleRow
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+SILENCE_SECONDS = 5.0
+"""How long a connection waits before somebody asks whether Postgres answers."""
+ANSWER_SECONDS = 3.0
+"""How long that question waits for its answer."""
+HURRIED_SECONDS = 0.5
+"""Both, while the process stops."""
+
+TCP_BOUNDS = {
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "connect_timeout": 5,
+}
+"""Parameters of libpq that notice a lost peer on TCP also where nobody waits. An address may have others."""
+
+_SSL_REQUEST = (8).to_bytes(4, "big") + (80_877_103).to_bytes(4, "big")
+"""The one message that every Postgres answers without asking who sends it: one byte, whether it speaks TLS."""
+
+
+async def answers(connection: psycopg.AsyncConnection[Any], seconds: float = ANSWER_SECONDS) -> bool:
+    """Does the server at the other end of a connection answer a new one within `seconds`?"""
+    info = connection.info
+    try:
+        async with asyncio.timeout(seconds):
+            reader, writer = await _dial(info.host, info.hostaddr, info.port)
+            try:
+                writer.write(_SSL_REQUEST)
+                return bool(await reader.read(1))
+            finally:
+                writer.close()
+    except (TimeoutError, OSError, psycopg.Error):
+        return False
+
+
+async def _dial(host: str, address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if host.startswith(("/", "@")):
+        path = f"{host}/.s.PGSQL.{port}"
+        return await asyncio.open_unix_connection("\0" + path[1:] if host.startswith("@") else path)
+    return await asyncio.open_connection(address or host, port)
+
+
+class Patience:
+    """Watches the connections of one process that wait for Postgres."""
+
+    def __init__(self) -> None:
+        self._silence_seconds = SILENCE_SECONDS
+        self._answer_seconds = ANSWER_SECONDS
+        self._waiting: dict[WatchedConnection, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @contextmanager
+    def watch(self, connection: WatchedConnection) -> Iterator[None]:
+        """As long as the block runs, `connection` waits."""
+        self._arm(connection)
+        try:
+            yield
+        finally:
+            handle = self._waiting.pop(connection, None)
+            if handle is not None:
+                handle.cancel()
+
+    def hurry(self) -> None:
+        """The process stops: whoever waits from now on, or already, asks soon."""
+        self._silence_seconds = self._answer_seconds = HURRIED_SECONDS
+        for connection, handle in tuple(self._waiting.items()):
+            handle.cancel()
+            self._arm(connection)
+
+    def _arm(self, connection: WatchedConnection) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiting[connection] = loop.call_later(self._silence_seconds, self._look, connection)
+
+    def _look(self, connection: WatchedConnection) -> None:
+        task = asyncio.ensure_future(self._ask(connection, self._waiting[connection]))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, connection: WatchedConnection, began: asyncio.TimerHandle) -> None:
+        alive = await answers(connection, self._answer_seconds)
+        if self._waiting.get(connection) is not began:
+            return  # what it waited for has come meanwhile
+        if alive:
+            self._arm(connection)
+            return
+        log.warning("database_silent", silent_seconds=self._silence_seconds)
+        hang_up(connection)
+
+
+class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
+    """A connection that does not wait for ever for a server that says nothing."""
+
+    patience: Patience | None = None
+
+    async def wait(self, *args: Any, **kwargs: Any) -> Any:
+        """As its base does: every exchange with the server goes through here."""
+        if self.patience is None:
+            return await super().wait(*args, **kwargs)
+        with self.patience.watch(self):
+            return await super().wait(*args, **kwargs)
+
+
+def hang_up(connection: psycopg.AsyncConnection[Any]) -> None:
+    """End a connection from outside: whoever waits on it finds it closed by the other side."""
+    with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.pgconn.socket)) as ours:
+        ours.shutdown(socket.SHUT_RDWR)
