@@ -23,7 +23,7 @@ from kcoord.runtime import Runtime
 from offsets.pace import Pace
 from offsets.pins import PinService
 from offsets.readmodel import OffsetReads
-from offsets.retention import RetentionFailed, RetentionService
+from offsets.retention import Candidate, Report, RetentionFailed, RetentionService
 from tests.rest.groups import group, member
 from tests.support.offsets import MINUTE_MS, commit, events, journal, make_topics, put_pending, stored
 
@@ -186,6 +186,43 @@ async def test_a_group_whose_row_is_locked_waits_for_the_end_of_the_run(
     assert await stored(runtime) == [("a", "orders", 0, 5)], "the others did not wait for it"
     await holder.rollback()
     await holder.close()
+    report = await retention.run()
+    assert (report.offsets, report.groups) == (1, 1)
+
+
+async def test_a_group_whose_row_was_locked_has_its_turn_at_the_end_of_the_run(
+    runtime: Runtime, retention: RetentionService, clock: VirtualClock, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for group_id in "ab":
+        await commit(runtime, group_id, "orders", 0)
+    clock.advance(MINUTE_MS)
+    holder = await psycopg.AsyncConnection.connect(database)
+    await holder.execute("select 1 from groups_group where group_id = 'a' for update")
+    visits: list[tuple[str, bool]] = []
+    visit = retention._visit
+
+    async def released_after_the_first(candidate: Candidate, report: Report, *, skip_locked: bool) -> None:
+        await visit(candidate, report, skip_locked=skip_locked)
+        visits.append((candidate.group_id, skip_locked))
+        if candidate.group_id == "a":
+            await holder.rollback()
+
+    monkeypatch.setattr(retention, "_visit", released_after_the_first)
+    report = await retention.run()
+    await holder.close()
+    assert sorted(visits[:2]) == [("a", True), ("b", True)]
+    assert visits[2:] == [("a", False)]
+    assert (report.offsets, report.groups, report.failed) == (2, 2, [])
+
+
+async def test_offsets_committed_after_the_group_became_empty_go_with_the_others(
+    runtime: Runtime, retention: RetentionService, service: GroupService, clock: VirtualClock
+) -> None:
+    await service.put(group("g", GroupState.EMPTY, protocol_type="consumer", state_since=clock.now_ms()))
+    clock.advance(MINUTE_MS - 1)
+    await commit(runtime, "g", "orders", 0)
+    assert (await retention.run()).offsets == 0
+    clock.advance(1)
     report = await retention.run()
     assert (report.offsets, report.groups) == (1, 1)
 
