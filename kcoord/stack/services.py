@@ -11,7 +11,7 @@ from kcoord.stack.embedded import Embedded
 from kcoord.stack.preflight import BASE_DIR, Plan
 from kcoord.stack.process import Command
 
-WORKER_THREADS = 2
+WORKER_THREADS = 4
 ROOT_WARNING = "ignore:You're running the worker with superuser"
 """Celery warns root in five lines; messages are JSON, not pickles, so that it may run as root as much as the rest."""
 
