@@ -1,17 +1,35 @@
-"""The Django admin of offsets.
+"""The Django admin of offsets: to look at rows, never to change them.
 
-A committed offset has a composite primary key, which the admin cannot list: offsets stand on the page of their group.
+Tables with a composite primary key, which the admin cannot list, stand on the page of what they belong to: committed
+offsets on that of their group, lines of a plan on that of the plan, pending offsets on that of their producer.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from groups.admin import MOST_ROWS, GroupAdmin, table
 from groups.models import Group
-from kcoord.admin import utc
-from offsets.models import CommittedOffset
+from kcoord.admin import ReadOnlyAdmin, instant, utc
+from offsets.core.types import ChangeKind
+from offsets.models import (
+    CommittedOffset,
+    DeletedTopic,
+    GroupLag,
+    OffsetCommitLog,
+    OffsetPlan,
+    PendingOffset,
+    PlannedOffset,
+    Producer,
+    RetentionPin,
+)
 
 admin.site.unregister(Group)
 
@@ -31,3 +49,177 @@ class GroupWithOffsetsAdmin(GroupAdmin):
         values = committed.values_list(*columns)[:MOST_ROWS]
         rows = [(*row[:4], utc(row[4])) for row in values]
         return table(("topic", "partition", "offset", "metadata", "committed at"), rows, committed.count())
+
+
+class DayFilter(admin.SimpleListFilter):
+    """The days of the journal, in UTC: those that are not asked for are not read."""
+
+    title = "day"
+    parameter_name = "day"
+
+    _SPANS = {"today": (0, 1), "yesterday": (1, 1), "week": (6, 7), "month": (29, 30)}
+    """First day, counted back from today, and how many days."""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """What can be chosen."""
+        names = ("Today", "Yesterday", "Last 7 days", "Last 30 days")
+        return list(zip(self._SPANS, names, strict=True))
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The lines of the days chosen."""
+        span = self._SPANS.get(self.value() or "")
+        if span is None:
+            return queryset
+        midnight = datetime.combine(timezone.now().astimezone(UTC).date(), datetime.min.time(), UTC)
+        first = midnight - timedelta(days=span[0])
+        after = first + timedelta(days=span[1])
+        return queryset.filter(at__gte=first.timestamp() * 1000, at__lt=after.timestamp() * 1000)
+
+
+class KindFilter(admin.SimpleListFilter):
+    """The kinds of changes. They are known; Django would read the whole journal to find out."""
+
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """What can be chosen."""
+        return [(kind.value, kind.value) for kind in ChangeKind]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The lines of the kind chosen."""
+        return queryset if self.value() is None else queryset.filter(kind=self.value())
+
+
+@admin.register(OffsetCommitLog)
+class OffsetCommitLogAdmin(ReadOnlyAdmin):
+    """The journal of one group, the newest first.
+
+    It is read by group alone: there is no index for anything else, so nothing is listed before a group is named, and a
+    line has no page of its own.
+    """
+
+    list_display = (
+        "when",
+        "group_name",
+        "kind",
+        "topic",
+        "partition",
+        "committed_offset",
+        "member_id",
+        "generation_id",
+        "client_id",
+        "principal",
+    )
+    list_display_links = None
+    list_filter = (DayFilter, KindFilter)
+    search_fields = ("group_name",)
+    search_help_text = "A whole group id; nothing is listed without one."
+    sortable_by = ()
+    ordering = ("-at", "-id")
+    when = instant("at", "when")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """The lines of the group with just this id."""
+        return (queryset.filter(group_name=search_term) if search_term else queryset.none()), False
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> None:
+        """No line has a page: to find it by its id all days would be read."""
+        return
+
+
+@admin.register(RetentionPin)
+class RetentionPinAdmin(ReadOnlyAdmin):
+    """Groups and topics whose offsets do not expire; they are changed with `/v1/groups/{group_id}/pins`."""
+
+    list_display = ("group_name", "topic", "pinned", "pinned_by", "reason")
+    search_fields = ("group_name",)
+    fields = ("group_name", "topic", "pinned", "pinned_by", "reason")
+    readonly_fields = ("pinned",)
+    ordering = ("group_name", "topic")
+    pinned = instant("pinned_at", "pinned at")
+
+
+@admin.register(OffsetPlan)
+class OffsetPlanAdmin(ReadOnlyAdmin):
+    """Offset plans, with what they change."""
+
+    list_display = ("created", "group_name", "strategy", "state", "created_by", "reason")
+    list_filter = ("state",)
+    search_fields = ("group_name",)
+    ordering = ("-created_at",)
+    fields = (
+        "group_name",
+        "strategy",
+        "parameters",
+        "state",
+        "reason",
+        "created",
+        "created_by",
+        "applied",
+        "applied_by",
+        "undone",
+        "undone_by",
+        "offsets",
+    )
+    readonly_fields = ("created", "applied", "undone", "offsets")
+    created = instant("created_at", "created")
+    applied = instant("applied_at", "applied")
+    undone = instant("undone_at", "undone")
+
+    @admin.display(description="offsets")
+    def offsets(self, plan: OffsetPlan) -> SafeString:
+        """What is committed, and what is to be."""
+        lines = PlannedOffset.objects.filter(plan=plan).order_by("topic", "partition")
+        columns = ("topic", "partition", "old_offset", "requested_offset", "new_offset", "note")
+        rows = [
+            (*row[:2], *("–" if offset is None else offset for offset in row[2:5]), row[5])
+            for row in lines.values_list(*columns)[:MOST_ROWS]
+        ]
+        return table(("topic", "partition", "old", "requested", "new", "note"), rows, lines.count())
+
+
+@admin.register(Producer)
+class ProducerAdmin(ReadOnlyAdmin):
+    """Who commits in transactions, with what is pending."""
+
+    list_display = ("transactional_id", "producer_id", "producer_epoch", "updated")
+    search_fields = ("transactional_id",)
+    ordering = ("transactional_id",)
+    fields = ("transactional_id", "producer_id", "producer_epoch", "updated", "pending_offsets")
+    readonly_fields = ("updated", "pending_offsets")
+    updated = instant("updated_at", "last change")
+
+    @admin.display(description="pending")
+    def pending_offsets(self, producer: Producer) -> SafeString:
+        """The offsets of the open transaction."""
+        pending = PendingOffset.objects.filter(producer=producer).order_by("group", "topic", "partition")
+        columns = ("group__group_id", "topic", "partition", "committed_offset", "metadata", "commit_timestamp")
+        rows = [(*row[:5], utc(row[5])) for row in pending.values_list(*columns)[:MOST_ROWS]]
+        return table(("group", "topic", "partition", "offset", "metadata", "written at"), rows, pending.count())
+
+
+@admin.register(GroupLag)
+class GroupLagAdmin(ReadOnlyAdmin):
+    """How far behind each group was when lag was last sampled."""
+
+    list_display = ("group", "lag", "time_lag_ms", "sampled")
+    list_select_related = ("group",)
+    search_fields = ("group__group_id",)
+    fields = ("group", "lag", "time_lag_ms", "sampled")
+    readonly_fields = ("sampled",)
+    ordering = ("group__group_id",)
+    sampled = instant("at", "sampled at")
+
+
+@admin.register(DeletedTopic)
+class DeletedTopicAdmin(ReadOnlyAdmin):
+    """Topics that were deleted and whose offsets are on their way out."""
+
+    list_display = ("topic", "deleted", "principal", "swept")
+    fields = ("topic", "deleted", "principal", "record_offset", "swept")
+    readonly_fields = ("deleted",)
+    ordering = ("topic",)
+    deleted = instant("deleted_at", "deleted at")
