@@ -8,7 +8,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from groups.topics import TopicService
 from kcoord.clock import VirtualClock
@@ -21,6 +20,7 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.journal_days import JournalDays, UpkeepReport
 from offsets.service import OffsetService
 from tests.conftest import START_MS
+from tests.support.journal import drop_days
 from tests.support.members import eventually
 
 TODAY = day_of(START_MS)
@@ -30,12 +30,10 @@ PATIENCE_SECONDS = 10
 
 @pytest.fixture(autouse=True)
 def no_days(database: str) -> Iterator[None]:
-    """No day is left to the next test."""
+    """None from before, none is left."""
+    drop_days(database)
     yield
-    with psycopg.connect(database, autocommit=True) as connection:
-        left = "select relname from pg_class where relname ~ '^offset_commit_log_[0-9]{8}$' and relkind = 'r'"
-        for (name,) in connection.execute(left).fetchall():
-            connection.execute(sql.SQL("drop table {}").format(sql.Identifier(name)))
+    drop_days(database)
 
 
 @pytest.fixture

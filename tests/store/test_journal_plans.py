@@ -12,6 +12,7 @@ from kcoord.paging import EVERYTHING, INT64_MAX
 from kcoord.sql import queries
 from offsets.core.days import DAY_MS, partition_name
 from tests.store.test_statements import fill, numbered
+from tests.support.journal import drop_days
 
 Q = queries("offsets")
 DAYS = 4
@@ -35,6 +36,7 @@ EVERY_PARAMETER: dict[str, Any] = {
 @pytest.fixture
 def journal(database: str) -> Iterator[psycopg.Connection[Any]]:
     """Four days of twenty thousand lines of ten groups, in a transaction that nobody else sees."""
+    drop_days(database)
     with psycopg.connect(database) as connection:
         for day in range(FIRST_DAY, FIRST_DAY + DAYS):
             connection.execute(
