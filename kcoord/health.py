@@ -52,9 +52,11 @@ async def readiness(runtime: Runtime) -> dict[str, Check]:
             if not migrations.ok:
                 return {"database": Check(True), "migrations": migrations, "listener": listener}
             timers = await _timers(runtime, connection)
+            journal = await _journal(runtime, connection)
     except ProtocolError as error:
         return {"database": Check(False, error.detail), "listener": listener}
-    return {"database": Check(True), "migrations": migrations, "timers": timers, "listener": listener}
+    ready = {"database": Check(True), "migrations": migrations, "timers": timers, "listener": listener}
+    return ready if journal is None else {**ready, "journal": journal}
 
 
 async def _migrations(runtime: Runtime, connection: Connection) -> Check:
@@ -76,6 +78,13 @@ async def _timers(runtime: Runtime, connection: Connection) -> Check:
     if lag_ms > runtime.config.int("timer.lag.ready.ms"):
         return Check(False, f"the timers ran {lag_ms} ms ago; are Celery beat and its worker alive?", lag_ms)
     return Check(True, "", lag_ms)
+
+
+async def _journal(runtime: Runtime, connection: Connection) -> Check | None:
+    """A note, if there is anything to note: without its day the journal serves all the same."""
+    if await runtime.db.value(connection, Q.journal_day_is_there, {"now": runtime.db.clock.override_ms()}):
+        return None
+    return Check(True, "today has no partition yet, its lines go to the default one; is the Celery worker alive?")
 
 
 def _json(content: Any, status: int) -> Response:

@@ -8,3 +8,8 @@ select app, name from django_migrations
 select coalesce(%(now)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) - ticked_at
   from kcoord_timerheartbeat
  where id = 1
+
+-- name: journal_day_is_there
+select to_regclass('offset_commit_log_' || to_char(
+           to_timestamp(coalesce(%(now)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) / 1000)
+               at time zone 'utc', 'YYYYMMDD')) is not null

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -11,7 +12,10 @@ import pytest
 from kcoord import health
 from kcoord.clock import VirtualClock
 from kcoord.runtime import Runtime
+from offsets.core.days import DAY_MS
+from offsets.journal_days import JournalDays
 from tests.api.support import Members, client_of
+from tests.support.journal import drop_days
 
 TICKED = (
     "insert into kcoord_timerheartbeat values (1, %s) on conflict (id) do update set ticked_at = excluded.ticked_at"
@@ -36,7 +40,15 @@ async def checks(status: int) -> dict[str, Any]:
     return found
 
 
-async def test_ready(runtime: Runtime, ticked: None, clock: VirtualClock) -> None:
+@pytest.fixture
+async def days(runtime: Runtime, database: str) -> AsyncIterator[None]:
+    """The journal has its days."""
+    await runtime.get(JournalDays).keep()
+    yield
+    drop_days(database)
+
+
+async def test_ready(runtime: Runtime, ticked: None, days: None, clock: VirtualClock) -> None:
     clock.advance(15_000)
     assert await checks(200) == {
         "database": {"ok": True, "detail": "", "lag_ms": None},
@@ -44,6 +56,19 @@ async def test_ready(runtime: Runtime, ticked: None, clock: VirtualClock) -> Non
         "timers": {"ok": True, "detail": "", "lag_ms": 15_000},
         "listener": {"ok": True, "detail": "", "lag_ms": None},
     }
+
+
+async def test_a_journal_without_today_is_a_note(
+    runtime: Runtime, ticked: None, days: None, clock: VirtualClock, database: str
+) -> None:
+    clock.advance(4 * DAY_MS)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(TICKED, [clock.now_ms()])
+    journal = (await checks(200))["journal"]
+    assert journal["ok"]
+    assert "today has no partition" in journal["detail"]
+    await runtime.get(JournalDays).keep()
+    assert "journal" not in await checks(200)
 
 
 async def test_late_timers(runtime: Runtime, ticked: None, clock: VirtualClock) -> None:
