@@ -25,6 +25,7 @@ COMMIT = Endpoint(
         Error.FENCED_INSTANCE_ID,
         Error.REBALANCE_IN_PROGRESS,
         Error.GROUP_ID_NOT_FOUND,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
     ),
     description="What concerns the member fails the whole request; each partition has an `error_code` of its own "
     "(TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE).",

@@ -29,6 +29,7 @@ TXN_COMMIT = Endpoint(
         Error.UNKNOWN_MEMBER_ID,
         Error.ILLEGAL_GENERATION,
         Error.FENCED_INSTANCE_ID,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
     ),
     description="The offsets are pending until the end of the transaction: a fetch does not see them, and one with "
     "`require_stable` answers UNSTABLE_OFFSET_COMMIT for their partitions. The first commit of a transaction begins "
