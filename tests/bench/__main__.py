@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import structlog
 
@@ -22,32 +20,15 @@ from kcoord.db import Connection, Database
 from kcoord.errors import Error
 from kcoord.metrics import TRANSACTIONS
 from kcoord.runtime import Runtime
-from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.service import OffsetService
-from tests.bench import consumer
+from tests.bench import consumer, offsets
+from tests.bench.load import per_second
 from tests.bench.retention import retention
 from tests.support.database import ephemeral_database
 from tests.support.members import join, sync
 
-CALLERS = 64
 GROUPS = 400
 ROUNDS = 5
 STORM = 1_000
-
-Job = Callable[[int], Awaitable[Any]]
-
-
-async def per_second(job: Job, count: int) -> float:
-    """How many of `count` jobs are done in a second with CALLERS callers at once."""
-    numbers = iter(range(count))
-
-    async def caller() -> None:
-        for number in numbers:
-            await job(number)
-
-    started = time.perf_counter()
-    await asyncio.gather(*(caller() for _ in range(CALLERS)))
-    return count / (time.perf_counter() - started)
 
 
 async def yardstick(db: Database) -> float:
@@ -91,24 +72,6 @@ async def heartbeats(service: GroupService, members: list[JoinReply]) -> float:
     return await per_second(job, GROUPS * ROUNDS)
 
 
-async def commits(runtime: Runtime, members: list[JoinReply]) -> float:
-    """Commits of five partitions per second."""
-    service = runtime.get(OffsetService)
-    async with runtime.db.connection() as connection:
-        await connection.execute(
-            "insert into groups_topic (name, topic_id, partitions, labels, created_at)"
-            " values ('t', gen_random_uuid(), 5, '{}', 0)"
-        )
-
-    async def job(number: int) -> None:
-        member = members[number % GROUPS]
-        entries = tuple(PartitionCommit("t", partition, number) for partition in range(5))
-        commit = OffsetCommit(f"g{number % GROUPS}", member.member_id, None, member.generation_id, entries)
-        assert (await service.commit(commit)).error is Error.NONE
-
-    return await per_second(job, GROUPS * ROUNDS)
-
-
 async def storm(service: GroupService) -> tuple[float, float]:
     """STORM members join one group at once: joins per second until all are parked, and transactions that took."""
     ids = [(await service.join(join("storm"))).member_id for _ in range(STORM)]
@@ -134,7 +97,7 @@ async def measure(conninfo: str) -> None:
     service = quick.get(GroupService)
     members, cycles = await lone_members(service)
     base = await yardstick(quick.db)
-    beats, committed = await heartbeats(service, members), await commits(quick, members)
+    beats, committed = await heartbeats(service, members), await offsets.commits(quick, members)
     await quick.stop()
 
     slow = Runtime(Config({"group.initial.rebalance.delay.ms": 300_000}), conninfo)
@@ -152,7 +115,10 @@ async def measure(conninfo: str) -> None:
 
     say("smallest locked transactions", base, base)
     say("heartbeats, a group each", beats, base)
-    say("commits of 5 partitions, a group each", committed, base)
+    for found in committed:
+        say(f"commits of {found.partitions} partitions, a group each", found.per_second, base)
+        say("  offsets", found.per_second * found.partitions, base)
+        print(f"  journal: {found.heap:,.0f} bytes of lines, {found.indexes:,.0f} of indexes for each commit")
     say("joins of new groups (of 3 requests each)", cycles, base)
     say(f"joins of a storm of {STORM} in one group, {transactions:.0f} transactions", joins, base)
     print(f"consumer group of 1,000 members, 10,000 partitions: Stable {large[0]:.1f} s after empty,")
