@@ -60,8 +60,12 @@ class Mirror(Generic[T]):
         return self._value
 
     def _begin(self) -> asyncio.Task[None]:
-        """The reading under way, else a new one: many who ask at the same time make one query."""
-        if self._reading is None:
+        """The reading under way, else a new one: many who ask at the same time make one query.
+
+        One that is done is none, although `_ended` may not have been called yet: awaiting it does not give way, and
+        who asks again until it has seen the last hint would keep the loop from ever calling it.
+        """
+        if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._renew(), name=f"{self._channel}-read")
             self._reading.add_done_callback(self._ended)
         return self._reading
@@ -72,7 +76,8 @@ class Mirror(Generic[T]):
         self._hints_seen = hints
 
     def _ended(self, reading: asyncio.Task[None]) -> None:
-        self._reading = None
+        if self._reading is reading:
+            self._reading = None
         if reading.cancelled():
             return
         error = reading.exception()  # seen here, or asyncio reports it when every caller went away

@@ -68,6 +68,34 @@ async def test_a_hint_during_a_reading_leads_to_another(mirror: Mirror[int], sou
     assert source.readings == 2
 
 
+async def test_who_asks_between_the_end_of_a_reading_and_its_callback_begins_another(
+    mirror: Mirror[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    asked = 0
+    begin = mirror._begin
+
+    async def read(known: int | None) -> int:
+        return await ends if known is None else known + 1
+
+    def counted() -> asyncio.Task[None]:
+        nonlocal asked
+        asked += 1
+        assert asked < 100, "it asks for the same reading for ever, and nothing else runs"
+        return begin()
+
+    monkeypatch.setattr(mirror, "_read", read)
+    monkeypatch.setattr(mirror, "_begin", counted)
+    early = asyncio.create_task(mirror.get())
+    await asyncio.sleep(0)  # it asks
+    await asyncio.sleep(0)  # the reading begins
+    mirror.hint()
+    ends.set_result(0)  # the next step of the reading is its last
+    late = asyncio.create_task(mirror.get())  # runs right after that step
+    assert await asyncio.wait_for(late, 10) == 1
+    assert await asyncio.wait_for(early, 10) in (0, 1)
+
+
 async def test_many_who_ask_make_one_reading(mirror: Mirror[int], source: Source) -> None:
     assert await asyncio.gather(*(mirror.get() for _ in range(100))) == [0] * 100
     assert source.readings == 1
