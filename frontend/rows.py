@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from offsets.core.lag import position
+
 Millis = int
 
 
@@ -173,7 +175,7 @@ class PartitionOffset:
         """Records between the committed offset and the end of the log, from the start of the log at most."""
         if self.committed_offset is None or self.log_end_offset is None:
             return None
-        return max(self.log_end_offset - max(self.committed_offset, self.log_start_offset or 0), 0)
+        return max(self.log_end_offset - position(self.committed_offset, self.log_start_offset or 0), 0)
 
 
 @dataclass(frozen=True, slots=True)

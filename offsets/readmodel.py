@@ -10,6 +10,7 @@ from groups.readmodel import unknown_group
 from kcoord.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
+from offsets.core.lag import position
 from offsets.core.retention import Kept, RetentionRule, StoredOffset
 from offsets.core.types import Millis
 from offsets.retention import RetentionService
@@ -50,7 +51,7 @@ class CommittedPartition:
         """
         if self.log_start_offset is None or self.log_end_offset is None:
             return None
-        return max(self.log_end_offset - max(self.committed_offset, self.log_start_offset), 0)
+        return max(self.log_end_offset - position(self.committed_offset, self.log_start_offset), 0)
 
 
 class OffsetReads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
@@ -9,8 +10,11 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontend import queries
 from frontend.offsets.plot import HEIGHT, WIDTH, nice, plot
 from frontend.offsets.rows import Bucket
+from kcoord.runtime import Runtime
+from offsets.lag import LagReads
 from tests.frontend.seed import Seed, working_group
 
 NUMBERS = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
@@ -105,3 +109,22 @@ def test_the_list_shows_lag_and_sorts_by_it(person: Client, seed: Seed) -> None:
     assert "70,000" in page
     assert ">2 min</span>" in page
     assert 'aria-sort="descending">Lag' in page
+
+
+async def test_the_page_counts_as_the_api_does(runtime: Runtime, seed: Seed) -> None:
+    """The page adds up in a statement of its own, which is cheaper; the rule is that of `offsets.core.lag`."""
+    chance = random.Random(7)
+    pk = seed.group("g", "Empty")
+    for topic in ("alpha", "beta", "gamma"):
+        seed.topic(topic, 9, [chance.randrange(100) for _ in range(chance.randrange(5, 9))])
+        seed.commit(pk, {(topic, p): chance.randrange(120) for p in range(9) if chance.random() < 0.8})
+    seed.commit(pk, {("deleted", 0): 5})
+    seed.connection.execute("update groups_watermark set log_start_offset = least(40, log_end_offset) where id % 2 = 0")
+    api = await runtime.get(LagReads).lag("g", partitions=False)
+    page = await queries.group_page(runtime.db, "g", queries.Limits())
+    assert page is not None
+    assert {t.topic: t.lag for t in page.lag.topics} == {t.topic: t.total.lag for t in api.topics}
+    assert {t.topic: t.sampled_at for t in page.lag.topics} == {t.topic: t.total.sampled_at for t in api.topics}
+    assert page.totals.lag == api.total.lag
+    rows = [offset.lag for offset in page.offsets if offset.lag is not None]
+    assert sum(rows) == api.total.lag
