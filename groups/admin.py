@@ -17,8 +17,9 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from groups.core.events import EventKind
 from groups.models import Assignment, ConsumerMember, Event, Group, Member, PendingMember, Topic, Watermark
-from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, instant, utc
+from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, instant, kind_filter, utc
 from kcoord.consumer_protocol import decode_subscription
 
 MOST_ROWS = 200
@@ -233,7 +234,7 @@ class EventAdmin(ReadOnlyAdmin):
     """What happened, newest first."""
 
     list_display = ("when", "group_name", "kind", "generation_id", "member_id")
-    list_filter = ("kind",)
+    list_filter = (kind_filter(EventKind),)
     search_fields = ("=group_name", "=member_id")
     search_help_text = "A whole group id or member id"
     fields = ("when", "group_name", "kind", "generation_id", "member_id", "detail")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Any
 
 from django import forms
@@ -16,7 +17,7 @@ from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group as AccountGroup
 from django.db import connection
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
@@ -228,3 +229,21 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
 @admin.register(AccountGroup)
 class AccountGroupAdmin(DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
     """Sets of permissions for people; nothing to do with consumer groups."""
+
+
+def kind_filter(kinds: type[Enum]) -> type[admin.SimpleListFilter]:
+    """A filter by `kind` that offers these values: Django would read the whole table to find out which there are."""
+
+    class KindFilter(admin.SimpleListFilter):
+        title = "kind"
+        parameter_name = "kind"
+
+        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+            """What can be chosen."""
+            return [(kind.value, kind.value.replace("_", " ")) for kind in kinds]
+
+        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+            """The rows of the kind chosen."""
+            return queryset if self.value() is None else queryset.filter(kind=self.value())
+
+    return KindFilter

@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 
 from groups.admin import MOST_ROWS, GroupAdmin, table
 from groups.models import Group
-from kcoord.admin import ReadOnlyAdmin, instant, utc
+from kcoord.admin import ReadOnlyAdmin, instant, kind_filter, utc
 from offsets.core.types import ChangeKind
 from offsets.models import (
     CommittedOffset,
@@ -76,21 +76,6 @@ class DayFilter(admin.SimpleListFilter):
         return queryset.filter(at__gte=first.timestamp() * 1000, at__lt=after.timestamp() * 1000)
 
 
-class KindFilter(admin.SimpleListFilter):
-    """The kinds of changes. They are known; Django would read the whole journal to find out."""
-
-    title = "kind"
-    parameter_name = "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """What can be chosen."""
-        return [(kind.value, kind.value) for kind in ChangeKind]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The lines of the kind chosen."""
-        return queryset if self.value() is None else queryset.filter(kind=self.value())
-
-
 @admin.register(OffsetCommitLog)
 class OffsetCommitLogAdmin(ReadOnlyAdmin):
     """The journal of one group, the newest first.
@@ -112,7 +97,7 @@ class OffsetCommitLogAdmin(ReadOnlyAdmin):
         "principal",
     )
     list_display_links = None
-    list_filter = (DayFilter, KindFilter)
+    list_filter = (DayFilter, kind_filter(ChangeKind))
     search_fields = ("group_name",)
     search_help_text = "A whole group id; nothing is listed without one."
     sortable_by = ()
