@@ -35,11 +35,14 @@ def refuse(commit: OffsetCommit, counts: PartitionCounts) -> tuple[Results, tupl
 def record(
     entries: tuple[PartitionCommit, ...], retention_time_ms: Millis, now: Millis, metadata_limit: int
 ) -> tuple[Results, tuple[OffsetRecord, ...]]:
-    """The results of accepted entries and the rows they become. A partition named twice keeps its last entry."""
+    """The results of accepted entries and the rows they become. A partition named twice keeps its last entry.
+
+    `retention_time_ms` -1: none. Any other adds to `now`, a negative one too: such an offset has expired already.
+    """
     results: list[tuple[str, int, Error]] = []
     records: dict[tuple[str, int], OffsetRecord] = {}
     # Differs from Kafka: a sum of more than 64 bits stays at the largest instant instead of wrapping into the past.
-    expires = None if retention_time_ms < 0 else min(now + retention_time_ms, LARGEST_INSTANT_MS)
+    expires = None if retention_time_ms == -1 else min(now + retention_time_ms, LARGEST_INSTANT_MS)
     for entry in entries:
         metadata = entry.metadata or ""
         if utf16_length(metadata) > metadata_limit:

@@ -297,6 +297,24 @@ async def test_the_group_waits_until_the_transaction_ends(connection: Connection
         assert other.execute(LOCK_GROUP).fetchone() is not None
 
 
+async def test_who_waited_for_the_group_to_be_made_writes_after_its_maker(
+    connection: Connection, runtime: Runtime
+) -> None:
+    answers: list[int | Refusal] = []
+    with psycopg.connect(runtime.db.conninfo) as maker:
+        assert commit(maker, ORDERS_0) == 1
+        late = threading.Thread(target=lambda: answers.append(commit(connection, ORDERS_0)))
+        late.start()
+        wait_until_blocked(runtime.db.conninfo, connection.info.backend_pid)
+        time.sleep(0.01)  # lines bear milliseconds
+        assert commit(maker, ORDERS_0) == 1
+        maker.commit()
+        late.join(10)
+    connection.commit()
+    assert answers == [1]
+    assert_journal_agrees(runtime.db.conninfo)
+
+
 def wait_until_blocked(conninfo: str, pid: int) -> None:
     """Wait until that backend waits for a lock."""
     deadline = time.monotonic() + 10

@@ -232,7 +232,7 @@ def random_commit(random: Random, group_id: str, group: Group | None) -> OffsetC
         instance_id,
         random_epoch(random, group, member),
         tuple(random_partition(random) for _ in range(random.choice((1, 1, 2, 4)))),
-        retention_time_ms=random.choice((-1, -1, 0, 60_000, 2**63 - 1)),
+        retention_time_ms=random.choice((-1, -1, 0, -2, 60_000, 2**63 - 1)),
         principal="",
     )
 

@@ -95,7 +95,7 @@ as $$
                                                 principal)
         select write_offsets.now, 'commit', write_offsets.group_id, l.topic, l.partition, l.committed_offset,
                l.leader_epoch, l.metadata,
-               case when retention_time_ms >= 0
+               case when retention_time_ms <> -1
                     then least(write_offsets.now::numeric + retention_time_ms, 9223372036854775807)::bigint end,
                write_offsets.member_id, write_offsets.generation_id, write_offsets.client_id, session_user
         from last l
@@ -144,7 +144,6 @@ begin
     member_id := coalesce(member_id, '');
     pk := kcoord.lock_group(group_id);
     -- What was read before the lock was held may be of an earlier generation: everything below is read after it.
-    now := extract(epoch from clock_timestamp()) * 1000;
     perform kcoord.check_partitions(wanted.topics, wanted.partitions);
     if group_id is null then
         perform kcoord.refuse('INVALID_GROUP_ID', 'group_id is null');
@@ -153,6 +152,9 @@ begin
     elsif pk is null then
         pk := kcoord.make_group(group_id);
     end if;
+    -- After the last wait: whoever made the group at the same time may have committed meanwhile, and the journal of a
+    -- partition is in the order of time.
+    now := extract(epoch from clock_timestamp()) * 1000;
     select g.type = 'consumer' into strict is_consumer from {schema}.groups_group g where g.id = pk;
     if is_consumer then
         client_id := kcoord.check_consumer_commit(pk, member_id, generation_id, wanted.topics, wanted.partitions, now);
