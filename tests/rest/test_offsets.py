@@ -131,9 +131,7 @@ async def test_a_retention_that_differs_from_kafka_in_never_wrapping_into_the_pa
     assert row == (2**63 - 1,)
 
 
-async def test_neither_offsets_nor_watermarks_outlive_their_topic(
-    api: httpx.AsyncClient, topics: TopicService
-) -> None:
+async def test_neither_offsets_nor_watermarks_outlive_their_topic(api: httpx.AsyncClient, topics: TopicService) -> None:
     await commit(api, (0, 5))
     await topics.set_watermarks("orders", [Watermark(0, 0, 9)])
     await topics.delete("orders")

@@ -94,6 +94,9 @@ async def test_every_waiter_of_a_member_gets_the_same_answer(service: GroupServi
     group = (await service.describe("g")).group
     assert group is not None
     second = await parked_join(service, member_id=next(iter(group.members)))
+    # The member waited already: that its second request does too can be told from the room alone.
+    waiters = service._room._waiters["g"]
+    await eventually(lambda: sum(map(len, waiters.values())) == 2, "both requests wait")
     clock.advance(3_000)
     await service.tick("g")
     assert await first == await second

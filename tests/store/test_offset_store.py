@@ -105,7 +105,8 @@ async def test_a_tombstone_takes_pending_offsets_along(offsets: Offsets, databas
         connection.execute(
             "insert into offsets_pendingoffset (producer_id, group_id, topic, partition, committed_offset,"
             " leader_epoch, metadata, commit_timestamp, opened_at, record_offset, member_id, generation_id, client_id,"
-            " principal) select p, g.id, 'orders', 1, 5, -1, '', 0, 0, 9, '', -1, '', '' from groups_group g, (values (1), (2)) v (p)"
+            " principal) select p, g.id, 'orders', 1, 5, -1, '', 0, 0, 9, '', -1, '', ''"
+            " from groups_group g, (values (1), (2)) v (p)"
         )
     assert await offsets.remove(("orders", 1)) == [("orders", 1)]
     assert offsets.rows("offsets_pendingoffset") == []
