@@ -195,6 +195,17 @@ class PlanStore:
         async with self._db.connection() as own:
             return [(row[0], row[1]) for row in await self._db.rows(own, statement, parameters)]
 
+    async def gone(self, topics: Sequence[str], since: Millis, connection: Connection | None = None) -> list[str]:
+        """Which of these topics were deleted since an instant (ms), also those that were made anew after it.
+
+        `connection`: look in the caller's transaction.
+        """
+        parameters = {"topics": list(topics), "since": since}
+        if connection is not None:
+            return [row[0] for row in await self._db.rows(connection, Q.topics_gone, parameters)]
+        async with self._db.connection() as own:
+            return [row[0] for row in await self._db.rows(own, Q.topics_gone, parameters)]
+
     async def pending(self, locked: LockedGroup, plan_id: str, limit: int) -> list[TopicPartition]:
         """Partitions of the plan on which a transaction of the group is open."""
         parameters = {"id": plan_id, "group": locked.pk, "limit": limit}

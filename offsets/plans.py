@@ -153,7 +153,7 @@ class PlanService:
         Makes a group that is missing, as the first commit of a simple consumer does; not for a plan that sets nothing.
         Raises NON_EMPTY_GROUP; UNSTABLE_OFFSET_COMMIT while a transaction on one of the partitions is open;
         INVALID_REQUEST with status 409 where the plan is applied already, or where a partition was committed or
-        removed since the plan was made; GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
+        removed, or its topic deleted, since the plan was made; GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
         """
         return await self._carry_out(_APPLY, group_id, plan_id, principal)
 
@@ -177,14 +177,15 @@ class PlanService:
         self._check_active()
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         found = await self._read(group_id, _id_of(group_id, plan_id))
-        check_readable(await self._store.topics(found.id), principal)
+        topics = await self._store.topics(found.id)
+        check_readable(topics, principal)
         if found.state is not step.takes:
             raise _wrong_state(step, found.state)
         change = await asyncio.to_thread(step.change, await self._store.lines(found.id))
-        create = await self._creates_group(step, found, change)
+        create = await self._creates_group(step, found, topics, change)
 
         async def write(locked: LockedGroup) -> _Refusal | None:
-            refusal = await self._refusal(step, found, locked)
+            refusal = await self._refusal(step, found, topics, locked)
             if refusal is not None:
                 return _Refusal(refusal)
             await self._write(step, found, change, locked, principal.name)
@@ -198,23 +199,31 @@ class PlanService:
         log.info("offset_plan_changed", state=step.verb, group_id=group_id, plan_id=found.id, principal=principal.name)
         return await self._read(group_id, found.id)
 
-    async def _creates_group(self, step: _Step, found: PlanHeader, change: Change) -> bool:
+    async def _creates_group(self, step: _Step, found: PlanHeader, topics: Sequence[str], change: Change) -> bool:
         """Whether the group is missing and will be made. A refusal must not leave an empty group behind, so it is
         looked for before anything is locked; what happens in between is refused under the lock."""
         if await self._store.group_key(found.group_id) is not None:
             return False
+        gone = await self._store.gone(topics, found.created_at)
+        if gone:
+            raise _gone(step, gone)
         moved = await self._store.moved(found.id, step.takes, None, MOST_LISTED + 1)
         if moved:
             raise _moved(step, moved)
         return bool(change.records)
 
-    async def _refusal(self, step: _Step, found: PlanHeader, locked: LockedGroup) -> ProtocolError | None:
+    async def _refusal(
+        self, step: _Step, found: PlanHeader, topics: Sequence[str], locked: LockedGroup
+    ) -> ProtocolError | None:
         """Why it cannot be done now, under the locks of the group and of the plan, in this order."""
         state = await self._store.lock(locked, found.id)
         if state is None:
             return unknown_plan(found.group_id, found.id)
         if state is not step.takes:
             return _wrong_state(step, state)
+        gone = await self._store.gone(topics, found.created_at, locked.connection)
+        if gone:
+            return _gone(step, gone)
         pending = await self._store.pending(locked, found.id, MOST_LISTED + 1)
         if pending:
             return ProtocolError(
@@ -332,6 +341,16 @@ def _moved(step: _Step, moved: Sequence[TopicPartition]) -> ProtocolError:
         else ("the plan was applied", "undoing it would lose that; make a plan with to-committed-at")
     )
     return PlanRefused(409, f"{_names(moved)} was committed or removed since {since}: {remedy}", **_listed(moved))
+
+
+def _gone(step: _Step, topics: Sequence[str]) -> ProtocolError:
+    named = ", ".join(topics[:MOST_NAMED]) + (" and others" if len(topics) > MOST_NAMED else "")
+    return PlanRefused(
+        409,
+        f"the plan cannot be {step.verb}: {named} was deleted since the plan was made, and what has the name now has "
+        "other offsets: make a new plan",
+        topics=list(topics[:MOST_LISTED]),
+    )
 
 
 def _names(partitions: Sequence[TopicPartition]) -> str:

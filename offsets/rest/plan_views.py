@@ -153,7 +153,7 @@ class ApplyPlanView(PlanBase):
         description="Commits all new offsets of the plan, or none. Refused while the group has members "
         "(NON_EMPTY_GROUP), while a transaction on one of its partitions is open (UNSTABLE_OFFSET_COMMIT), and with "
         "INVALID_REQUEST and status 409 where the plan was applied before or something was committed or removed on "
-        "one of its partitions since it was made.",
+        "one of its partitions, or its topic deleted, since it was made.",
     )
     def post(self, request: Request, group_id: str, plan_id: str) -> Response:
         """Apply a plan."""

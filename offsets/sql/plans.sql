@@ -167,6 +167,13 @@ where l.plan_id = %(id)s and o.record_offset is distinct from l.applied_record_o
 order by l.topic, l.partition
 limit %(limit)s
 
+-- name: topics_gone
+select n.topic
+from unnest(%(topics)s::text[]) as n (topic)
+left join groups_topic t on t.name = n.topic
+where t.name is null or t.created_at > %(since)s
+order by n.topic
+
 -- name: pending_on_plan
 select distinct p.topic, p.partition
 from offsets_pendingoffset p

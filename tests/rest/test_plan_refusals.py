@@ -319,3 +319,23 @@ async def test_a_group_that_one_may_not_see_cannot_be_copied_from(plans: Plans, 
     missing = assert_problem(await limited.ask("copy-from-group", from_group="nobody"), Error.GROUP_ID_NOT_FOUND)
     assert hidden["detail"].replace("source", "nobody") == missing["detail"]
     assert_problem(await plans.ask("copy-from-group", from_group="a/b"), Error.INVALID_GROUP_ID)
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
+async def test_a_topic_that_was_deleted_since_gets_no_offsets(
+    plans: Plans, topics: TopicService, clock: VirtualClock, anew: bool
+) -> None:
+    before = rfc3339(START_MS)
+    clock.advance(1_000)
+    await plans.commit((0, 50))
+    taken_away = await plans.applied("to-committed-at", at=before)  # nothing is committed on the topic any more
+    planned = await plans.made("to-latest", topics=WHOLE)
+    clock.advance(1_000)
+    await topics.delete("orders")
+    if anew:
+        await topics.create("orders", 3)
+    for response in (await plans.apply(planned), await plans.undo(taken_away)):
+        problem = assert_problem(response, Error.INVALID_REQUEST, status=409)
+        assert problem["topics"] == ["orders"]
+        assert "make a new plan" in problem["detail"]
+    assert await plans.committed() == {}

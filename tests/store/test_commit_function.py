@@ -306,7 +306,7 @@ async def test_who_waited_for_the_group_to_be_made_writes_after_its_maker(
         late = threading.Thread(target=lambda: answers.append(commit(connection, ORDERS_0)))
         late.start()
         wait_until_blocked(runtime.db.conninfo, connection.info.backend_pid)
-        time.sleep(0.01)  # lines bear milliseconds
+        maker.execute("select pg_sleep(0.01)")  # lines bear milliseconds
         assert commit(maker, ORDERS_0) == 1
         maker.commit()
         late.join(10)
