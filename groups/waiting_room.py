@@ -108,6 +108,7 @@ class WaitingRoom:
         PARKED.labels(waiter.parked.kind.value).inc()
         if self._closed:
             waiter.answer.set_exception(ShuttingDown())
+            waiter.answer.exception()  # its caller may be gone already; then nobody else asks for it
 
     def committed(self, waiter: Waiter) -> None:
         """The parking of a waiter is committed: looks at the group can see it from now on."""
