@@ -6,7 +6,6 @@ classic members, here for members of both protocols.
 
 from __future__ import annotations
 
-from groups.core.classic.checks import unknown_member
 from groups.core.classic.rebalance import complete_if_all_joined, maybe_complete, prepare, remove
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.commands import HoldGroup, KickMember, ReleaseHold
@@ -70,19 +69,26 @@ def kick_member(turn: Turn, command: KickMember) -> Done:
     elif command.member_id in group.members:
         remove_members(turn, [command.member_id], DepartureCause.KICKED, by=command.principal, detail=command.reason)
     else:
-        raise unknown_member(command.member_id)
+        raise _no_such_member(command)
     return Done()
 
 
 def _kick_classic(turn: Turn, group: ClassicGroup, command: KickMember) -> None:
     pending = command.member_id in group.pending_join
     if not pending and command.member_id not in group.members:
-        raise unknown_member(command.member_id)
+        raise _no_such_member(command)
     remove(turn, command.member_id, RemovalReason.KICKED, command.reason, by=command.principal)
     if not pending and ANSWERS[Api.LEAVE, group.state].rebalances:
         prepare(turn, RebalanceCause.MEMBER_KICKED, command.member_id, command.reason)
     elif turn.current.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)
+
+
+def _no_such_member(command: KickMember) -> ProtocolError:
+    """UNKNOWN_MEMBER_ID in words for an operator; what members are told to do about it is nothing to them."""
+    return ProtocolError(
+        Error.UNKNOWN_MEMBER_ID, f"group {command.group_id!r} has no member {command.member_id!r} (any more)"
+    )
 
 
 def existing(turn: Turn, group_id: str) -> ClassicGroup | ConsumerGroup:

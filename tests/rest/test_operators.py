@@ -123,7 +123,8 @@ async def test_what_does_not_exist(api: httpx.AsyncClient, service: GroupService
     ):
         assert_problem(await call, Error.GROUP_ID_NOT_FOUND)
     await service.put(stable_group("g"))
-    assert_problem(await api.post(f"{G}/members/nobody/kick", json={}), Error.UNKNOWN_MEMBER_ID)
+    problem = assert_problem(await api.post(f"{G}/members/nobody/kick", json={}), Error.UNKNOWN_MEMBER_ID)
+    assert problem["detail"] == "group 'g' has no member 'nobody' (any more)"  # not: "join again", it is no member's
 
 
 async def test_kick(api: httpx.AsyncClient, service: GroupService) -> None:

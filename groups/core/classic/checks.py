@@ -70,7 +70,8 @@ def refused(error: Error, api: Api, group: ClassicGroup, member_id: str) -> Prot
         Error.NON_EMPTY_GROUP: f"is {group.state.value} with {len(group.members)} members: stop them first",
         Error.GROUP_ID_NOT_FOUND: "does not exist",
     }[error]
-    return ProtocolError(error, f"{api.value}: group {group.group_id!r} {why}", fields={"member_id": member_id})
+    asked = "" if api is Api.DELETE else f"{api.value}: "  # what an operator asked for is in the path of the request
+    return ProtocolError(error, f"{asked}group {group.group_id!r} {why}", fields={"member_id": member_id})
 
 
 def supports(group: ClassicGroup, protocol_type: str, names: Iterable[str]) -> bool:
