@@ -104,9 +104,9 @@ class _Reader:
         except csv.Error as error:
             raise ValueError(f"not a line of CSV: {error}") from None
         if len(fields) not in (3, 4):
-            raise ValueError(f"{len(fields)} fields; a line is topic,partition,offset or group,topic,partition,offset")
+            raise ValueError(f"{_count(fields)}; a line is topic,partition,offset or group,topic,partition,offset")
         if self._columns not in (0, len(fields)):
-            raise ValueError(f"{len(fields)} fields where line {self._first} has {self._columns}")
+            raise ValueError(f"{_count(fields)} where line {self._first} has {self._columns}")
         if not self._columns:
             self._columns, self._first = len(fields), number
         group_id = fields.pop(0) if len(fields) == 4 else None
@@ -116,6 +116,10 @@ class _Reader:
         if not _TOPIC.fullmatch(topic):
             raise ValueError(f"{topic[:50]!r} is not the name of a topic")
         return group_id or "", topic, partition, offset
+
+
+def _count(fields: list[str]) -> str:
+    return "1 field" if len(fields) == 1 else f"{len(fields)} fields"
 
 
 def _check_group(group_id: str) -> None:

@@ -139,8 +139,10 @@ def _read(path: str, groups: Sequence[str] | None) -> OffsetFile:
     try:
         file = read_offset_file(Path(path).read_text(encoding="utf-8"))
         file.refuse_bad_lines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Aborted(f"The file {path!r} cannot be read: {error}") from None
+    except OSError as error:
+        raise Aborted(f"The file {path!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise Aborted(f"The file {path!r} cannot be read: not UTF-8 at byte {error.start}") from None
     except ProtocolError as error:
         raise Aborted(f"The file {path!r} cannot be used: {error.detail.removeprefix('csv: ')}") from None
     if not file.names_groups and (groups is None or len(groups) != 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from django.db import connections
 
 from groups.service import GroupService
 from groups.topics import TopicService, Watermark
+from kcoord import logs
 from kcoord.clock import VirtualClock
 from kcoord.local import local_operator
 from kcoord.runtime import Runtime
@@ -23,6 +24,13 @@ from offsets.plans import PlanService
 from tests.support.members import stable_member
 
 Import = Callable[..., Awaitable[tuple[str, str]]]
+
+
+@pytest.fixture(autouse=True)
+def _log_level_stays() -> Iterator[None]:
+    """The command makes the log of its process quiet."""
+    yield
+    logs.configure("info")
 
 
 @pytest.fixture
@@ -85,6 +93,12 @@ async def test_four_columns_are_groups_of_their_own(run: Import, database: str, 
     assert offsets(database) == {("b", "orders", 0): 30}
 
 
+async def test_the_log_does_not_stand_between_the_lines(run: Import, capfd: pytest.CaptureFixture[str]) -> None:
+    _, err = await run("a b,orders,0,20\n")
+    assert "kgroups --reset-offsets --group 'a b' --undo" in err
+    assert capfd.readouterr() == ("", "")
+
+
 async def test_three_columns_need_the_group(run: Import, database: str) -> None:
     with pytest.raises(CommandError, match="name the group with --group"):
         await run("orders,0,20\n")
@@ -109,6 +123,7 @@ async def test_a_dry_run_shows_and_commits_nothing(run: Import, database: str, r
     assert offsets(database) == {}
     (plan,) = (await runtime.get(PlanService).recent("a")).items
     assert plan.state.value == "planned"
+    assert f"group a: plan {plan.id}" in err
 
 
 async def test_every_bad_line_is_named_and_nothing_is_imported(run: Import, database: str) -> None:
@@ -119,6 +134,8 @@ async def test_every_bad_line_is_named_and_nothing_is_imported(run: Import, data
     for place in ("offsets.csv:2: the partition 'x'", "offsets.csv:4: 3 fields", "offsets.csv:5: the offset '-7'"):
         assert place in told
     assert offsets(database) == {}
+    with pytest.raises(CommandError, match=": 1 bad line; nothing is imported"):
+        await run("orders\n")
 
 
 @pytest.mark.parametrize(

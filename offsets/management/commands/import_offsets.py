@@ -8,6 +8,7 @@ Source: offsets specification, section 13.5, items 5 and 6.
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from groups.service import GroupService
-from kcoord import bridge
+from kcoord import bridge, logs
 from kcoord.access import Principal
 from kcoord.errors import Error, ProtocolError
 from kcoord.http.paths import check_group_id
@@ -55,6 +56,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Read, plan, apply. Raises CommandError (exit status 1) where anything is refused."""
+        logs.configure("warning")  # what the service logs of it would stand between the lines of the table
         groups = self._groups(options["file"], options["group"])
         principal, reason, dry_run = local_operator(), options["reason"], options["dry_run"]
         try:
@@ -64,6 +66,8 @@ class Command(BaseCommand):
         except ProtocolError as error:
             raise CommandError(f"{error.error.name}: {error.detail}") from error
         if dry_run:
+            for plan in plans:
+                self.stderr.write(f"group {plan.group_id}: plan {plan.id}")
             self.stderr.write("dry run: nothing is committed; the plans are kept and can be applied over the HTTP API")
 
     def _groups(self, path: Path, group_id: str | None) -> Groups:
@@ -77,7 +81,8 @@ class Command(BaseCommand):
         for bad in file.bad:
             self.stderr.write(f"{path}:{bad.line}: {bad.problem}")
         if file.bad:
-            raise CommandError(f"{path}: {len(file.bad)} bad lines; nothing is imported")
+            count = "1 bad line" if len(file.bad) == 1 else f"{len(file.bad)} bad lines"
+            raise CommandError(f"{path}: {count}; nothing is imported")
         try:
             return _meant(file, group_id)
         except ProtocolError as error:
@@ -109,7 +114,8 @@ class Command(BaseCommand):
                 raise ProtocolError(
                     error.error, f"group {plan.group_id}: {error.detail}; the groups named before it are imported"
                 ) from error
-            self.stderr.write(f"group {plan.group_id}: imported; plan {plan.id} undoes it")
+            undo = f"--reset-offsets --group {shlex.quote(plan.group_id)} --undo {plan.id} --execute"
+            self.stderr.write(f"group {plan.group_id}: imported; take it back with: kgroups {undo}")
 
 
 def _text(path: Path) -> str:
