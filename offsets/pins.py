@@ -17,7 +17,7 @@ from groups.service import GroupService
 from groups.topics import check_topic_name
 from kcoord.db import Connection, Database
 from kcoord.errors import Error, ProtocolError
-from kcoord.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
+from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.retention import Pins
@@ -59,13 +59,16 @@ class PinService:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
 
-    async def pins(self, group_id: str, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT) -> Page[Pin]:
-        """A page of a group's pins by topic, that of all topics first; a group that does not exist may have some.
+    async def pins(
+        self, group_id: str, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
+    ) -> Page[Pin]:
+        """A page of a group's pins on topics in `visible`, by topic, that of all topics first; a group that does not
+        exist may have some.
 
         Raises ProtocolError INVALID_REQUEST for a cursor of another list.
         """
         after = None if cursor is None else decode_cursor(cursor, str)[0]
-        parameters = {"group_id": group_id, "after": after, "limit": limit + 1}
+        parameters = {"group_id": group_id, "after": after, "limit": limit + 1, **visible.parameters()}
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.list_pins, parameters)
         found, more = cut([_pin(row) for row in rows], limit)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groups.readmodel import unknown_group
-from kcoord.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
+from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.lag import position
@@ -62,9 +62,15 @@ class OffsetReads:
         self._retention = runtime.get(RetentionService)
 
     async def committed(
-        self, group_id: str, *, topic: str | None = None, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+        self,
+        group_id: str,
+        *,
+        topic: str | None = None,
+        cursor: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        visible: Visible = EVERYTHING,
     ) -> Page[CommittedPartition]:
-        """A page of what the group committed, by topic and partition; `topic` None: on all topics.
+        """A page of what the group committed on topics in `visible`, by topic and partition; `topic` None: on all.
 
         Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
         """
@@ -78,6 +84,7 @@ class OffsetReads:
             "after_topic": after_topic,
             "after_partition": after_partition,
             "limit": limit + 1,
+            **visible.parameters(),
         }
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.committed_page, parameters)

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
-from kcoord.access import Operation
+from kcoord.access import Operation, Resource
 from kcoord.errors import Error
 from kcoord.rest_fields import PageQuery
 from kcoord.rest_schema import GROUP_ID, describe
@@ -32,13 +32,15 @@ class GroupPinsView(NamedGroupView):
         query=PageQuery,
         response=s.PinPage,
         errors=NAMED,
+        description="Topics that the caller may not describe are left out.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """A page of pins."""
         query = self.query(PageQuery)
+        visible = self.visible(Resource.TOPIC)
         page = self.service(
             lambda runtime: runtime.get(PinService).pins(
-                self.group_id, cursor=query.get("cursor"), limit=query["limit"]
+                self.group_id, cursor=query.get("cursor"), limit=query["limit"], visible=visible
             )
         )
         content = {"group_id": self.group_id, "pins": page.items, "next_cursor": page.next_cursor}

@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
+from kcoord.access import Resource
 from kcoord.rest_schema import GROUP_ID, describe
 from offsets.readmodel import OffsetReads
 from offsets.rest import serializers as s
@@ -22,14 +23,20 @@ class GroupOffsetsView(NamedGroupView):
         query=s.OffsetQuery,
         response=s.CommittedPage,
         errors=NAMED,
-        description="Lag counts from the watermarks that producers or probes report; it is never negative.",
+        description="Lag counts from the watermarks that producers or probes report; it is never negative. Topics that "
+        "the caller may not describe are left out.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """A page of committed offsets."""
         query = self.query(s.OffsetQuery)
+        visible = self.visible(Resource.TOPIC)
         page = self.service(
             lambda runtime: runtime.get(OffsetReads).committed(
-                self.group_id, topic=query.get("topic"), cursor=query.get("cursor"), limit=query["limit"]
+                self.group_id,
+                topic=query.get("topic"),
+                cursor=query.get("cursor"),
+                limit=query["limit"],
+                visible=visible,
             )
         )
         content = {"group_id": self.group_id, "offsets": page.items, "next_cursor": page.next_cursor}

@@ -9,6 +9,8 @@ select topic, pinned_at, pinned_by, reason
 from offsets_retentionpin
 where group_name = %(group_id)s
   and (%(after)s::text is null or topic > %(after)s)
+  and (topic = '' or topic = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
 order by topic
 limit %(limit)s
 

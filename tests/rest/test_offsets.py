@@ -14,6 +14,7 @@ from groups.topics import TopicService, Watermark
 from kcoord.clock import VirtualClock
 from kcoord.errors import Error
 from kcoord.http.types import rfc3339
+from tests.api.conftest import ClientWith
 from tests.api.support import Members, assert_problem
 from tests.conftest import START_MS
 
@@ -148,3 +149,23 @@ async def test_a_group_without_offsets_and_no_group(api: httpx.AsyncClient, serv
     assert (await api.get(OFFSETS)).json() == {"group_id": "g", "offsets": [], "next_cursor": None}
     assert (await api.get(f"{OFFSETS}?topic=nope")).json()["offsets"] == []
     assert_problem(await api.get(f"{OFFSETS}?cursor=WyJ4Il0"), Error.INVALID_REQUEST, field="cursor")
+
+
+async def test_topics_that_the_caller_may_not_describe_are_left_out(
+    api: httpx.AsyncClient, topics: TopicService, client_with: ClientWith
+) -> None:
+    for name in ("audit", "order-notes"):
+        await topics.create(name, 1)
+        await commit(api, (0, 3), topic=name)
+        assert (await api.post("/v1/groups/g/pins", json={"topic": name})).status_code == 200
+    await api.post("/v1/groups/g/pins", json={"topic": None})
+    await commit(api, (1, 7))
+    limited = await client_with("describe:group:g", "describe:topic:order*")
+    assert (await api.get(OFFSETS, params={"limit": 1})).json()["offsets"][0]["topic"] == "audit"
+    first = (await limited.get(OFFSETS, params={"limit": 1})).json()
+    rest = (await limited.get(OFFSETS, params={"cursor": first["next_cursor"]})).json()
+    assert [offset["topic"] for offset in first["offsets"] + rest["offsets"]] == ["order-notes", "orders"]
+    assert rest["next_cursor"] is None
+    assert (await limited.get(OFFSETS, params={"topic": "audit"})).json()["offsets"] == []
+    pins = (await limited.get("/v1/groups/g/pins")).json()["pins"]
+    assert [pin["topic"] for pin in pins] == [None, "order-notes"]
