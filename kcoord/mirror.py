@@ -10,6 +10,7 @@ Source: design page "Architecture", section 5.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
@@ -55,7 +56,11 @@ class Mirror(Generic[T]):
         while self._hints_seen < hints:
             await asyncio.shield(self._begin())
         if self._repairing is None and not self._closed:
-            self._repairing = asyncio.create_task(self._repair(), name=f"{self._channel}-mirror")
+            self._repairing = asyncio.create_task(
+                self._repair(),
+                name=f"{self._channel}-mirror",
+                context=contextvars.Context(),  # else what it logs bears the id of the first request for ever
+            )
         assert self._value is not None
         return self._value
 

@@ -8,6 +8,7 @@ import pytest
 
 from kcoord.config import Config
 from kcoord.errors import Error, ProtocolError
+from kcoord.http import context
 from kcoord.hub import TOPICS
 from kcoord.mirror import Mirror
 from kcoord.runtime import Runtime
@@ -66,6 +67,20 @@ async def test_a_hint_during_a_reading_leads_to_another(mirror: Mirror[int], sou
     assert await asyncio.wait_for(early, 10) in (0, 1)
     assert await asyncio.wait_for(late, 10) == 1
     assert source.readings == 2
+
+
+async def test_repairs_do_not_bear_the_id_of_the_request_that_asked_first(runtime: Runtime) -> None:
+    seen: asyncio.Queue[str] = asyncio.Queue()
+
+    async def read(known: int | None) -> int:
+        seen.put_nowait(context.request_id())
+        return 0
+
+    runtime.config = runtime.config.replace(hub_repair_interval_ms=100)
+    token = context.enter(context.RequestContext("first"))
+    await Mirror(runtime, TOPICS, read).get()
+    context.leave(token)
+    assert [await asyncio.wait_for(seen.get(), 10) for _ in range(2)] == ["first", ""]
 
 
 async def test_who_asks_between_the_end_of_a_reading_and_its_callback_begins_another(
