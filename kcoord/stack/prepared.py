@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 
+WAS_MIGRATED = "select to_regclass('django_migrations') is not null"
 APPLIED = "select app, name from django_migrations"
 HAS_ACCESS = "select exists (select from auth_user where is_superuser) or exists (select from kcoord_apitoken)"
 
@@ -20,6 +21,8 @@ def is_prepared(conninfo: str, installed_apps: Iterable[str]) -> bool:
     """Every migration is applied, none is unknown, and somebody has access. False also where that cannot be told."""
     try:
         with psycopg.connect(conninfo, connect_timeout=3) as connection:
+            if connection.execute(WAS_MIGRATED).fetchone() != (True,):
+                return False  # a new database; asking for the table would leave an ERROR in the log of Postgres
             applied = {(str(app), str(name)) for app, name in connection.execute(APPLIED)}
             if applied != set(migration_files(installed_apps)):
                 return False
