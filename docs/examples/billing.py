@@ -1,6 +1,6 @@
 """A worker that bills orders exactly once: what it writes and how far it has come are one Postgres transaction.
 
-    python billing.py CONNINFO ['{"group_protocol": "consumer", …}']
+    PYTHONPATH=CHECKOUT python billing.py CONNINFO ['{"group_protocol": "consumer", …}']
 
 Any number of them share the work. KCOORD_URL and KCOORD_TOKEN say where the service is.
 """
