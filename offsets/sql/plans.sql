@@ -156,14 +156,24 @@ order by l.topic, l.partition
 limit %(limit)s
 
 -- name: moved_since_applied
+-- Where the plan took an offset away nothing stands, as after a later commit that was removed again: the journal tells.
 select l.topic, l.partition
-from offsets_plannedoffset l
+from offsets_offsetplan p
+join offsets_plannedoffset l on l.plan_id = p.id
 left join lateral (
     select record_offset from offsets_committedoffset
     where group_id = %(group)s and topic = l.topic and partition = l.partition
     limit 1
 ) o on true
-where l.plan_id = %(id)s and o.record_offset is distinct from l.applied_record_offset
+where p.id = %(id)s
+  and (o.record_offset is distinct from l.applied_record_offset
+       or l.applied_record_offset is null and exists (
+           select from offset_commit_log taken
+           join offset_commit_log later
+                on later.group_name = taken.group_name and later.topic = taken.topic
+                   and later.partition = taken.partition and later.at >= p.applied_at and later.id > taken.id
+           where taken.group_name = p.group_name and taken.topic = l.topic and taken.partition = l.partition
+             and taken.at >= p.applied_at and taken.plan_id = p.id))
 order by l.topic, l.partition
 limit %(limit)s
 

@@ -339,3 +339,19 @@ async def test_a_topic_that_was_deleted_since_gets_no_offsets(
         assert problem["topics"] == ["orders"]
         assert "make a new plan" in problem["detail"]
     assert await plans.committed() == {}
+
+
+async def test_undo_sees_a_commit_that_was_deleted_again(plans: Plans, clock: VirtualClock) -> None:
+    before = rfc3339(START_MS)
+    assert (await plans.api.post(f"{GROUP}/pins", json={})).status_code == 200
+    clock.advance(1_000)
+    await plans.commit((0, 50), (1, 50))
+    made = await plans.applied("to-committed-at", at=before)  # nothing is committed any more
+    assert (await plans.undo(made)).status_code == 200
+    made = await plans.applied("to-committed-at", at=before)
+    await plans.commit((0, 70))
+    deletion = {"topics": [{"name": "orders", "partitions": [0]}]}
+    assert (await plans.api.post(f"{GROUP}/offsets/delete", json=deletion)).status_code == 200
+    problem = assert_problem(await plans.undo(made), Error.INVALID_REQUEST, status=409)
+    assert problem["partitions"] == [{"topic": "orders", "partition": 0}]
+    assert await plans.committed() == {}
