@@ -54,6 +54,10 @@ class TransactionStore:
         """The producer of a transactional id, as it is now."""
         return await self._producer(connection, Q.find_producer, transactional_id)
 
+    async def is_known(self, connection: Connection, producer_id: int) -> bool:
+        """Whether some transactional id has this producer."""
+        return bool(await self._db.value(connection, Q.is_known_producer, {"producer_id": producer_id}))
+
     async def share(self, connection: Connection, transactional_id: str) -> Producer | None:
         """The producer of a transactional id, which nobody replaces until the transaction ends. For commits."""
         return await self._producer(connection, Q.share_producer, transactional_id)

@@ -133,6 +133,8 @@ class TransactionService:
         async def work(held: Held) -> tuple[TransactionEnd, int]:
             match standing(held.producer, producer):
                 case Standing.NEW:
+                    if await self._store.is_known(held.connection, producer.producer_id):
+                        raise foreign(producer)  # or a misspelt transactional id would lose what it should commit
                     return TransactionEnd(), 0
                 case Standing.SUCCESSOR:
                     await self._abort(held, producer, FENCED)

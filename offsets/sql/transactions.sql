@@ -7,6 +7,9 @@ select transactional_id, producer_id, producer_epoch
 from offsets_producer
 where transactional_id = %(transactional_id)s
 
+-- name: is_known_producer
+select exists (select from offsets_producer where producer_id = %(producer_id)s)
+
 -- name: share_producer
 -- For commits, under their group's lock: whoever wants to fence this producer waits until they are through.
 select transactional_id, producer_id, producer_epoch

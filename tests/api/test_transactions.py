@@ -174,6 +174,7 @@ class TestProducers:
             await txn_commit(api, {0: 2}, producer_id=8),
             await txn_commit(api, {0: 2}, transactional_id="u"),
             await end(api, producer_id=8),
+            await end(api, transactional_id="u"),
         ):
             assert_problem(response, Error.INVALID_PRODUCER_ID_MAPPING)
         assert await ended(api) == (1, 1)
