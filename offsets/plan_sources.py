@@ -196,13 +196,18 @@ def _visible(topics: Set[str], principal: Principal) -> Set[str]:
     return {topic for topic in topics if principal.may_topic(Operation.DESCRIBE, topic)}
 
 
-def check_readable(topics: Iterable[str], principal: Principal) -> None:
-    """Raise TOPIC_AUTHORIZATION_FAILED unless all may be read; whether they exist is not looked at."""
+def check_readable(topics: Iterable[str], principal: Principal, *, known: bool = True) -> None:
+    """Raise TOPIC_AUTHORIZATION_FAILED unless all may be read; whether they exist is not looked at.
+
+    `known`: the caller named them or may describe them. Of others, those it may not describe stay unnamed.
+    """
     denied = sorted({topic for topic in topics if not principal.may_topic(Operation.READ, topic)})
     if denied:
-        names = ", ".join(denied[:10]) + (f" and {len(denied) - 10} more" if len(denied) > 10 else "")
+        told = [topic for topic in denied if known or principal.may_topic(Operation.DESCRIBE, topic)]
+        more = len(denied) - len(told[:10])
+        names = ", ".join(told[:10]) + (f" and {more} more" if told and more else "") or f"{more} topics of the plan"
         raise ProtocolError(
             Error.TOPIC_AUTHORIZATION_FAILED,
             f"the token {principal.name!r} has no rule for read on {names}",
-            fields={"topics": denied[:100]},
+            fields={"topics": told[:100]},
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kcoord.http.types import GroupInstanceId, Int32, MemberId, ProducerEpoch, ProducerId, TransactionalId
+from kcoord.http.types import CommitInstanceId, Int32, MemberId, ProducerEpoch, ProducerId, TransactionalId
 from offsets.api.wire import CommittedTopic, CommitTopic, Items, Request, Response
 
 
@@ -20,7 +20,7 @@ class TxnCommitRequest(Request, frozen=True):
     topics: Annotated[list[CommitTopic], Items]
     generation_id: Int32 = -1
     member_id: MemberId = ""
-    group_instance_id: GroupInstanceId | None = None
+    group_instance_id: CommitInstanceId | None = None
 
 
 class TxnCommitResponse(Response, frozen=True):

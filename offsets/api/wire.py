@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kcoord.http.types import GroupInstanceId, Int32, Int64, MemberId, TopicId, TopicName
+from kcoord.http.types import CommitInstanceId, Int32, Int64, MemberId, TopicId, TopicName
 
 Items = Meta(max_length=10_000)
 
@@ -45,7 +45,7 @@ class CommitRequest(Request, frozen=True):
     topics: Annotated[list[CommitTopic], Items]
     generation_id_or_member_epoch: Int32 = -1
     member_id: MemberId = ""
-    group_instance_id: GroupInstanceId | None = None
+    group_instance_id: CommitInstanceId | None = None
     retention_time_ms: Int64 = -1
 
 

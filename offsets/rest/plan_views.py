@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
-from kcoord.access import Operation, Resource
+from kcoord.access import Operation, Principal, Resource
 from kcoord.errors import Error
 from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid
@@ -55,7 +55,7 @@ class PlanBase(NamedGroupView):
             return found, await plans.lines(found, cursor=cursor, visible=visible, **size)
 
         found, page = self.service(read)
-        shown = {field.name: getattr(found, field.name) for field in fields(found)}
+        shown = shown_header(found, self.principal)
         shown |= {"partitions": page.items, "next_cursor": page.next_cursor}
         return Response(s.PlanView(shown).data, status=status)
 
@@ -63,6 +63,19 @@ class PlanBase(NamedGroupView):
         """Raise INVALID_REQUEST if the request says anything."""
         if request.data:
             raise invalid("the body: there is nothing to say here; send none")
+
+
+def shown_header(found: PlanHeader, principal: Principal) -> dict[str, Any]:
+    """A plan without its lines, and without names of topics and of a group that the caller may not describe."""
+    shown = {field.name: getattr(found, field.name) for field in fields(found)}
+    parameters = dict(found.parameters)
+    topics = parameters.get("topics")
+    if isinstance(topics, list):
+        parameters["topics"] = [topic for topic in topics if principal.may_topic(Operation.DESCRIBE, topic)]
+    source = parameters.get("from_group")
+    if source is not None and not principal.may_group(Operation.DESCRIBE, str(source)):
+        del parameters["from_group"]
+    return {**shown, "parameters": parameters}
 
 
 class PlanOffsetsView(PlanBase):
@@ -114,7 +127,8 @@ class PlansView(NamedGroupView):
                 self.group_id, cursor=query.get("cursor"), limit=query["limit"]
             )
         )
-        content = {"group_id": self.group_id, "plans": page.items, "next_cursor": page.next_cursor}
+        plans = [shown_header(found, self.principal) for found in page.items]
+        content = {"group_id": self.group_id, "plans": plans, "next_cursor": page.next_cursor}
         return Response(s.PlanPage(content).data)
 
 

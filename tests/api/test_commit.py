@@ -164,6 +164,7 @@ async def test_what_concerns_the_member_fails_the_whole_request(
         ({**of_member(member), "generation_id_or_member_epoch": 9}, Error.ILLEGAL_GENERATION),
         ({**of_member(member), "member_id": "stranger"}, Error.UNKNOWN_MEMBER_ID),
         ({}, Error.UNKNOWN_MEMBER_ID),
+        ({**of_member(member), "group_instance_id": ""}, Error.UNKNOWN_MEMBER_ID),
         ({**of_member(member), "group_instance_id": "i"}, Error.UNKNOWN_MEMBER_ID),
     ]:
         assert_problem(await api.post(COMMIT, json=commit_body(entry, **changes)), error)

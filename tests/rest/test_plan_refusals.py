@@ -307,7 +307,13 @@ async def test_topics_that_one_may_not_see_are_passed_over_and_never_shown(
     everything = await plans.made("to-current")
     seen = (await limited.api.get(f"{GROUP}/offsets/plans/{everything['id']}")).json()
     assert news(seen) == {("orders", 0): 40}
-    assert_problem(await limited.apply(everything), Error.TOPIC_AUTHORIZATION_FAILED)
+    named = await plans.made("to-current", topics=[{"name": "orders", "partitions": [0]}, {"name": "secret"}])
+    for plan in (everything, named):
+        refused = await limited.apply(plan)
+        assert_problem(refused, Error.TOPIC_AUTHORIZATION_FAILED)
+        assert "secret" not in refused.text
+        assert "secret" not in (await limited.api.get(f"{GROUP}/offsets/plans/{plan['id']}")).text
+    assert "secret" not in (await limited.api.get(f"{GROUP}/offsets/plans")).text
     half = Plans(await client_with("alter-offsets:group:g", "read:topic:orders", "describe:topic:secret"))
     assert_problem(await half.ask("to-current"), Error.TOPIC_AUTHORIZATION_FAILED)
 

@@ -16,7 +16,7 @@ declare
     now constant bigint := extract(epoch from clock_timestamp()) * 1000;
     pk bigint;
 begin
-    if length(group_id) > 255 or group_id ~ '[/[:cntrl:]]' then
+    if length(group_id) > 255 or group_id ~ '[/\u0001-\u001f\u007f-\u009f]' then
         perform kcoord.refuse('INVALID_GROUP_ID',
             'a group id has at most 255 characters, none of them ''/'' or a control character');
     end if;
