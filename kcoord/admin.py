@@ -27,7 +27,7 @@ from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
 from kcoord import tokens
-from kcoord.models import AccessRule, ApiToken, TimerHeartbeat
+from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat
 from kcoord.sql import queries
 
 Shown = Callable[[Any, Any], str]
@@ -204,6 +204,15 @@ class TimerHeartbeatAdmin(ReadOnlyAdmin):
     fields = ("ticked",)
     readonly_fields = ("ticked",)
     ticked = instant("ticked_at", "last tick")
+
+
+@admin.register(Counter)
+class CounterAdmin(ReadOnlyAdmin):
+    """What any process counts; `/metrics` has it too."""
+
+    list_display = ("name", "value")
+    fields = ("name", "value")
+    readonly_fields = ("name", "value")
 
 
 def _now_ms() -> int:

@@ -124,3 +124,7 @@ class ProtocolError(Exception):
         self.fields: Mapping[str, object] = fields or {}
         self.action = action or error.value.action
         self.retry_after_ms = retry_after_ms
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """So that it can be sent to another process, as Celery does with what a task raised."""
+        return type(self).__new__, (type(self), str(self)), {**self.__dict__, "fields": dict(self.fields)}

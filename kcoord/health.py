@@ -5,6 +5,7 @@ Source: HTTP contract, section 5.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kcoord import metrics
+from kcoord import counters, metrics
 from kcoord import runtime as runtimes
 from kcoord.db import Connection
 from kcoord.errors import ProtocolError
@@ -108,11 +109,13 @@ async def readyz(request: Request) -> Response:
 
 
 async def metrics_page(request: Request) -> Response:
-    """Everything that is counted, in Prometheus' text format."""
+    """Everything that is counted, in Prometheus' text format; while the database is away without what stands there."""
     _name_route(request)
-    return Response(
-        prometheus_client.generate_latest(), headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST}
-    )
+    text = prometheus_client.generate_latest()
+    if runtimes.is_running():
+        with contextlib.suppress(ProtocolError):  # that it is away is logged, and /readyz says so
+            text += counters.exposed(await counters.read(runtimes.current().db))
+    return Response(text, headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST})
 
 
 def _name_route(request: Request) -> None:

@@ -18,10 +18,11 @@ LATENCY = Histogram(
 )
 COMMANDS = Counter("kcoord_commands", "Commands of members answered, by Kafka error name.", ["command", "error"])
 OFFSETS_COMMITTED = Counter("kcoord_offsets_committed", "Offsets in accepted commits.")
-OFFSETS_EXPIRED = Counter("kcoord_offsets_expired", "Offsets that retention removed.")
 OFFSETS_DELETED = Counter("kcoord_offsets_deleted", "Offsets removed by OffsetDelete; not those of deleted groups.")
 TRANSACTIONS_ENDED = Counter(
-    "kcoord_offset_transactions_ended", "Transactions of producers that ended with offsets pending.", ["outcome"]
+    "kcoord_offset_transactions_ended",
+    "Transactions ended by their producer or its successor with offsets pending.",
+    ["outcome"],
 )
 TRANSACTIONS = Counter("kcoord_group_transactions", "Transactions of group mailboxes.", ["outcome"])
 BATCH_SIZE = Histogram(

@@ -79,3 +79,13 @@ class TimerHeartbeat(models.Model):
 
     def __str__(self) -> str:
         return f"last tick at {self.ticked_at}"
+
+
+class Counter(models.Model):
+    """How often something happened, whichever process did it: see `kcoord.counters`."""
+
+    name = models.CharField(max_length=64, primary_key=True)
+    value = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value}"

@@ -21,9 +21,9 @@ from groups.core.replies import Done, Reply
 from groups.environment import CONSUMER_PROTOCOL
 from groups.locked import LockedGroup
 from groups.service import GroupService
+from kcoord.counters import Counted, count
 from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
-from kcoord.metrics import OFFSETS_EXPIRED
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.retention import Pins, RetentionRule, StoredOffset, may_go, rule_of
@@ -176,7 +176,6 @@ class RetentionService:
             removed, after = outcome, due[-1]
             pace.learn(time.monotonic() - removed.since)
             report.offsets += removed.offsets
-            OFFSETS_EXPIRED.inc(removed.offsets)
             # None of them: somebody joined, committed or pinned since the rule was read. The next run reads it anew.
             if len(due) < size or not removed.offsets:
                 break
@@ -231,7 +230,9 @@ class RetentionService:
         removed = await self._store.remove(locked, sorted(expired), Provenance(ChangeKind.EXPIRE))
         if removed:
             locked.events.append(offsets_event(EventKind.OFFSETS_EXPIRED, locked.group, removed))
-        return Removed(len(removed), await self._is_bare(locked, pins), since)
+        bare = await self._is_bare(locked, pins)
+        await count(locked.connection, Counted.OFFSETS_EXPIRED, len(removed))
+        return Removed(len(removed), bare, since)
 
     async def _is_bare(self, locked: LockedGroup, pins: Pins) -> bool:
         if not may_go(locked.group, pins, offsets_left=False):

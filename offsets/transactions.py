@@ -16,6 +16,7 @@ from groups.core.events import EventKind, GroupEvent
 from groups.core.replies import CommitReply
 from groups.locked import LockedGroup
 from groups.service import GroupService
+from kcoord.counters import Counted, count
 from kcoord.db import MAX_ATTEMPTS, Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.metrics import TRANSACTIONS_ENDED
@@ -196,6 +197,7 @@ class TransactionService:
             if following is None:
                 following = Producer(transactional_id, await self._store.fresh_id(held.connection), 0)
             await self._abort(held, following, ABANDONED)
+            await count(held.connection, Counted.TRANSACTIONS_ABANDONED, 1)
             return len(held.pending)
 
         aborted = await self._hold(transactional_id, work)
@@ -256,7 +258,8 @@ class TransactionService:
     def _tell(self, transactional_id: str, aborted: int, outcome: str) -> None:
         """Somebody's pending offsets were aborted without its asking: operators want to know."""
         if aborted:
-            TRANSACTIONS_ENDED.labels(outcome).inc()
+            if outcome == FENCED:
+                TRANSACTIONS_ENDED.labels(outcome).inc()
             log.warning("transaction_aborted", transactional_id=transactional_id, offsets=aborted, reason=outcome)
 
     def _check_active(self) -> None:

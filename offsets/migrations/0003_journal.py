@@ -38,6 +38,25 @@ create index offset_commit_log_changes on offset_commit_log (group_name, at, id)
 create table offset_commit_log_default partition of offset_commit_log default;
 """
 
+# What was committed before there was a journal is its beginning: without these lines a plan would say that nothing was
+# committed at an instant at which an offset of today stood already.
+BEGIN = """
+with line as (
+    insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset, leader_epoch, metadata,
+                                   expire_timestamp, member_id, generation_id)
+    select o.commit_timestamp, 'commit', g.group_id, o.topic, o.partition, o.committed_offset, o.leader_epoch,
+           o.metadata, o.expire_timestamp, o.member_id, o.generation_id
+    from offsets_committedoffset o
+    join groups_group g on g.id = o.group_id
+    returning id, group_name, topic, partition
+)
+update offsets_committedoffset o
+set record_offset = line.id
+from line
+join groups_group g on g.group_id = line.group_name
+where o.group_id = g.id and o.topic = line.topic and o.partition = line.partition
+"""
+
 
 class Migration(migrations.Migration):
 
@@ -82,4 +101,5 @@ class Migration(migrations.Migration):
             name='record_offset',
             field=models.BigIntegerField(db_default=0, help_text='Id of its line in the journal: a larger one was written later.'),
         ),
+        migrations.RunSQL(BEGIN, migrations.RunSQL.noop),
     ]

@@ -9,8 +9,10 @@ import httpx
 import psycopg
 import pytest
 
-from kcoord import health
+from kcoord import counters, health
 from kcoord.clock import VirtualClock
+from kcoord.counters import Counted
+from kcoord.db import Connection
 from kcoord.runtime import Runtime
 from offsets.core.days import DAY_MS
 from offsets.journal_days import JournalDays
@@ -101,6 +103,20 @@ async def test_no_database(runtime: Runtime) -> None:
     assert not found["database"]["ok"]
     async with client_of(None) as client:
         assert (await client.get("/livez")).json() == {"status": "alive"}
+
+
+async def test_metrics_have_what_other_processes_counted(runtime: Runtime) -> None:
+    async def work(connection: Connection) -> None:
+        await counters.count(connection, Counted.OFFSETS_EXPIRED, 3)
+        await counters.count(connection, Counted.OFFSETS_EXPIRED, 0)
+
+    before = (await counters.read(runtime.db))[Counted.OFFSETS_EXPIRED]
+    await runtime.db.transaction(work)
+    async with client_of(None) as client:
+        lines = (await client.get("/metrics")).text.splitlines()
+    assert f"kcoord_offsets_expired_total {before + 3}.0" in lines
+    assert any(line.startswith("kcoord_transactions_abandoned_total ") for line in lines)
+    assert any(line.startswith("kcoord_offsets_committed_total ") for line in lines)
 
 
 async def test_metrics_need_no_token_and_name_nobody(members: Members, runtime: Runtime) -> None:

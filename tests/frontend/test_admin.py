@@ -10,12 +10,12 @@ from django.db.models import Model
 from django.test import Client
 
 from groups.models import ProtocolOwned, Topic, Watermark
-from kcoord.models import AccessRule, ApiToken, TimerHeartbeat
+from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat
 from kcoord.tokens import digest
 from tests.frontend.seed import Seed, reconciling_group, working_group
 
 OURS = [model for model in admin.site._registry if model._meta.app_label in ("kcoord", "groups", "offsets")]
-ONLY_SHOWN = [m for m in OURS if issubclass(m, ProtocolOwned) or m in (Topic, Watermark, TimerHeartbeat)]
+ONLY_SHOWN = [m for m in OURS if issubclass(m, ProtocolOwned) or m in (Topic, Watermark, TimerHeartbeat, Counter)]
 
 FILLED = {
     "Group",

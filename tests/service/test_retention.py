@@ -15,10 +15,11 @@ from groups.core.decision import Decision
 from groups.core.machine import decide
 from groups.core.types import ClassicGroup, Env, GroupState
 from groups.service import GroupService
+from kcoord import counters
 from kcoord.clock import VirtualClock
 from kcoord.config import Config
+from kcoord.counters import Counted
 from kcoord.errors import Error, ProtocolError
-from kcoord.metrics import OFFSETS_EXPIRED
 from kcoord.runtime import Runtime
 from offsets.pace import Pace
 from offsets.pins import PinService
@@ -54,16 +55,16 @@ async def topics(runtime: Runtime) -> None:
     await make_topics(runtime, orders=10, bills=10)
 
 
-def expired_total() -> float:
+async def expired_total(runtime: Runtime) -> int:
     """The counter that operators see."""
-    return float(OFFSETS_EXPIRED._value.get())
+    return (await counters.read(runtime.db))[Counted.OFFSETS_EXPIRED]
 
 
 async def test_what_expired_goes_in_batches_with_journal_events_and_metric_and_then_its_group(
     runtime: Runtime, retention: RetentionService, service: GroupService, clock: VirtualClock
 ) -> None:
     await commit(runtime, "g", "orders", *range(7))
-    before = expired_total()
+    before = await expired_total(runtime)
     clock.advance(MINUTE_MS - 1)
     assert (await retention.run()).offsets == 0
     clock.advance(1)
@@ -74,7 +75,7 @@ async def test_what_expired_goes_in_batches_with_journal_events_and_metric_and_t
     assert [event["partitions"] for event in told] == [3, 3, 1]
     assert told[0]["topics"] == ["orders"]
     assert await events(runtime, "g", "group_deleted") == [{}]
-    assert expired_total() - before == 7
+    assert await expired_total(runtime) - before == 7
     assert (await service.describe("g")).group is None
     assert await journal(runtime, "group_delete") == []
 

@@ -17,10 +17,11 @@ from groups.core.types import GroupState
 from groups.readmodel import GroupReads
 from groups.service import GroupService
 from groups.topics import TopicService
+from kcoord import counters
 from kcoord.clock import VirtualClock
 from kcoord.config import Config
+from kcoord.counters import Counted
 from kcoord.errors import Error, ProtocolError
-from kcoord.metrics import TRANSACTIONS_ENDED
 from kcoord.runtime import Runtime
 from offsets.core.transactions import Producer, TransactionEnd
 from offsets.core.types import OffsetCommit, OffsetCommitReply, OffsetFetch, PartitionCommit
@@ -318,7 +319,7 @@ class TestAbandoned:
     async def test_a_transaction_open_for_too_long_is_aborted_and_its_producer_fenced(
         self, runtime: Runtime, clock: VirtualClock
     ) -> None:
-        aborted = TRANSACTIONS_ENDED.labels("abandoned")._value.get()
+        aborted = (await counters.read(runtime.db))[Counted.TRANSACTIONS_ABANDONED]
         service = runtime.get(TransactionService)
         await pend(runtime, FIRST, {0: 1}, "g")
         clock.advance(TIMEOUT_MS - 1)
@@ -330,7 +331,7 @@ class TestAbandoned:
         clock.advance(1)
         assert await asyncio.to_thread(abort_abandoned_transactions) == 1
         assert await service.abort_abandoned() == 0
-        assert TRANSACTIONS_ENDED.labels("abandoned")._value.get() - aborted == 1
+        assert (await counters.read(runtime.db))[Counted.TRANSACTIONS_ABANDONED] - aborted == 1
         told = {"transactional_id": "t", "cause": "abandoned", "partitions": 1, "topics": [TOPIC]}
         assert [await aborts(runtime, group) for group in "gh"] == [[told], [told]]
         for late in (pend(runtime, FIRST, {0: 3}), end(runtime, FIRST)):
