@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import threading
 from collections.abc import Awaitable, Callable
@@ -94,10 +95,22 @@ class _Background:
             self._end_loop()
 
     def _end_loop(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            # What a busy machine did not let end in time, such as workers of the pool, would be complained about.
+            asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result(STOP_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()
+
+
+async def _end_tasks() -> None:
+    """Cancel what still runs on this loop, and see it end."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest)
 
 
 _lock = threading.Lock()

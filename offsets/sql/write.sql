@@ -57,3 +57,4 @@ with committed as (
 insert into offset_commit_log (at, kind, group_name, topic, partition, principal)
 select %(now)s, %(kind)s, %(group_id)s, gone.topic, gone.partition, %(principal)s
 from (select topic, partition from committed union select topic, partition from pending) gone
+order by gone.topic, gone.partition
