@@ -284,6 +284,12 @@ def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
     return given
 
 
+async def now(db: Database) -> Millis:
+    """The time that a page without rows of its own counts from."""
+    async with db.connection() as connection:
+        return await db.now_ms(connection)
+
+
 async def group_brief(db: Database, group_id: str) -> GroupBrief | None:
     """A group in short, None if there is none."""
     async with db.snapshot() as connection:

@@ -29,6 +29,12 @@ def iso(at: Millis) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
 
 
+def utc_instant(written: str) -> Millis:
+    """An instant as browsers write it, `2025-11-21T03:30`, in UTC unless it says otherwise. Raises ValueError."""
+    moment = datetime.fromisoformat(written)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
 def span(milliseconds: Millis) -> str:
     """A rough length of time in its largest unit, rounded down: `now`-free, so 0 is `0 s`."""
     length = abs(milliseconds)

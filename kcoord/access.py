@@ -101,6 +101,10 @@ class Rules:
         return tuple(literals), self._prefixes.get((operation, resource), ())
 
 
+ALL_ALLOWED = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
+"""Of whoever this process has let in by other means than a token: a command on its machine, a signed-in person."""
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """The holder of a valid token."""

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kcoord import bridge
 from kcoord import runtime as runtimes
-from kcoord.access import TRUSTED_CALLER, Operation, Principal, Resource, Rules
+from kcoord.access import ALL_ALLOWED, TRUSTED_CALLER, Principal
 from kcoord.errors import Error, ProtocolError
 from kcoord.runtime import Runtime
 
@@ -32,8 +32,6 @@ BASE_URL = "http://localhost"
 CLOSE_SECONDS = bridge.TIMEOUT_SECONDS + 5
 """How long closing waits for requests that nobody waits for any more; views give up by themselves before."""
 
-_EVERYTHING = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
-
 
 def local_operator() -> Principal:
     """Whoever runs this process, allowed everything; journals and plans say `local:` and the name of the account."""
@@ -41,7 +39,7 @@ def local_operator() -> Principal:
         name = getpass.getuser()
     except (KeyError, OSError):  # the account has no name, as in some containers
         name = str(os.getuid())
-    return Principal(0, f"local:{name}", _EVERYTHING)
+    return Principal(0, f"local:{name}", ALL_ALLOWED)
 
 
 class LocalTransport(httpx.BaseTransport):

@@ -164,6 +164,12 @@ CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 _TICK_SECONDS = KCOORD.int("timer.tick.interval.ms") / 1000
 _RETENTION_SECONDS = KCOORD.int("offsets.retention.check.interval.ms") / 1000
 _SAMPLE_SECONDS = KCOORD.int("lag.sample.interval.ms") / 1000
+
+
+def _hourly(task: str) -> dict[str, object]:
+    return {"task": task, "schedule": 3600.0, "options": {"expire_seconds": 1800}}
+
+
 # The database scheduler reads `expire_seconds`; it drops Celery's own `expires` without a word.
 CELERY_BEAT_SCHEDULE = {
     "groups: expire what is due": {
@@ -181,39 +187,19 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 10.0,
         "options": {"expire_seconds": 20},
     },
-    "offsets: forget idle producers": {
-        "task": "offsets.forget_idle_producers",
-        "schedule": 3600.0,
-        "options": {"expire_seconds": 1800},
-    },
-    "offsets: keep the days of the journal": {
-        "task": "offsets.keep_journal_days",
-        "schedule": 3600.0,
-        "options": {"expire_seconds": 1800},
-    },
+    "offsets: forget idle producers": _hourly("offsets.forget_idle_producers"),
+    "offsets: keep the days of the journal": _hourly("offsets.keep_journal_days"),
     "offsets: sample watermarks and lag": {
         "task": "offsets.sample",
         "schedule": _SAMPLE_SECONDS,
         "options": {"expire_seconds": max(1, round(_SAMPLE_SECONDS))},
     },
-    "offsets: thin samples": {
-        "task": "offsets.thin_samples",
-        "schedule": 3600.0,
-        "options": {"expire_seconds": 1800},
-    },
-    "offsets: drop old plans": {
-        "task": "offsets.trim_plans",
-        "schedule": 3600.0,
-        "options": {"expire_seconds": 1800},
-    },
+    "offsets: thin samples": _hourly("offsets.thin_samples"),
+    "offsets: drop old plans": _hourly("offsets.trim_plans"),
     "offsets: sweep deleted topics": {
         "task": "offsets.sweep_deleted_topics",
         "schedule": 10.0,
         "options": {"expire_seconds": 10},
     },
-    "groups: drop old events": {
-        "task": "groups.trim_events",
-        "schedule": 3600.0,
-        "options": {"expire_seconds": 1800},
-    },
+    "groups: drop old events": _hourly("groups.trim_events"),
 }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from frontend import queries
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
-from frontend.wording import short_id
+from frontend.wording import short_id, utc_instant
 from kcoord import bridge
 from kcoord.errors import Error, ProtocolError
 from kcoord.paging import Page
@@ -68,7 +68,7 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
     context = {
         "group_id": group_id,
         "group_url": group_url(group_id),
-        "now": bridge.call(_now),
+        "now": bridge.call(lambda runtime: queries.now(runtime.db)),
         "lines": [_line(row) for row in found.items],
         "wanted": {name: text(request, name) for name in ("topic", "partition", "from", "to")} | {"kind": kind},
         "kinds": [
@@ -106,11 +106,6 @@ def _read(group_id: str, wanted: JournalFilter, cursor: str | None) -> Page[Jour
         raise
 
 
-async def _now(runtime: Runtime) -> int:
-    async with runtime.db.connection() as connection:
-        return await runtime.db.now_ms(connection)
-
-
 def _partition(written: str) -> int:
     if not written.isascii() or not written.isdigit() or len(written) > 9:
         raise BadAddress(f"partition: {written!r} is no number of a partition.")
@@ -123,10 +118,9 @@ def _instant(request: HttpRequest, name: str) -> int | None:
     if not written:
         return None
     try:
-        moment = datetime.fromisoformat(written)
+        return utc_instant(written)
     except ValueError:
         raise BadAddress(f"{name}: {written!r} is no date and time; write it as 2025-11-21T03:30.") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _line(row: JournalLine) -> Line:

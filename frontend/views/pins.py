@@ -5,13 +5,13 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
+from frontend import queries
 from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt, require
 from frontend.views.groups import PIN, group_url
 from frontend.views.page import address, message, page, show, text
 from kcoord import bridge
-from kcoord.paging import Page
 from kcoord.runtime import Runtime
-from offsets.pins import Pin, PinService
+from offsets.pins import PinService
 
 
 @require_http_methods(["GET", "POST"])
@@ -26,7 +26,8 @@ def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
         changed, refusal = attempt(lambda runtime: _change(runtime, request, group_id))
         if changed is not None:
             return HttpResponseRedirect(f"{group_url(group_id)}/pins")
-    found, now = bridge.call(lambda runtime: _read(runtime, group_id, text(request, "after") or None))
+    cursor = text(request, "after") or None
+    found = bridge.call(lambda runtime: runtime.get(PinService).pins(group_id, cursor=cursor))
     context = {
         "group_id": group_id,
         "group_url": group_url(group_id),
@@ -34,7 +35,7 @@ def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
         "next_url": address(request, after=found.next_cursor) if found.next_cursor else None,
         "refusal": refusal,
         "given": request.POST,
-        "now": now,
+        "now": bridge.call(lambda runtime: queries.now(runtime.db)),
     }
     return show(request, "pins", context, section="groups", status=refusal.status)
 
@@ -47,9 +48,3 @@ async def _change(runtime: Runtime, request: HttpRequest, group_id: str) -> bool
         reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
         await pins.pin(group_id, topic, principal=actor(request), reason=reason)
     return True
-
-
-async def _read(runtime: Runtime, group_id: str, cursor: str | None) -> tuple[Page[Pin], int]:
-    found = await runtime.get(PinService).pins(group_id, cursor=cursor)
-    async with runtime.db.connection() as connection:
-        return found, await runtime.db.now_ms(connection)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -17,9 +16,9 @@ from frontend.states import state
 from frontend.views.actions import Refusal, actor, attempt, done, header, require
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, message, page, show, text
-from frontend.wording import joined, plural, utc
+from frontend.wording import joined, plural, utc, utc_instant
 from kcoord import bridge
-from kcoord.access import Operation, Principal, Resource, Rules
+from kcoord.access import ALL_ALLOWED, Principal
 from kcoord.errors import Error, ProtocolError
 from kcoord.paging import Page
 from kcoord.runtime import Runtime
@@ -30,9 +29,6 @@ from offsets.plans import PlanService
 
 MAKE, CHANGE = "offsets.add_offsetplan", "offsets.change_offsetplan"
 LINES, RECENT = 100, 10
-
-_RULES = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
-"""What Django's permissions have allowed, the service does not ask about again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +105,8 @@ CHOICES = (
 
 
 def principal(request: HttpRequest) -> Principal:
-    """Who acts, for the journal."""
-    return Principal(0, actor(request), _RULES)
+    """Who acts, for the journal. What Django's permissions have allowed, the service does not ask about again."""
+    return Principal(0, actor(request), ALL_ALLOWED)
 
 
 @require_http_methods(["GET", "POST"])
@@ -137,7 +133,7 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         "reason": request.POST.get("reason", ""),
         "refusal": refusal,
         "recent": bridge.call(lambda runtime: _recent(runtime, group_id)),
-        "now": bridge.call(_now),
+        "now": bridge.call(lambda runtime: queries.now(runtime.db)),
     }
     return show(request, "reset_offsets", context, section="groups", status=refusal.status)
 
@@ -193,10 +189,9 @@ def _number(written: str, choice: Choice) -> int:
 
 def _instant(written: str, choice: Choice) -> int:
     try:
-        moment = datetime.fromisoformat(written)
+        return utc_instant(written)
     except ValueError:
         raise _invalid(f"{choice.field_label}: {written[:50]!r} is no date and time like 2026-01-31T12:00.") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _invalid(detail: str) -> ProtocolError:
@@ -210,11 +205,6 @@ async def _recent(runtime: Runtime, group_id: str) -> Page[PlanHeader]:
         if error.error is not Error.GROUP_ID_NOT_FOUND:
             raise
         return Page((), None)  # a plan may be made before the group is there
-
-
-async def _now(runtime: Runtime) -> int:
-    async with runtime.db.connection() as connection:
-        return await runtime.db.now_ms(connection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +271,7 @@ async def _review(runtime: Runtime, group_id: str, plan_id: uuid.UUID, cursor: s
         plan=found,
         lines=await plans.lines(found, cursor=cursor, limit=LINES),
         group=await queries.group_brief(runtime.db, group_id),
-        now=await _now(runtime),
+        now=await queries.now(runtime.db),
     )
 
 
