@@ -69,8 +69,21 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _entry("Groups", "hub", "groups", "group"),
                     _entry("Members", "dns", "groups", "member"),
+                    _entry("Consumer members", "lan", "groups", "consumermember"),
                     _entry("Ids handed out", "hourglass_top", "groups", "pendingmember"),
                     _entry("Events", "history", "groups", "event"),
+                    _entry("Group settings", "tune", "groups", "groupconfigoverride"),
+                ],
+            },
+            {
+                "title": "Offsets",
+                "items": [
+                    _entry("Journal", "receipt_long", "offsets", "offsetcommitlog"),
+                    _entry("Plans", "restart_alt", "offsets", "offsetplan"),
+                    _entry("Pins", "keep", "offsets", "retentionpin"),
+                    _entry("Producers", "edit_note", "offsets", "producer"),
+                    _entry("Lag", "speed", "offsets", "grouplag"),
+                    _entry("Deleted topics", "delete", "offsets", "deletedtopic"),
                 ],
             },
             {
@@ -92,6 +105,8 @@ UNFOLD: dict[str, Any] = {
                 "title": "Timers",
                 "items": [
                     _entry("Last tick", "timer", "kcoord", "timerheartbeat"),
+                    _entry("Counters", "numbers", "kcoord", "counter"),
+                    _entry("Revisions", "sync", "groups", "revision"),
                     _entry("Periodic tasks", "schedule", "django_celery_beat", "periodictask"),
                     _entry("Intervals", "more_time", "django_celery_beat", "intervalschedule"),
                     _entry("Crontabs", "update", "django_celery_beat", "crontabschedule"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.conf import settings
 from django.contrib import admin
 from django.db.models import Model
 from django.test import Client
+from django.urls import reverse
 
 from groups.models import ProtocolOwned, Topic, Watermark
 from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat
@@ -69,6 +71,13 @@ def test_every_table_with_a_plain_key_is_registered() -> None:
         for model in apps.get_app_config(label).get_models():
             composite = len(model._meta.pk_fields) > 1
             assert (model in OURS) != (composite or model is AccessRule), model
+
+
+def test_every_list_is_in_the_navigation() -> None:
+    navigation = settings.UNFOLD["SIDEBAR"]["navigation"]
+    links = {str(entry["link"]) for section in navigation for entry in section["items"]}
+    lists = {reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist") for model in OURS}
+    assert lists - links == set()
 
 
 @pytest.mark.parametrize("model", OURS)
