@@ -5,17 +5,23 @@ The order of locks is that of `sql/transactions.sql`: groups by their keys, then
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groups.locked import LockedGroup
 from kcoord.db import Connection, Database
+from kcoord.errors import Error, ProtocolError
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.transactions import PendingOffset, Producer
 from offsets.core.types import ChangeKind, FetchedOffset, Millis, OffsetRecord, Provenance, TopicPartition
 
 Q = queries("offsets")
+
+DRAWN_IDS = 8
+LARGEST_DRAWN_ID = 2**53 - 1
+"""The largest whole number that a JSON number carries exactly everywhere. Clients may choose ids up to 2^63 - 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +114,14 @@ class TransactionStore:
         return await self._db.transaction(work)
 
     async def fresh_id(self, connection: Connection) -> int:
-        """A producer id that nobody uses."""
-        return int(await self._db.value(connection, Q.fresh_producer_id))
+        """A producer id that nobody uses. Raises COORDINATOR_NOT_AVAILABLE when all that were drawn are taken."""
+        free = await self._db.value(connection, Q.free_producer_id, {"candidates": drawn_ids()})
+        if free is None:
+            raise ProtocolError(
+                Error.COORDINATOR_NOT_AVAILABLE,
+                f"all of {DRAWN_IDS} producer ids that were drawn are in use; initialize the transactional id again",
+            )
+        return int(free)
 
     async def write(
         self, locked: LockedGroup, producer: Producer, records: Sequence[OffsetRecord], provenance: Provenance
@@ -177,6 +189,15 @@ class TransactionStore:
     async def _producer(self, connection: Connection, statement: str, transactional_id: str) -> Producer | None:
         row = await self._db.row(connection, statement, {"transactional_id": transactional_id})
         return None if row is None else Producer(*row)
+
+
+def drawn_ids() -> list[int]:
+    """Candidates for a new producer id.
+
+    Random, because clients may choose ids themselves: of a sequence they could take all that come next. Even a billion
+    producers leave each candidate free with a probability of more than 1 - 10^-6.
+    """
+    return [secrets.randbelow(LARGEST_DRAWN_ID + 1) for _ in range(DRAWN_IDS)]
 
 
 def _identity(producer: Producer) -> dict[str, object]:

@@ -56,10 +56,10 @@ where p.producer_id = any(%(producers)s)
   and not exists (select from offsets_pendingoffset o where o.producer_id = p.producer_id)
 returning p.producer_id
 
--- name: fresh_producer_id
--- A client may have chosen the next number already.
+-- name: free_producer_id
+-- No row comes back when every one of the candidates has a producer.
 select id
-from (select nextval('offsets_producer_id_seq') as id from generate_series(1, 8)) candidate
+from unnest(%(candidates)s::bigint[]) candidate (id)
 where not exists (select from offsets_producer p where p.producer_id = candidate.id)
 limit 1
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 
 from kcoord.clock import VirtualClock
 from kcoord.errors import Error
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
 from kcoord.runtime import Runtime
+from offsets import transaction_store
 from tests.api.support import Members, assert_problem, identity
 from tests.api.transactions import end, ended, fetched, pend, plain_commit, txn_commit
 
@@ -194,11 +196,38 @@ class TestProducers:
         assert other["producer_id"] != first["producer_id"]
 
     async def test_a_producer_id_that_a_client_chose_is_not_given_away(
-        self, api: httpx.AsyncClient, topic: str
+        self, api: httpx.AsyncClient, topic: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        await pend(api, {0: 1}, producer_id=70)
+        monkeypatch.setattr(transaction_store, "drawn_ids", lambda: [70, 71])
+        assert (await api.post("/v1/transactions/b/init")).json()["producer_id"] == 71
+
+    async def test_clients_cannot_take_the_ids_that_come_next(self, api: httpx.AsyncClient, topic: str) -> None:
         first = (await api.post("/v1/transactions/a/init")).json()["producer_id"]
-        await pend(api, {0: 1}, producer_id=first + 1)
-        assert (await api.post("/v1/transactions/b/init")).json()["producer_id"] > first + 1
+        for ahead in range(1, 21):
+            await pend(api, {0: 1}, transactional_id=f"chosen-{ahead}", producer_id=first + ahead)
+        await pend(api, {0: 1}, transactional_id="largest", producer_id=2**63 - 1)
+        response = await api.post("/v1/transactions/b/init")
+        assert response.status_code == 200, response.text
+        assert response.json()["producer_id"] not in range(first, first + 21)
+
+    @pytest.mark.parametrize("registered", [False, True])
+    async def test_ids_that_are_all_taken_are_a_refusal_that_says_so(
+        self, api: httpx.AsyncClient, topic: str, monkeypatch: pytest.MonkeyPatch, registered: bool
+    ) -> None:
+        await pend(api, {0: 1}, producer_id=70)
+        if registered:
+            await pend(api, {0: 1}, transactional_id="b", producer_id=71, producer_epoch=32_767)
+        monkeypatch.setattr(transaction_store, "drawn_ids", lambda: [70, 70])
+        response = await api.post("/v1/transactions/b/init")
+        assert_problem(response, Error.COORDINATOR_NOT_AVAILABLE)
+        assert "in use" in response.json()["detail"]
+        assert response.headers["Retry-After"] == "1"
+
+    async def test_ids_that_are_given_are_exact_as_json_numbers(self, api: httpx.AsyncClient) -> None:
+        given = {(await api.post(f"/v1/transactions/t{n}/init")).json()["producer_id"] for n in range(10)}
+        assert len(given) == 10
+        assert all(0 <= producer_id < 2**53 for producer_id in given)
 
     async def test_a_producer_out_of_epochs_is_succeeded_under_another_id(
         self, api: httpx.AsyncClient, topic: str
