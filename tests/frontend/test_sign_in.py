@@ -98,6 +98,60 @@ def test_one_address_may_not_try_many_accounts(client: Client) -> None:
     assert sign_in(client, username="another", address="10.1.1.2").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    ["ｍａｒａ", "ⓜara", " mara\u3000", "MARA", "ＭARA", "𝐦ara", "ᴹara"],
+    ids=["full width", "circled", "spaces", "capitals", "full-width capitals", "mathematical", "superscript"],
+)
+def test_spellings_of_one_account_count_as_one(client: Client, seed: Seed, spelling: str) -> None:
+    sign_in(client)
+    sign_in(client, spelling)
+    assert failures(seed, throttle.account_key("mara")) == 2
+
+
+def test_guessing_under_one_spelling_after_the_other_uses_up_the_free_attempts(client: Client, seed: Seed) -> None:
+    """Each of them is the account to Django."""
+    spellings = ["mara", "ｍara", "mａra", "maｒa", "marａ"]
+    assert sign_in(client, spellings[1], PASSWORD).status_code == 302
+    client.logout()
+    for number, spelling in enumerate(spellings):
+        assert sign_in(client, spelling, address=f"10.1.1.{number}").status_code == 200
+    assert failures(seed, throttle.account_key("mara")) == throttle.FREE_FOR_ACCOUNT
+
+
+def test_names_that_fold_into_the_same_have_one_key_and_others_have_not() -> None:
+    assert throttle.account_key("STRASSE") == throttle.account_key("straße")
+    assert throttle.account_key("ﬁne") == throttle.account_key("FINE")
+    assert throttle.account_key("Å") == throttle.account_key("a\u030a")
+    assert throttle.account_key("mara") != throttle.account_key("marа")  # the last letter is Cyrillic
+    assert throttle.account_key("a" * 300) != throttle.account_key("a" * 301)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", True),
+        ("2001:db8:1:2::1", "2001:0DB8:0001:0002:0000::1", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:10.1.1.1", "10.1.1.1", True),
+        ("::ffff:a01:101", "10.1.1.1", True),
+        ("::ffff:10.1.1.1", "::ffff:10.1.1.2", False),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("10.1.1.1", "10.1.1.2", False),
+        ("", "not an address", False),
+    ],
+)
+def test_addresses_of_one_subscriber_have_one_key(one: str, other: str, same: bool) -> None:
+    assert (throttle.address_key(one) == throttle.address_key(other)) is same
+
+
+def test_addresses_of_one_ipv6_network_use_up_the_same_attempts(client: Client, seed: Seed) -> None:
+    for number in range(throttle.FREE_FOR_ADDRESS):
+        assert sign_in(client, username=f"somebody-{number}", address=f"2001:db8::{number:x}").status_code == 200
+    assert failures(seed, throttle.address_key("2001:db8::ffff")) == throttle.FREE_FOR_ADDRESS
+    assert sign_in(client, username="another", address="2001:db8:0:1::1").status_code == 200
+
+
 def test_success_gives_the_address_back_one_attempt_and_no_more(client: Client, seed: Seed) -> None:
     for number in range(3):
         sign_in(client, username=f"somebody-{number}")
