@@ -16,6 +16,12 @@ LATENCY = Histogram(
     ["route"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
+CONNECTIONS = Gauge("kcoord_http_connections", "Open connections of clients.")
+CONNECTIONS_CLOSED = Counter(
+    "kcoord_http_connections_closed",
+    "Connections that were closed or refused for what the client did.",
+    ["reason"],
+)
 COMMANDS = Counter("kcoord_commands", "Commands of members answered, by Kafka error name.", ["command", "error"])
 OFFSETS_COMMITTED = Counter("kcoord_offsets_committed", "Offsets in accepted commits.")
 OFFSETS_DELETED = Counter("kcoord_offsets_deleted", "Offsets removed by OffsetDelete; not those of deleted groups.")

@@ -7,7 +7,6 @@ Source: HTTP contract, section 1.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections import Counter
@@ -17,14 +16,10 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kcoord.errors import Error, ProtocolError
 from kcoord.http.problem import RequestRefused, from_error, invalid
 from kcoord.http.types import REMEDIES
 
 B = TypeVar("B")
-
-READ_TIMEOUT_SECONDS = 30.0
-"""The longest a body may take to arrive."""
 
 LONGEST_ECHO = 300
 """How much of what the caller wrote an error repeats."""
@@ -101,18 +96,12 @@ def check_content_type(headers: list[tuple[bytes, bytes]]) -> None:
 
 
 async def read(receive: Receive) -> bytes:
-    """The whole body. Raises REQUEST_TIMED_OUT when it does not arrive, ClientGone when the connection ends."""
+    """The whole body. Raises ClientGone when the connection ends; `kcoord.http.peers` ends it for one that is late."""
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
         body: bytes = message.get("body", b"")
         return body
-    try:
-        async with asyncio.timeout(READ_TIMEOUT_SECONDS):
-            return await _read_rest(message, receive)
-    except TimeoutError:
-        raise ProtocolError(
-            Error.REQUEST_TIMED_OUT, f"the body did not arrive within {READ_TIMEOUT_SECONDS:g} s"
-        ) from None
+    return await _read_rest(message, receive)
 
 
 async def _read_rest(message: Message, receive: Receive) -> bytes:

@@ -7,16 +7,28 @@ The supervisor binds the address and passes the socket as file descriptor N; wit
 from __future__ import annotations
 
 import argparse
+import asyncio
+import functools
 import os
+import resource
 import socket
 import sys
+import time
+from dataclasses import replace
+from typing import cast
 
+import structlog
 import uvicorn
 
+from kcoord import logs
 from kcoord import runtime as runtimes
 from kcoord.config import Config
+from kcoord.http.peers import PeerLimits, Peers
 from kcoord.stack.preflight import bind
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
+from kcoord.stack.protocol import PeerProtocol
+
+log = structlog.get_logger(__name__)
 
 APPLICATION = "kcoord.asgi:application"
 BACKLOG = 2048
@@ -24,10 +36,24 @@ KEEP_ALIVE_SECONDS = 75
 """Longer than the usual 60 s of proxies: so the proxy closes idle connections and never writes into a closed one."""
 
 GRACE_SECONDS = 2
+OTHER_FILES = 256
+"""File descriptors that are kept for what is no client's connection: Postgres, files that are read, the log."""
 
 
 class Server(uvicorn.Server):
-    """Uvicorn waits for open requests before it tells the application to stop; ours may wait for a minute."""
+    """Uvicorn waits for open requests before it tells the application to stop; ours may wait for a minute.
+
+    It also watches its `peers`.
+    """
+
+    def __init__(self, config: uvicorn.Config, peers: Peers) -> None:
+        super().__init__(config)
+        self._peers = peers
+
+    async def on_tick(self, counter: int) -> bool:
+        """Uvicorn's, ten times a second; closes connections whose peers are overdue."""
+        self._peers.watch(time.monotonic())
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer the requests that wait, then stop as uvicorn does."""
@@ -36,11 +62,34 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def connections_for(wanted: int) -> int:
+    """How many connections of `wanted` the process may have; raises its limit of open files where it can."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + OTHER_FILES
+    unlimited = resource.RLIM_INFINITY
+    if soft != unlimited and soft < needed:
+        raised = needed if hard == unlimited else min(needed, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+        except (OSError, ValueError) as error:
+            log.warning("open_files_not_raised", limit=soft, reason=str(error))
+        else:
+            soft = raised
+    if soft == unlimited or soft >= needed:
+        return wanted
+    allowed = max(soft - OTHER_FILES, soft // 2)
+    log.warning("fewer_connections", wanted=wanted, allowed=allowed, remedy="raise the limit of open files (ulimit -n)")
+    return allowed
+
+
 def make_server(config: Config) -> Server:
     """The server, with what the settings say."""
+    limits = PeerLimits.of(config)
+    peers = Peers(replace(limits, connections=connections_for(limits.connections)))
     return Server(
         uvicorn.Config(
             APPLICATION,
+            http=cast(type[asyncio.Protocol], functools.partial(PeerProtocol, peers)),
             lifespan="on",
             log_config=None,
             access_log=False,
@@ -50,7 +99,8 @@ def make_server(config: Config) -> Server:
             timeout_graceful_shutdown=GRACE_SECONDS,
             ws="none",
             log_level=config.str("log.level"),
-        )
+        ),
+        peers,
     )
 
 
@@ -69,6 +119,7 @@ def main() -> int:
     except StartProblem as problem:
         print(f"kcoord: {problem}", file=sys.stderr)  # noqa: T201
         return EXIT_STATUS
+    logs.configure(config.str("log.level"))
     server = make_server(config)
     server.run(sockets=[listener])
     return 0 if server.started else 1

@@ -106,17 +106,6 @@ async def test_a_body_in_parts_is_put_together(token: str, service: GroupService
     assert connection.sent[0]["status"] == 200
 
 
-async def test_a_body_that_does_not_arrive_is_given_up(
-    token: str, service: GroupService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bodies, "READ_TIMEOUT_SECONDS", 0.01)
-    connection = Connection(token, "/v1/heartbeats")
-    connection._incoming.put_nowait({"type": "http.request", "body": b"{", "more_body": True})
-    await asyncio.wait_for(connection.run(), 10)
-    assert connection.sent[0]["status"] == 504
-    assert b"REQUEST_TIMED_OUT" in connection.sent[1]["body"]
-
-
 async def test_the_work_has_ended_when_the_client_is_given_up() -> None:
     """Nothing of a request goes on after its line in the log."""
     ended = asyncio.Event()
