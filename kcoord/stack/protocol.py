@@ -65,9 +65,9 @@ class PeerProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, and see what the peer owes us now."""
-        self.peer.received(len(data))
         super().data_received(data)
         self.peer.enter(self._phase())
+        self.peer.received(len(data))
 
     def on_response_complete(self) -> None:
         """The peer may go on with its next request, which may have arrived already."""
@@ -123,6 +123,8 @@ class PeerProtocol(H11Protocol):
         self.transport.close()
 
     def _phase(self) -> Phase:
+        if self.transport.is_closing():
+            return Phase.WORK
         theirs = self.conn.their_state
         if theirs is h11.SEND_BODY:
             return Phase.REST if self.cycle.response_complete else Phase.BODY

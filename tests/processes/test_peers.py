@@ -381,4 +381,4 @@ def test_a_server_that_was_stopped_does_not_blame_its_clients(database: str) -> 
 def test_the_server_is_unharmed(server: Running) -> None:
     """After all of the above."""
     assert httpx.get(f"{server.url}/livez").status_code == 200
-    assert "Traceback" not in server.output
+    assert "Traceback" not in server.output, server.report("wrote a traceback")

@@ -141,3 +141,59 @@ def test_requests_cut_short_and_damaged(server: Running, token: str) -> None:
         statuses = answer(server, bytes(damaged), 0.1)  # some promise more than they send
         assert all(status < 500 for status in statuses or ()), bytes(damaged)
     assert_unharmed(server, written, token)
+
+
+def everything(server: Running, *parts: bytes, wait_for: bytes = b"") -> bytes:
+    """What comes back until the server closes the connection. Later parts are sent after `wait_for` has come."""
+    read = b""
+    with socket.create_connection(("127.0.0.1", server.port or 0)) as connection:
+        connection.settimeout(60)
+        connection.sendall(parts[0])
+        for part in parts[1:]:
+            while wait_for not in read:
+                more = connection.recv(65_536)
+                assert more, read
+                read += more
+            connection.sendall(part)
+        while more := connection.recv(65_536):
+            read += more
+    return read
+
+
+def statuses_of(read: bytes) -> list[int]:
+    return [int(status) for status in re.findall(rb"HTTP/1.1 (\d{3})", read)]
+
+
+LAST = get(b"/livez", b"Connection: close")
+
+
+def test_pipelined_requests_are_answered_in_their_order(server: Running, token: str) -> None:
+    bearer = b"Authorization: Bearer " + token.encode()
+    length = b"Content-Length: %d" % len(HEARTBEAT)
+    chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(HEARTBEAT), HEARTBEAT)
+    requests = [
+        get(b"/livez"),
+        post(bearer, length),
+        post(length),
+        get(b"/nowhere"),
+        post(bearer, b"Transfer-Encoding: chunked", body=chunks),
+        LAST,
+    ]
+    expected = [200, 404, 401, 404, 404, 200]
+    assert statuses_of(everything(server, b"".join(requests))) == expected
+    assert statuses_of(everything(server, *requests)) == expected
+
+
+def test_a_body_is_asked_for_when_it_is_wanted(server: Running, token: str) -> None:
+    expecting = (b"Content-Length: %d" % len(HEARTBEAT), b"Expect: 100-continue", b"Connection: close")
+    wanted = post(b"Authorization: Bearer " + token.encode(), *expecting, body=b"")
+    assert statuses_of(everything(server, wanted, HEARTBEAT, wait_for=b"100 Continue\r\n\r\n")) == [100, 404]
+    assert statuses_of(everything(server, wanted + HEARTBEAT))[-1] == 404, "it came without being asked for"
+
+
+def test_a_body_that_is_not_wanted_is_not_asked_for(server: Running, token: str) -> None:
+    expecting = (b"Content-Length: %d" % len(HEARTBEAT), b"Expect: 100-continue")
+    refused = post(b"Authorization: Bearer none", *expecting, body=b"")
+    assert statuses_of(everything(server, refused, HEARTBEAT + LAST, wait_for=b"401")) == [401, 200]
+    too_large = post(b"Authorization: Bearer " + token.encode(), b"Content-Length: 9999999", *expecting[1:], body=b"")
+    assert statuses_of(everything(server, too_large.replace(b"Expect", b"Connection: close\r\nExpect"))) == [413]
