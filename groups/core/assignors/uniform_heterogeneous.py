@@ -2,13 +2,17 @@
 
 Among the subscribers of each topic, no move of one of its partitions can lessen a difference of two or more. Where
 subscriptions overlap only in part that need not be the best of all assignments.
-Source: consumer specification, section 5.6.
+
+Who is served first among members with the same number of partitions is fixed where Kafka's assignor gives one answer,
+and follows it. Only the order of the member ids and of the topic ids is free: Kafka has hash orders there.
+Source: consumer specification, section 5.6; Kafka's `UniformAssignor`.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from groups.core.assignors.base import GroupSpec, Partitions
 
@@ -36,8 +40,9 @@ class _Plan:
         self._topics = topics
         self._member_ids = list(spec.members)
         self._subscribers: dict[str, list[int]] = {topic_id: [] for topic_id in topics}
+        """Topic id -> its subscribers, ascending."""
         self._owners: dict[str, dict[int, list[int]]] = {topic_id: {} for topic_id in topics}
-        """Topic id -> member -> its partitions, ascending once all are handed out."""
+        """Topic id -> member -> its partitions, ascending; members without any are left out."""
         self._load = [0] * len(self._member_ids)
         for index, member in enumerate(spec.members.values()):
             for topic_id in member.topics & topics.keys():
@@ -66,44 +71,43 @@ class _Plan:
         free = [p for p in range(self._topics[topic_id]) if p not in taken]
         if not free:
             return
-        levels = [(self._load[index], index) for index in self._subscribers[topic_id]]
-        heapq.heapify(levels)
-        touched = set()
-        for p in free:
-            load, index = levels[0]
-            heapq.heapreplace(levels, (load + 1, index))
-            owners.setdefault(index, []).append(p)
-            self._load[index] = load + 1
-            touched.add(index)
-        for index in touched:
-            owners[index].sort()
+        takers = _takers(self._least_loaded_first(topic_id), self._load)
+        given: dict[int, list[int]] = {}
+        for p, (taker, _) in zip(free, takers, strict=False):
+            given.setdefault(taker, []).append(p)
+        self._give(topic_id, given)
 
     def balance(self, topic_id: str) -> bool:
         """Move partitions of the topic from the most to the least loaded until no move helps; whether any moved."""
         owners, load = self._owners[topic_id], self._load
-        if (
-            not owners
-            or max(load[index] for index in owners) - min(load[index] for index in self._subscribers[topic_id]) < 2
-        ):
+        subscribers = self._subscribers[topic_id]
+        if not owners or max(load[index] for index in owners) - min(load[index] for index in subscribers) < 2:
             return False
-        most = [(-load[index], index) for index in owners]
-        least = [(load[index], index) for index in self._subscribers[topic_id]]
-        heapq.heapify(most)
-        heapq.heapify(least)
-        while True:
-            giver, taker = _top(most, load, owners, -1), least[0][1]
-            if load[taker] != least[0][0]:
-                heapq.heapreplace(least, (load[taker], taker))
-                continue
-            if giver is None or load[giver] - load[taker] < 2:
-                return True
-            _move(owners, giver, taker)
-            load[giver] -= 1
-            load[taker] += 1
-            heapq.heapreplace(least, (load[taker], taker))
-            heapq.heappush(least, (load[giver], giver))
-            heapq.heappush(most, (-load[giver], giver))
-            heapq.heappush(most, (-load[taker], taker))
+        members = self._least_loaded_first(topic_id)
+        givers, takers = _givers(members, load, owners), _takers(members, load)
+        given: dict[int, list[int]] = {}
+        taken: Counter[int] = Counter()
+        for (giver, high), (taker, low) in zip(givers, takers, strict=False):
+            if high - low < 2:
+                break
+            given.setdefault(taker, []).append(owners[giver].pop())
+            taken[giver] += 1
+        for giver, count in taken.items():
+            load[giver] -= count
+            if not owners[giver]:
+                del owners[giver]
+        self._give(topic_id, given)
+        return True
+
+    def _least_loaded_first(self, topic_id: str) -> Sequence[int]:
+        """The topic's subscribers; those with equally many partitions in ascending order."""
+        return sorted(self._subscribers[topic_id], key=self._load.__getitem__)
+
+    def _give(self, topic_id: str, given: Mapping[int, Sequence[int]]) -> None:
+        owners = self._owners[topic_id]
+        for taker, partitions in given.items():
+            owners[taker] = sorted([*owners.get(taker, ()), *partitions])
+            self._load[taker] += len(partitions)
 
     def result(self) -> Mapping[str, Partitions]:
         """The assignment, by member id."""
@@ -114,21 +118,44 @@ class _Plan:
         return assigned
 
 
-def _top(heap: list[tuple[int, int]], load: Sequence[int], owners: Mapping[int, list[int]], sign: int) -> int | None:
-    """The first member of the heap whose entry is still true; entries that are not are dropped."""
-    while heap:
-        key, index = heap[0]
-        if index in owners and key == sign * load[index]:
-            return index
-        heapq.heappop(heap)
-    return None
+def _takers(members: Sequence[int], load: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Who gets the next partition, and how many it has before that; without end.
+
+    `members` are in ascending order of `load`, which must not change in the meantime. All who have reached the lowest
+    level get one each, those that were there first before those that began on it; then all of them are one higher.
+    """
+    reached, level = 0, load[members[0]]
+    while True:
+        while reached < len(members) and load[members[reached]] == level:
+            reached += 1
+        for member in islice(members, reached):
+            yield member, level
+        level += 1
 
 
-def _move(owners: dict[int, list[int]], giver: int, taker: int) -> None:
-    """The giver's highest partition changes hands."""
-    p = owners[giver].pop()
-    if not owners[giver]:
-        del owners[giver]
-    taken = owners.setdefault(taker, [])
-    taken.append(p)
-    taken.sort()
+def _givers(
+    members: Sequence[int], load: Sequence[int], owners: Mapping[int, Sequence[int]]
+) -> Iterator[tuple[int, int]]:
+    """Who gives up the next partition, and how many it has before that; ends when nobody in `owners` has one left.
+
+    The mirror image of `_takers`, with `members` and `load` as there. A member of the highest level that has nothing
+    to give leaves the line, and the head of the line moves to its place, so that its turn in the next round is later.
+    """
+    line = list(reversed(members))
+    head, reached, level = 0, 0, load[line[0]]
+    while True:
+        while reached < len(line) and load[line[reached]] == level:
+            reached += 1
+        for place in range(head, reached):
+            member = line[place]
+            if owners.get(member):
+                yield member, level
+            else:
+                line[place] = line[head]
+                head += 1
+        if head < reached:
+            level -= 1
+        elif reached < len(line):
+            level = load[line[reached]]
+        else:
+            return
