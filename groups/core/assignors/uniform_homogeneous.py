@@ -6,9 +6,12 @@ than its share loses nothing. Source: consumer specification, section 5.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from groups.core.assignors.base import GroupSpec, MemberSpec, Partitions
+
+LEAST_BUCKETS = 16
+"""Of a `java.util.HashSet`."""
 
 
 def assign(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partitions]:
@@ -63,13 +66,25 @@ def _keep(
             continue
         partitions = member.target[topic_id]
         if len(partitions) > quota:
-            ordered = sorted(partitions)
+            ordered = _in_set_order(partitions)
             partitions = frozenset(ordered[:quota])
             unassigned += [(topic_id, p) for p in ordered[quota:]]
         if partitions:
             kept[topic_id] = partitions
             quota -= len(partitions)
     return kept, quota
+
+
+def _in_set_order(partitions: Collection[int]) -> list[int]:
+    """As Kafka iterates a member's partitions of a topic; what comes last is given up first.
+
+    That is the order of a `java.util.HashSet` of Java 19 or newer: ascending while the numbers are smaller than the
+    number of buckets. Kafka resolves collisions by the order in which the partitions came, here they are ascending.
+    """
+    buckets = LEAST_BUCKETS
+    while buckets * 3 < len(partitions) * 4:
+        buckets *= 2
+    return sorted(partitions, key=lambda p: ((p ^ p >> 16) % buckets, p))
 
 
 def _fill(kept: dict[str, frozenset[int]], partitions: list[tuple[str, int]]) -> None:
