@@ -34,8 +34,8 @@ def assign(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partition
 def _quotas(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, int]:
     """How many partitions each member may have; the largest holders have the first claim to one more.
 
-    Kafka lets the hash order of the member ids decide, and may move a partition for it although nothing was out of
-    balance (section 5.5).
+    Kafka gives it to the first that it visits of those that hold more than the least, in the hash order of the member
+    ids. Just as many partitions move (section 5.5; observed with 4.3.1).
     """
     least, extra = divmod(sum(topics.values()), len(spec.members))
     held = {

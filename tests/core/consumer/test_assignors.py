@@ -97,15 +97,50 @@ def test_uniform_balances_totals_and_takes_only_from_the_rich(size: int, topics:
             assert numbers <= second[member_id].get(topic, frozenset()), "nobody had more than its new share"
 
 
-@given(groups)
-def test_uniform_leaves_no_move_that_helps(subscribed: dict[str, frozenset[str]]) -> None:
-    members = fresh(subscribed)
-    targets = run(UniformAssignor(), members)
+def assert_no_move_helps(members: Mapping[str, MemberSpec], targets: Targets) -> None:
     load = totals(targets)
     for topic in topics_of(members):
         owners = [load[member_id] for member_id in members if topic in targets[member_id]]
         subscribers = [load[member_id] for member_id, member in members.items() if topic in member.topics]
         assert max(owners) - min(subscribers) < 2
+
+
+@given(groups, groups)
+def test_uniform_leaves_no_move_that_helps(
+    subscribed: dict[str, frozenset[str]], later: dict[str, frozenset[str]]
+) -> None:
+    members = fresh(subscribed)
+    first = run(UniformAssignor(), members)
+    assert_no_move_helps(members, first)
+    changed = {member_id: MemberSpec(topics, target=first.get(member_id, {})) for member_id, topics in later.items()}
+    assert_no_move_helps(changed, run(UniformAssignor(), changed))
+
+
+@given(groups, subscriptions)
+def test_only_the_newcomer_gains_where_all_subscribe_to_the_same(
+    subscribed: dict[str, frozenset[str]], topics: frozenset[str]
+) -> None:
+    members = fresh(dict.fromkeys(subscribed, topics))
+    first = run(UniformAssignor(), members)
+    joined = {member_id: replace(member, target=first[member_id]) for member_id, member in members.items()}
+    second = run(UniformAssignor(), {**joined, "newcomer": MemberSpec(topics)})
+    for member_id in members:
+        for topic, numbers in second[member_id].items():
+            assert numbers <= first[member_id].get(topic, frozenset())
+
+
+@assignors
+@given(subscribed=groups, later=groups)
+def test_the_order_in_which_topics_are_listed_makes_no_difference(
+    assignor: Assignor, subscribed: dict[str, frozenset[str]], later: dict[str, frozenset[str]]
+) -> None:
+    first = run(assignor, fresh(subscribed))
+    listed = {member_id: list(first.get(member_id, {}).items()) for member_id in later}
+    results = [
+        run(assignor, {member_id: MemberSpec(later[member_id], dict(listed[member_id][::step])) for member_id in order})
+        for step, order in ((1, sorted(later)), (-1, sorted(later, reverse=True)))
+    ]
+    assert results[0] == results[1]
 
 
 def test_the_largest_holder_has_the_first_claim_to_one_more() -> None:
