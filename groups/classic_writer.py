@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID, uuid4
 
 from groups import rows
 from groups.core.deadlines import wake_at
@@ -35,21 +36,21 @@ class ClassicWriter:
         assert before.group is None or isinstance(before.group, ClassicGroup)
         due = wake_at(after)
         changes = rows.changes(before.group, after)
+        tag = uuid4()
         if before.pk is None:
-            pk = await self._db.value(
-                connection, Q.insert_group, {**rows.group_columns(after), "wake_at": due, "now": now}
-            )
+            parameters = {**rows.group_columns(after), "wake_at": due, "now": now, "version_tag": tag}
+            pk = await self._db.value(connection, Q.insert_group, parameters)
             if pk is None:
                 raise GroupAppeared
             version = 1
         elif changes.nothing and due == before.wake_at:
-            return Stored(before.pk, before.version, due, after)
+            return Stored(before.pk, before.version, before.version_tag, due, after)
         else:
             pk, version = before.pk, before.version + 1
-            await self._update_header(connection, pk, after, changes, due, now)
+            await self._update_header(connection, pk, after, changes, due, now, tag)
         await self._write_members(connection, pk, changes)
         await self._write_assignments(connection, pk, after, changes)
-        return Stored(pk, version, due, after)
+        return Stored(pk, version, tag, due, after)
 
     async def _update_header(
         self,
@@ -59,12 +60,13 @@ class ClassicWriter:
         changes: rows.Changes,
         due: Millis | None,
         now: Millis,
+        tag: UUID,
     ) -> None:
         only_deadlines = not (changes.header or changes.removed or changes.upserted)
         if only_deadlines:
-            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due})
+            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due, "version_tag": tag})
         else:
-            parameters = {**rows.group_columns(after), "id": pk, "wake_at": due, "now": now}
+            parameters = {**rows.group_columns(after), "id": pk, "wake_at": due, "now": now, "version_tag": tag}
             await connection.execute(Q.update_group.encode(), parameters)
 
     async def _write_members(self, connection: Connection, pk: int, changes: rows.Changes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from uuid import UUID, uuid4
 
 from groups import consumer_rows, rows
 from groups.consumer_rows import ConsumerChanges, Owned
@@ -33,20 +34,21 @@ class ConsumerWriter:
         assert before.group is None or isinstance(before.group, ConsumerGroup)
         due = wake_at(after)
         changes = consumer_rows.changes(before.group, after)
+        tag = uuid4()
         if before.pk is None:
-            parameters = {**consumer_rows.group_columns(after), "wake_at": due, "now": now}
+            parameters = {**consumer_rows.group_columns(after), "wake_at": due, "now": now, "version_tag": tag}
             pk = await self._db.value(connection, Q.insert_consumer_group, parameters)
             if pk is None:
                 raise GroupAppeared
             version = 1
         elif changes.nothing and due == before.wake_at:
-            return Stored(before.pk, before.version, due, after)
+            return Stored(before.pk, before.version, before.version_tag, due, after)
         else:
             pk, version = before.pk, before.version + 1
-            await self._update_header(connection, pk, after, changes, due, now)
+            await self._update_header(connection, pk, after, changes, due, now, tag)
         await self._write_members(connection, pk, after, changes)
         await self._write_ownership(connection, pk, changes)
-        return Stored(pk, version, due, after)
+        return Stored(pk, version, tag, due, after)
 
     async def _update_header(
         self,
@@ -56,11 +58,18 @@ class ConsumerWriter:
         changes: ConsumerChanges,
         due: Millis | None,
         now: Millis,
+        tag: UUID,
     ) -> None:
         if changes.only_timers:
-            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due})
+            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due, "version_tag": tag})
         else:
-            parameters = {**consumer_rows.group_columns(after), "id": pk, "wake_at": due, "now": now}
+            parameters = {
+                **consumer_rows.group_columns(after),
+                "id": pk,
+                "wake_at": due,
+                "now": now,
+                "version_tag": tag,
+            }
             await connection.execute(Q.update_consumer_group.encode(), parameters)
 
     async def _write_members(

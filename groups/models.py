@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 
 from kcoord.fields import MillisField
@@ -65,6 +66,9 @@ class Group(ProtocolOwned):
     hold_reason = models.TextField(null=True)
     wake_at = MillisField(null=True, help_text="The next instant at which anything can happen by itself.")
     version = models.BigIntegerField(default=0, help_text="Counts the transactions that changed the group.")
+    version_tag = models.UUIDField(
+        db_default=RandomUUID(), help_text="Random, drawn with each version: a count can come again after a restore."
+    )
     created_at = MillisField()
     updated_at = MillisField()
 
@@ -301,9 +305,10 @@ class GroupConfigOverride(ProtocolOwned):
 
 
 class Revision(ProtocolOwned):
-    """How often something was changed of which every process keeps a copy in memory; no row: never.
+    """Which state something is in of which every process keeps a copy in memory; no row: it was never changed.
 
-    Whoever changes it counts in the same transaction, last, so that a copy with a revision has all changes up to it.
+    Whoever changes it raises the version in the same transaction, last, so that a copy with a version has all changes
+    up to it. The steps are random: after a restore other changes do not lead to the same versions.
     """
 
     subject = models.CharField(max_length=32, primary_key=True)

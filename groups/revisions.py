@@ -1,6 +1,8 @@
-"""How often the catalogue of topics and the settings of groups were changed, and the hint that they were.
+"""Which state the catalogue of topics and the settings of groups are in, and the hint that they were changed.
 
 Every process keeps a copy of both in memory (`kcoord.mirror`); the revision tells whether a copy is still the newest.
+It rises with each change, by a random step: a count would come to the same number again, with other content, after a
+restore. Groups store the revision of the topics that they were last compared with, so it is protected there too.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ Q = queries("groups")
 
 
 class Subject(str, Enum):
-    """What is counted."""
+    """What has a revision."""
 
     TOPICS = "topics"
     CONFIGS = "configs"
@@ -28,7 +30,7 @@ class Subject(str, Enum):
 
 
 async def lock(connection: Connection, subject: Subject) -> None:
-    """Count a change in the caller's transaction. Whoever changes the same subject waits until it ends.
+    """Raise the revision in the caller's transaction. Whoever changes the same subject waits until it ends.
 
     A transaction that also locks other rows does this last, so that none of them waits for another in a circle.
     """
@@ -41,5 +43,5 @@ async def tell(connection: Connection, subject: Subject, payload: str = "") -> N
 
 
 async def read(db: Database, connection: Connection, subject: Subject) -> int:
-    """The number of changes, as the caller's transaction sees it."""
+    """The revision, as the caller's transaction sees it; 0: it was never changed."""
     return int(await db.value(connection, Q.read_revision, {"subject": subject.value}) or 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, Hold, JoinTimer, Members, Millis, Protocol
 
@@ -20,13 +21,22 @@ class Header:
 
     pk: int
     version: int
+    version_tag: UUID
+    generation_id: int
     type: str
     wake_at: Millis | None
 
 
 def header(row: Row) -> Header:
-    """Key, version and stored wake-up time of a row of `lock_group`."""
-    return Header(pk=row[0], version=row[1], type=row[2], wake_at=row[15])
+    """What decides whether a copy of the group is still good, of a row of `lock_group`."""
+    return Header(pk=row[0], version=row[1], version_tag=row[25], generation_id=row[6], type=row[2], wake_at=row[15])
+
+
+def with_header(row: Row, header: Header) -> Row:
+    """The row with another version, version tag and generation."""
+    changed = list(row)
+    changed[1], changed[6], changed[25] = header.version, header.generation_id, header.version_tag
+    return changed
 
 
 def hold_from_row(row: Row) -> Hold | None:

@@ -1,22 +1,25 @@
 """The store of groups: the only writer of their tables.
 
 One group, one row lock, one transaction. The lock is a statement of its own; the clock and what is not cached are
-read in the statements after it. A folded group stays in memory with its version: under the lock an equal version
-means that nobody changed it since, so nothing is loaded.
+read in the statements after it. A folded group stays in memory (`groups.copies`): under the lock an equal version with
+an equal tag means that nobody changed it since, so nothing is loaded.
 
 Source: design page "Architecture", section 4.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
+from uuid import uuid4
 
+import structlog
 from psycopg.types.json import Jsonb
 
 from groups import rows
 from groups.classic_writer import ClassicWriter
 from groups.consumer_writer import ConsumerWriter
+from groups.copies import Copies, Copy
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.events import GroupEvent
 from groups.core.group import Group
@@ -26,6 +29,8 @@ from kcoord.db import Connection, Database
 from kcoord.hub import CHANGED, WAKE
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
+
+log = structlog.get_logger(__name__)
 
 Q = queries("groups")
 
@@ -37,10 +42,10 @@ class GroupStore:
 
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
-        self._capacity = runtime.config.int("cache.max.groups")
         self._classic = ClassicWriter(self._db)
         self._consumer = ConsumerWriter(self._db)
-        self._cache: OrderedDict[str, Stored] = OrderedDict()
+        self._copies = Copies(runtime.config.int("cache.max.groups"))
+        runtime.on_connection_lost(self._copies.drop_all)
 
     async def lock(self, connection: Connection, group_id: str, *, skip_locked: bool = False) -> tuple[Stored, Millis]:
         """Lock the group's row until the transaction ends, and load what the cache does not hold.
@@ -50,7 +55,42 @@ class GroupStore:
         """
         statement = Q.lock_group_or_skip if skip_locked else Q.lock_group
         row, now = await self._db.row_and_now(connection, statement, {"group_id": group_id})
+        if row is not None:
+            ahead = self._copies.ahead_of(group_id, rows.header(row))
+            if ahead is not None:
+                row = await self._outrun(connection, group_id, row, ahead)
         return await self._from_row(connection, group_id, row), now
+
+    async def _outrun(self, connection: Connection, group_id: str, row: rows.Row, ahead: Copy) -> rows.Row:
+        """Postgres went back: members hold generations that this process has said and the row does not know.
+
+        The generation goes beyond them, so that none of them comes again with other owners; who holds one is fenced
+        and rejoins. Only groups that a process has seen can be protected like this.
+        """
+        header = rows.header(row)
+        later = replace(
+            header,
+            version=max(header.version, ahead.stored.version) + 1,
+            version_tag=uuid4(),
+            generation_id=max(header.generation_id, ahead.generation) + 1,
+        )
+        log.warning(
+            "group_went_back",
+            group_id=group_id,
+            version=header.version,
+            known_version=ahead.stored.version,
+            generation_id=header.generation_id,
+            known_generation_id=ahead.generation,
+            next_generation_id=later.generation_id,
+        )
+        parameters = {
+            "id": header.pk,
+            "version": later.version,
+            "version_tag": later.version_tag,
+            "generation_id": later.generation_id,
+        }
+        await connection.execute(Q.outrun_group.encode(), parameters)
+        return rows.with_header(row, later)
 
     async def read(self, group_id: str) -> Stored:
         """The group as last committed, without a lock: one snapshot of header and members."""
@@ -62,27 +102,19 @@ class GroupStore:
         if row is None:
             return MISSING
         header = rows.header(row)
-        cached = self._cache.get(group_id)
-        if cached is not None and (cached.pk, cached.version) == (header.pk, header.version):
-            self._cache.move_to_end(group_id)
-            return Stored(header.pk, header.version, header.wake_at, cached.group)
-        loader = self._consumer if header.type == CONSUMER else self._classic
-        group = await loader.load(connection, group_id, row, header.pk)
-        return Stored(header.pk, header.version, header.wake_at, group)
+        group = self._copies.find(group_id, header)
+        if group is None:
+            loader = self._consumer if header.type == CONSUMER else self._classic
+            group = await loader.load(connection, group_id, row, header.pk)
+        return Stored(header.pk, header.version, header.version_tag, header.wake_at, group)
 
     def remember(self, group_id: str, stored: Stored) -> None:
         """Keep what was committed. Call it only after the commit."""
-        if stored.pk is None:
-            self._cache.pop(group_id, None)
-            return
-        self._cache[group_id] = stored
-        self._cache.move_to_end(group_id)
-        while len(self._cache) > self._capacity:
-            self._cache.popitem(last=False)
+        self._copies.put(group_id, stored)
 
     def forget(self, group_id: str) -> None:
-        """Drop a group from memory, after a transaction of unknown or failed outcome."""
-        self._cache.pop(group_id, None)
+        """Load the group the next time, after a transaction of unknown or failed outcome."""
+        self._copies.drop(group_id)
 
     async def persist(self, connection: Connection, before: Stored, after: Group | None, now: Millis) -> Stored:
         """Make the rows say what was folded; returns the group as it will stand after the commit.
@@ -104,7 +136,7 @@ class GroupStore:
             return before
         statement = Q.delete_consumer_children if isinstance(before.group, ConsumerGroup) else Q.delete_classic_children
         await connection.execute(statement.encode(), {"id": before.pk})
-        return Stored(before.pk, before.version, before.wake_at, None)
+        return Stored(before.pk, before.version, before.version_tag, before.wake_at, None)
 
     async def append_events(
         self, connection: Connection, group_id: str, events: Sequence[GroupEvent], now: Millis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from groups.core.group import Group
 from groups.core.types import Millis
@@ -14,12 +15,13 @@ class GroupAppeared(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A group with the key and version of its row (None, 0: there is no row)."""
+    """A group with the key, the version and the version tag of its row (None, 0, None: there is no row)."""
 
     pk: int | None
     version: int
+    version_tag: UUID | None
     wake_at: Millis | None
     group: Group | None
 
 
-MISSING = Stored(pk=None, version=0, wake_at=None, group=None)
+MISSING = Stored(pk=None, version=0, version_tag=None, wake_at=None, group=None)

@@ -153,6 +153,7 @@ class Access:
         self._believed_seconds = runtime.config.int("token.cache.ms") / 1000
         self._cache: dict[str, tuple[Principal, float]] = {}
         self._looking: dict[str, asyncio.Task[tuple[Principal, float]]] = {}
+        runtime.on_connection_lost(self._cache.clear)
 
     async def authenticate(self, secret: str) -> Principal:
         """The holder of a secret. Raises SASL_AUTHENTICATION_FAILED; COORDINATOR_NOT_AVAILABLE without a database."""

@@ -48,6 +48,7 @@ class Database:
         self.clock: Clock = clock or DatabaseClock()
         self._config = config
         self._patience = Patience()
+        self._droppers: list[Callable[[], None]] = []
         self._pool = self._make_pool()
 
     def _make_pool(self) -> AsyncConnectionPool[WatchedConnection]:
@@ -79,6 +80,10 @@ class Database:
         """Start the pool; it connects in the background, so an unreachable Postgres is reported by the first use."""
         await self._pool.open(wait=False)
 
+    def on_connection_lost(self, dropper: Callable[[], None]) -> None:
+        """Call `dropper` whenever a connection in use turns out to be lost, before its user learns of it."""
+        self._droppers.append(dropper)
+
     def hurry(self) -> None:
         """The process stops: nobody waits long any more for a Postgres that does not answer."""
         self._patience.hurry()
@@ -92,11 +97,19 @@ class Database:
         """A connection in autocommit. Raises ProtocolError COORDINATOR_NOT_AVAILABLE when there is none to be had."""
         try:
             async with self._pool.connection() as connection:
-                yield connection
+                try:
+                    yield connection
+                finally:
+                    if connection.broken:
+                        self._lost()
         except RETRIED:
             raise  # they are OperationalErrors too, but Postgres is there
         except UNAVAILABLE as error:
             raise self.unavailable(error) from error
+
+    def _lost(self) -> None:
+        for dropper in self._droppers:
+            dropper()
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Connection]:

@@ -76,6 +76,7 @@ class Hub:
         self._conninfo = conninfo
         self._listeners: dict[str, list[Listener]] = {channel: [] for channel in CHANNELS}
         self._subscriptions: set[Subscription] = set()
+        self._droppers: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
 
@@ -91,6 +92,10 @@ class Hub:
     def on_wake(self, listener: Listener) -> None:
         """Call `listener` with the group id of each wake-up; with None after a reconnect."""
         self.on(WAKE, listener)
+
+    def on_connection_lost(self, dropper: Callable[[], None]) -> None:
+        """Call `dropper` when the connection is lost and again when there is another, before any listener is called."""
+        self._droppers.append(dropper)
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[Subscription]:
@@ -134,6 +139,7 @@ class Hub:
             if self._listening.is_set():
                 backoff = MIN_BACKOFF_SECONDS
             self._listening.clear()
+            self._drop_copies()
             await asyncio.sleep(backoff)
             backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
 
@@ -169,7 +175,12 @@ class Hub:
         except Exception:
             log.exception("listener_failed", listener=getattr(listener, "__qualname__", repr(listener)))
 
+    def _drop_copies(self) -> None:
+        for dropper in self._droppers:
+            dropper()
+
     def _everything_may_have_changed(self) -> None:
+        self._drop_copies()
         for listeners in self._listeners.values():
             for listener in listeners:
                 self._tell(listener, None)

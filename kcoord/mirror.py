@@ -2,7 +2,8 @@
 
 Reading the copy costs no query. It is read anew after a hint, and every few seconds (`hub.repair.interval.ms`) in case
 a hint was lost; whoever asks after a hint waits for what was read after it. The database is the truth: what must not
-be wrong is checked there, in its transaction.
+be wrong is checked there, in its transaction. When a connection was lost the copy is dropped, for what answers from then
+on may be an older state of the database (restore, failover) that tells nothing about the copy.
 
 Source: design page "Architecture", section 5.
 """
@@ -28,7 +29,7 @@ class Mirror(Generic[T]):
     """The copy. Nothing is read before somebody asks for it.
 
     Parameters: `channel` of the hub that hints at changes; `read` returns the copy, given the one there is (None before
-    the first), which it may return again when nothing has changed.
+    the first, and after a connection was lost), which it may return again when nothing has changed.
     """
 
     def __init__(self, runtime: Runtime, channel: str, read: Callable[[T | None], Awaitable[T]]) -> None:
@@ -36,12 +37,14 @@ class Mirror(Generic[T]):
         self._channel = channel
         self._read = read
         self._value: T | None = None
+        self._dropped = False
         self._hints = 1
         self._hints_seen = 0
         self._reading: asyncio.Task[None] | None = None
         self._repairing: asyncio.Task[None] | None = None
         self._closed = False
         runtime.hub.on(channel, self.hint)
+        runtime.on_connection_lost(self.drop)
         runtime.on_stop(self._close)
 
     def hint(self, payload: str | None = None) -> None:
@@ -49,6 +52,11 @@ class Mirror(Generic[T]):
         self._hints += 1
         if self._repairing is not None and not self._closed:
             self._begin()
+
+    def drop(self) -> None:
+        """Whatever the copy says of itself, it is not to be trusted: what is read next is read in full."""
+        self._dropped = True
+        self.hint()
 
     async def get(self) -> T:
         """The copy. Raises what `read` raises while there is none, or none as new as the last hint."""
@@ -76,8 +84,13 @@ class Mirror(Generic[T]):
         return self._reading
 
     async def _renew(self) -> None:
-        hints = self._hints
-        self._value = await self._read(self._value)
+        hints, known = self._hints, None if self._dropped else self._value
+        self._dropped = False
+        try:
+            self._value = await self._read(known)
+        except BaseException:
+            self._dropped = self._dropped or known is None
+            raise
         self._hints_seen = hints
 
     def _ended(self, reading: asyncio.Task[None]) -> None:

@@ -46,6 +46,15 @@ class Runtime:
         """Run `closer` when the runtime stops, before the database goes; the latest registered first."""
         self._closers.append(closer)
 
+    def on_connection_lost(self, dropper: Callable[[], None]) -> None:
+        """Call `dropper` when a connection of the pool or of the hub was lost.
+
+        What answers from then on may be another server, or an older state of the same one: copies in memory are to be
+        dropped, whatever version they have.
+        """
+        self.db.on_connection_lost(dropper)
+        self.hub.on_connection_lost(dropper)
+
     async def start(self) -> None:
         """Open the pool and begin to listen."""
         self.loop = asyncio.get_running_loop()

@@ -3,7 +3,7 @@
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
        wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs,
-       held_until, held_by, hold_reason
+       held_until, held_by, hold_reason, version_tag
 from groups_group
 where group_id = %(group_id)s
 for update
@@ -13,7 +13,7 @@ for update
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
        wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs,
-       held_until, held_by, hold_reason
+       held_until, held_by, hold_reason, version_tag
 from groups_group
 where group_id = %(group_id)s
 for update skip locked
@@ -22,7 +22,7 @@ for update skip locked
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
        wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs,
-       held_until, held_by, hold_reason
+       held_until, held_by, hold_reason, version_tag
 from groups_group
 where group_id = %(group_id)s
 
@@ -30,11 +30,12 @@ where group_id = %(group_id)s
 -- No row comes back when another process created the group first: the transaction starts over.
 insert into groups_group (group_id, type, state, previous_state, state_since, generation_id, protocol_type,
                           protocol_name, leader_id, new_member_added, join_deadline, join_delay_ms, join_remaining_ms,
-                          sync_deadline, wake_at, held_until, held_by, hold_reason, version, created_at, updated_at)
+                          sync_deadline, wake_at, held_until, held_by, hold_reason, version, version_tag,
+                          created_at, updated_at)
 values (%(group_id)s, 'classic', %(state)s, %(previous_state)s, %(state_since)s, %(generation_id)s, %(protocol_type)s,
         %(protocol_name)s, %(leader_id)s, %(new_member_added)s, %(join_deadline)s, %(join_delay_ms)s,
         %(join_remaining_ms)s, %(sync_deadline)s, %(wake_at)s, %(held_until)s, %(held_by)s, %(hold_reason)s, 1,
-        %(now)s, %(now)s)
+        %(version_tag)s, %(now)s, %(now)s)
 on conflict (group_id) do nothing
 returning id
 
@@ -46,13 +47,19 @@ set type = 'classic', state = %(state)s, previous_state = %(previous_state)s, st
     join_delay_ms = %(join_delay_ms)s, join_remaining_ms = %(join_remaining_ms)s, sync_deadline = %(sync_deadline)s,
     assignment_epoch = 0, assignment_timestamp = 0, metadata_hash = '', metadata_version = -1, resolution = null,
     jobs = null, held_until = %(held_until)s, held_by = %(held_by)s, hold_reason = %(hold_reason)s,
-    wake_at = %(wake_at)s, version = version + 1, updated_at = %(now)s
+    wake_at = %(wake_at)s, version = version + 1, version_tag = %(version_tag)s, updated_at = %(now)s
 where id = %(id)s
 
 -- name: touch_group
 -- Nothing of the header changed but its members' deadlines: what pages call "last change" stays.
 update groups_group
-set wake_at = %(wake_at)s, version = version + 1
+set wake_at = %(wake_at)s, version = version + 1, version_tag = %(version_tag)s
+where id = %(id)s
+
+-- name: outrun_group
+-- The row went back: generations and versions that were handed out before must not come again with other content.
+update groups_group
+set generation_id = %(generation_id)s, version = %(version)s, version_tag = %(version_tag)s
 where id = %(id)s
 
 -- name: delete_group

