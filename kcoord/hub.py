@@ -17,10 +17,14 @@ from contextlib import asynccontextmanager
 
 import psycopg
 import structlog
+from psycopg.rows import TupleRow
 
 from kcoord.silence import answers
+from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
+
+Q = queries("kcoord")
 
 WAKE = "kcoord_wake"
 CHANGED = "kcoord_changed"
@@ -157,7 +161,14 @@ class Hub:
                     self._dispatch(notify.channel, notify.payload)
                 if not await answers(connection):
                     raise psycopg.OperationalError("Postgres does not answer")
-                await connection.execute("select 1")  # a dead peer shows itself here
+                await self._end_stuck_listeners(connection)  # a dead peer shows itself here
+
+    @staticmethod
+    async def _end_stuck_listeners(connection: psycopg.AsyncConnection[TupleRow]) -> None:
+        """Listeners of frozen processes must not hold up the cluster; each hub looks for those of the others."""
+        cursor = await connection.execute(Q.end_stuck_listeners.encode())
+        for (pid,) in await cursor.fetchall():
+            log.warning("stuck_listener_ended", backend=pid)
 
     def _dispatch(self, channel: str, payload: str) -> None:
         for listener in self._listeners[channel]:

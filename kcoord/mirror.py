@@ -2,8 +2,8 @@
 
 Reading the copy costs no query. It is read anew after a hint, and every few seconds (`hub.repair.interval.ms`) in case
 a hint was lost; whoever asks after a hint waits for what was read after it. The database is the truth: what must not
-be wrong is checked there, in its transaction. When a connection was lost the copy is dropped, for what answers from then
-on may be an older state of the database (restore, failover) that tells nothing about the copy.
+be wrong is checked there, in its transaction. When a connection was lost the copy is dropped: what answers from then on
+may be an older state of the database (restore, failover), and its revision tells nothing about the copy.
 
 Source: design page "Architecture", section 5.
 """

@@ -146,9 +146,12 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "conn_string": CONNINFO,
         "init_extension": False,
         "visibility_timeout": 300,
-        # No long poll: its statement holds locks that creating the queue waits for, and delays a stop. NOTIFY wakes.
+        # No long poll: its statement holds locks that creating the queue waits for, and delays a stop. No NOTIFY: every
+        # connection that declares the queue would listen, beat's too, which never reads; then its backend blocks,
+        # and with it CREATE and DROP DATABASE in the whole cluster.
         "wait_time_seconds": 0,
-        "use_notify": True,
+        "use_notify": False,
+        "polling_interval": 0.25,
         "pool_size": 4,
     }
 )
