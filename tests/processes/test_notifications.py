@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
 import time
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ PAGES_CHANNEL = "kcoord_changed"
 FLOOD = 2_000
 """Notifications of 7,000 bytes each: many times what the buffers of a socket hold."""
 BLOCKED = "select pid from pg_stat_activity where wait_event = 'ClientWrite' and datname = current_database()"
+
+LISTENERS = "select count(*) from pg_stat_activity where application_name = 'kcoord-listener'"
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +103,9 @@ def flood(connection: psycopg.Connection[tuple[object, ...]], channel: str) -> N
 
 def create_and_drop(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
     """Both wait until every backend of the cluster has taken notice. Raises QueryCanceled where one never does."""
-    connection.execute("create database doomed")
-    connection.execute("drop database doomed")
+    name = f"doomed_{secrets.token_hex(4)}"
+    connection.execute(f"create database {name}".encode())
+    connection.execute(f"drop database {name}".encode())
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,14 +36,13 @@ class OwnPostgres:
     def copy_files(self) -> Path:
         """Copy the data directory of the stopped server; returns where the copy is."""
         copy = self.server.pgdata.with_name("copy")
-        shutil.copytree(self.server.pgdata, copy)
+        subprocess.run(["cp", "-a", self.server.pgdata, copy], check=True)  # the files belong to another user
         return copy
 
     def put_back(self, copy: Path) -> None:
         """Replace the data directory of the stopped server by an earlier copy."""
         shutil.rmtree(self.server.pgdata)
-        shutil.copytree(copy, self.server.pgdata)
-        self.server.pgdata.chmod(0o700)
+        subprocess.run(["cp", "-a", copy, self.server.pgdata], check=True)
 
 
 @contextmanager
