@@ -54,7 +54,8 @@ class GroupStore:
         waiting when another transaction holds the lock.
         """
         statement = Q.lock_group_or_skip if skip_locked else Q.lock_group
-        row, now = await self._db.row_and_now(connection, statement, {"group_id": group_id})
+        found, now = await self._db.row_and_now(connection, statement, {"group_id": group_id})
+        row: rows.Row | None = found
         if row is not None:
             ahead = self._copies.ahead_of(group_id, rows.header(row))
             if ahead is not None:
