@@ -49,15 +49,17 @@ class Copies:
         return stored.group
 
     def ahead_of(self, group_id: str, header: Header) -> Copy | None:
-        """What this process saw committed and the row, locked now, does not have: Postgres went back. Else None."""
+        """What this process saw committed and the row, locked now, does not have: Postgres went back. Else None.
+
+        Not noticed where others have brought the row beyond the version that this process knows.
+        """
         copy = self._copies.get(group_id)
         if copy is None or copy.stored.pk != header.pk:
             return None
+        # The generation does not tell: that of an empty group begins again when the group changes its protocol.
         stored = copy.stored
         other_content = stored.version == header.version and stored.version_tag != header.version_tag
-        if stored.version > header.version or other_content or copy.generation > header.generation_id:
-            return copy
-        return None
+        return copy if stored.version > header.version or other_content else None
 
     def put(self, group_id: str, stored: Stored) -> None:
         """Keep what was committed; forget a group that is gone."""

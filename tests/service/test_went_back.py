@@ -281,3 +281,24 @@ async def members(service: GroupService) -> set[str]:
     group = (await service.describe("g")).group
     assert isinstance(group, ClassicGroup)
     return set(group.members)
+
+
+async def test_change_of_the_protocol_is_not_taken_for_a_restore(
+    database: str, runtime: Runtime, service: GroupService, other: GroupService, clock: VirtualClock
+) -> None:
+    await runtime.get(TopicService).create("t", 1)
+    member = await stable_member(service, clock)
+    await service.leave(leave(member.member_id))
+    arriving = ConsumerHeartbeat(
+        "g",
+        "a",
+        0,
+        client_id="c",
+        client_host="127.0.0.1",
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=frozenset({"t"}),
+        topic_partitions={},
+    )
+    first = await other.consumer_heartbeat(arriving)
+    assert first.member_epoch <= member.generation_id, "epochs of an empty group begin again, as in Kafka"
+    assert (await service.consumer_heartbeat(ConsumerHeartbeat("g", "a", first.member_epoch))).error is Error.NONE
