@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 from groups import rows
-from groups.core.deadlines import wake_at
+from groups.core.deadlines import wake_at, wake_at_to_store
 from groups.core.types import ClassicGroup, ClassicMember, Millis
 from groups.stored import GroupAppeared, Stored
 from kcoord.consumer_protocol import decode_assignment
@@ -36,6 +36,8 @@ class ClassicWriter:
         assert before.group is None or isinstance(before.group, ClassicGroup)
         due = wake_at(after)
         changes = rows.changes(before.group, after)
+        if changes.only_deadlines:
+            due = wake_at_to_store(before.wake_at, due, now)
         tag = uuid4()
         if before.pk is None:
             parameters = {**rows.group_columns(after), "wake_at": due, "now": now, "version_tag": tag}
@@ -62,8 +64,7 @@ class ClassicWriter:
         now: Millis,
         tag: UUID,
     ) -> None:
-        only_deadlines = not (changes.header or changes.removed or changes.upserted)
-        if only_deadlines:
+        if changes.only_deadlines:
             await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due, "version_tag": tag})
         else:
             parameters = {**rows.group_columns(after), "id": pk, "wake_at": due, "now": now, "version_tag": tag}
@@ -78,7 +79,12 @@ class ClassicWriter:
             parameters = [rows.member_columns(pk, member) for member in changes.upserted]
             await connection.cursor().executemany(Q.upsert_member.encode(), parameters)
         if changes.progressed:
-            columns = [rows.progress_columns(member) for member in changes.progressed]
+            # An assignment that stays is not sent: written again, it would be stored out of line once more each time.
+            assigned = {member.member_id for member in changes.reassigned}
+            columns = [
+                rows.progress_columns(member) | ({} if member.member_id in assigned else {"assignment": None})
+                for member in changes.progressed
+            ]
             arrays = {name: [column[name] for column in columns] for name in columns[0]}
             member_ids = [member.member_id for member in changes.progressed]
             await connection.execute(Q.update_member_progress.encode(), {"id": pk, "member_id": member_ids, **arrays})

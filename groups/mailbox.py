@@ -191,7 +191,7 @@ class Batch:
             else:
                 outcome.work.result.set_result(outcome.value)
         if not skipped:
-            self._mailbox.room.arm(self.group_id, self.stored.wake_at, self.now)
+            self._mailbox.room.arm(self.group_id, self.stored.group, self.now)
         for effect in self._effects:
             self._mailbox.carry_out(effect)
 

@@ -173,6 +173,11 @@ class Changes:
             self.header or self.removed or self.upserted or self.progressed or self.pending_removed or self.pending_set
         )
 
+    @property
+    def only_deadlines(self) -> bool:
+        """Of the group's own row nothing moved but, at most, the next wake-up."""
+        return not (self.header or self.removed or self.upserted)
+
 
 def changes(before: ClassicGroup | None, after: ClassicGroup) -> Changes:
     """What must be written to make the rows of `before` those of `after`.

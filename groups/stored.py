@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from groups.core.deadlines import wake_at
 from groups.core.group import Group
 from groups.core.types import Millis
 
@@ -15,13 +16,21 @@ class GroupAppeared(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A group with the key, the version and the version tag of its row (None, 0, None: there is no row)."""
+    """A group with the key, the version and the version tag of its row (None, 0, None: there is no row).
+
+    `wake_at` is what the row says: never later than the earliest deadline of the group, and often earlier.
+    """
 
     pk: int | None
     version: int
     version_tag: UUID | None
     wake_at: Millis | None
     group: Group | None
+
+    @property
+    def due(self) -> Millis | None:
+        """The earliest deadline of the group."""
+        return wake_at(self.group)
 
 
 MISSING = Stored(pk=None, version=0, version_tag=None, wake_at=None, group=None)

@@ -4,7 +4,7 @@ A parked member is state on its row; what stands here is only who must be told. 
 that lets its barrier fall, when that is made in this process, or by looking at the group, when another process made
 it. No waiter holds a connection or a thread.
 
-One timer per group is armed at its `wake_at`, for precision: the guarantee is Celery's tick.
+One timer per group is armed at its earliest deadline, for precision: the guarantee is Celery's tick.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from groups.core.commands import ParkKind
+from groups.core.deadlines import wake_at
 from groups.core.group import Group
 from groups.core.replies import Answer, JoinReply, Parked, Rerun, SyncReply
 from groups.core.types import Millis
@@ -163,14 +164,17 @@ class WaitingRoom:
         finally:
             self.leave(waiter)
 
-    def arm(self, group_id: str, wake_at: Millis | None, now: Millis) -> None:
-        """Look at the group when it is due. Only groups somebody here waits for have a timer."""
+    def arm(self, group_id: str, group: Group | None, now: Millis) -> None:
+        """Look at the group at its earliest deadline. Only groups somebody here waits for have a timer."""
         self._disarm(group_id)
-        if wake_at is None or group_id not in self._waiters or self._closed:
+        if group_id not in self._waiters or self._closed:
             return
         if not isinstance(self._db.clock, DatabaseClock):
             return  # virtual time: the test moves it and ticks
-        delay_ms = max(wake_at - now, 0) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - not a secret
+        due = wake_at(group)
+        if due is None:
+            return
+        delay_ms = max(due - now, 0) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - not a secret
         loop = asyncio.get_running_loop()
         self._timers[group_id] = loop.call_later(delay_ms / 1000, self._due, group_id)
 

@@ -140,9 +140,9 @@ class GroupDetailView(NamedGroupView):
         coordinator = coordinator_of(self.group_id, runtime.config)
         hold = await _hold_in_force(runtime, stored.group)
         if isinstance(stored.group, ClassicGroup):
-            return describe_group(stored.group, stored.wake_at, coordinator, hold)
+            return describe_group(stored.group, stored.due, coordinator, hold)
         world = await runtime.get(Environment).world(self.group_id)
-        return describe_consumer_group(stored.group, stored.wake_at, coordinator, world.topics, world.assignors, hold)
+        return describe_consumer_group(stored.group, stored.due, coordinator, world.topics, world.assignors, hold)
 
     @describe(
         "deleteGroup",

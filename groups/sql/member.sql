@@ -31,11 +31,12 @@ set instance_id = excluded.instance_id, client_id = excluded.client_id, client_h
     last_heartbeat_at = excluded.last_heartbeat_at
 
 -- name: update_member_progress
--- The small columns of many members at once: what a completed join, a sync or a heartbeat changes.
+-- The small columns of many members at once: what a completed join, a sync or a heartbeat changes. Without an assignment
+-- the one that is there stays where it is stored.
 update groups_member m
 set is_new = c.is_new, join_parked_until = c.join_parked_until, sync_parked_until = c.sync_parked_until,
     pending_sync = c.pending_sync, session_deadline = c.session_deadline, last_heartbeat_at = c.last_heartbeat_at,
-    assignment = c.assignment
+    assignment = coalesce(c.assignment, m.assignment)
 from unnest(%(member_id)s::text[], %(is_new)s::bool[], %(join_parked_until)s::bigint[],
             %(sync_parked_until)s::bigint[], %(pending_sync)s::bool[], %(session_deadline)s::bigint[],
             %(last_heartbeat_at)s::bigint[], %(assignment)s::bytea[])

@@ -21,6 +21,7 @@ from kcoord.errors import Error
 from kcoord.metrics import TRANSACTIONS
 from kcoord.runtime import Runtime
 from tests.bench import consumer, offsets
+from tests.bench.hot import hot_updates
 from tests.bench.load import per_second
 from tests.bench.retention import retention
 from tests.support.database import ephemeral_database
@@ -142,6 +143,8 @@ def main() -> int:
     with ephemeral_database() as conninfo:
         asyncio.run(measure(conninfo))
         asyncio.run(retention(conninfo)).say()
+        for table, found in asyncio.run(hot_updates(conninfo)).items():
+            print(f"{table}: {found.ratio:.1%} of {found.all:,} updates under heartbeats and commits are HOT")
     return 0
 
 

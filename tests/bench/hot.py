@@ -1,0 +1,36 @@
+"""Measurement of HOT updates: how many of the updates under heartbeats and commits leave every index alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import psycopg
+
+from kcoord.clock import VirtualClock
+from kcoord.runtime import Runtime
+from tests.support.hot_updates import Updates, connected, updates
+from tests.support.steady import STEADY, SteadyGroups
+
+TABLES = ("groups_group", "groups_member", "groups_consumermember", "offsets_committedoffset")
+GROUPS, ROUNDS = 100, 60
+START_MS = 1_700_000_000_000
+
+
+async def hot_updates(conninfo: str) -> Mapping[str, Updates]:
+    """Updates by table under ROUNDS rounds of heartbeats and commits of GROUPS groups of each protocol."""
+    clock = VirtualClock(START_MS)
+    runtime = Runtime(STEADY, conninfo, clock)
+    await runtime.start()
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        before = updates(connection, TABLES)
+        for protocol in ("classic", "consumer"):
+            crowd = SteadyGroups(runtime, clock, protocol, GROUPS)
+            await crowd.fill()
+            for number in range(ROUNDS):
+                await crowd.beat()
+                await crowd.commit(number)
+        await runtime.stop()
+        while connected(connection):  # noqa: ASYNC110 - Postgres does not signal it
+            await asyncio.sleep(0.01)
+        return {table: found.since(before[table]) for table, found in updates(connection, TABLES).items()}
