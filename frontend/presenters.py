@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontend.consumer import states as consumer_states
-from frontend.consumer.presenters import consumer
+from frontend.consumer.presenters import consumer, not_named
 from frontend.partitions import COLOURS, legend, page_colours, strips, written_colours
 from frontend.queries import GroupPage
 from frontend.rows import Member, Millis, OwnedPartitions, PartitionOffset
@@ -32,13 +32,14 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class MemberLine:
-    """A member in the table. `colour` None: it owns nothing."""
+    """A member in the table. `colour` None: it owns nothing. `more_owned`: partitions of topics that are not named."""
 
     member: Member
     state: State
     colour: int | None
     leads: bool
     owned: tuple[Owned, ...]
+    more_owned: int
 
 
 KEPT: Mapping[Kept, str] = {
@@ -129,6 +130,7 @@ def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
             colour=chosen.get(member.member_id),
             leads=member.member_id == page.header.leader_id,
             owned=tuple(_owned(part) for part in owned.get(member.member_id, ())),
+            more_owned=not_named(page, member),
         )
         for member in page.members
     ]

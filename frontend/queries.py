@@ -27,6 +27,8 @@ T = TypeVar("T")
 PAGE_SIZE = 50
 TOPICS_PER_LINE = 21
 """Names of topics read for a line of the list: a few are shown, the others are counted."""
+COMPARED = 10_000
+"""In a group of more partitions, what changes hands is looked for in the topics that are drawn alone."""
 TOPIC_GROUP_ROWS = 1_000
 """How deep a topic's assignments are searched for groups that read it."""
 
@@ -83,6 +85,10 @@ class Limits:
     handovers: int = 25
     lag: Range = RANGES[0]
     """How much of the past of the lag is drawn."""
+    q: str = ""
+    """Partitions, lag and offsets are shown of topics whose names contain it."""
+    member_topics: int = 12
+    """Topics named beside each member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,19 +222,21 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
         group = {"pk": header.pk, "epoch": header.assignment_epoch}
         counts = await db.row(connection, Q.group_counts, group)
         timer = await db.row(connection, Q.earliest_timer, group)
-        totals = await db.row(connection, Q.partition_totals, group)
-        offsets = await db.rows(connection, Q.partition_offsets, {**group, "limit": limits.offsets})
+        now = await db.now_ms(connection)
+        lag = await lag_part(db, connection, header.pk, group_id, now, limits.lag, limits.topics, limits.q)
+        offsets = await db.rows(connection, Q.partition_offsets, {**group, "q": limits.q, "limit": limits.offsets})
         events = await _events(db, connection, group_id, None, limits.events + 1)
         assert counts is not None
-        assert totals is not None
         picture = await _picture(db, connection, group, limits)
         members = await _members(db, connection, group, limits, counts[0])
         member_ids = [member.member_id for member in members]
-        owned = await db.rows(connection, Q.owned_partitions, {**group, "member_ids": member_ids})
+        shown = {**group, "member_ids": member_ids, "topics": limits.member_topics}
+        owned = await db.rows(connection, Q.owned_partitions, shown)
         consumer = None
         if header.type == "consumer":
-            consumer = await consumer_part(db, connection, group, member_ids, picture.widths, limits.handovers)
-        now = await db.now_ms(connection)
+            consumer = await consumer_part(
+                db, connection, shown, picture.widths, limits.handovers, partial=lag.totals.partitions > COMPARED
+            )
         return GroupPage(
             now=now,
             header=header,
@@ -240,11 +248,11 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
             more_topics=picture.more,
             widths=picture.widths,
             owners=picture.owners,
-            totals=rows.PartitionTotals(*totals),
+            totals=lag.totals,
             offsets=tuple(rows.PartitionOffset(*row) for row in offsets),
             events=tuple(events[: limits.events]),
             more_events=len(events) > limits.events,
-            lag=await lag_part(db, connection, header.pk, group_id, now, limits.lag, limits.topics),
+            lag=lag,
             consumer=consumer,
         )
 
@@ -266,7 +274,7 @@ class _Picture(NamedTuple):
 
 
 async def _picture(db: Database, connection: Connection, group: dict[str, int], limits: Limits) -> _Picture:
-    found = await db.rows(connection, Q.group_topics, {**group, "limit": limits.topics + 1})
+    found = await db.rows(connection, Q.group_topics, {**group, "q": limits.q, "limit": limits.topics + 1})
     topics = tuple(rows.GroupTopic(*row) for row in found[: limits.topics])
     widths = shares({topic.topic: topic.size for topic in topics}, limits.cells)
     drawn = {**group, "topics": list(widths), "widths": list(widths.values())}

@@ -143,12 +143,16 @@ class PartitionOwner:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTotals:
-    """Sums over the partitions that are owned or committed; `lag` adds those whose watermark is known."""
+    """Sums over the partitions that are owned or committed; `lag` adds those whose watermark is known.
+
+    `topics`: of how many topics they are.
+    """
 
     partitions: int
     committed: int
     measured: int
     lag: int | None
+    topics: int = 0
 
 
 @dataclass(frozen=True, slots=True)

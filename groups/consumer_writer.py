@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from groups import consumer_rows, rows
 from groups.consumer_rows import ConsumerChanges, Owned
 from groups.core.consumer.group import ConsumerGroup
-from groups.core.deadlines import wake_at
+from groups.core.deadlines import wake_at, wake_at_to_store
 from groups.core.types import Millis
 from groups.stored import GroupAppeared, Stored
 from kcoord.db import Connection, Database
@@ -23,10 +23,12 @@ class ConsumerWriter:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def load(self, connection: Connection, group_id: str, row: rows.Row, pk: int) -> ConsumerGroup:
-        """The group of a header row."""
-        members = await self._db.rows(connection, Q.load_consumer_members, {"id": pk})
-        owned = await self._db.rows(connection, Q.load_ownership, {"id": pk})
+    async def load(
+        self, connection: Connection, group_id: str, row: rows.Row, pk: int, *, partitions: bool = True
+    ) -> ConsumerGroup:
+        """The group of a header row; without `partitions` its members own nothing and have an empty target."""
+        members = await self._db.rows(connection, Q.load_consumer_members, {"id": pk, "targets": partitions})
+        owned = await self._db.rows(connection, Q.load_ownership, {"id": pk}) if partitions else []
         return consumer_rows.group_from_rows(group_id, row, members, owned)
 
     async def persist(self, connection: Connection, before: Stored, after: ConsumerGroup, now: Millis) -> Stored:
@@ -34,6 +36,8 @@ class ConsumerWriter:
         assert before.group is None or isinstance(before.group, ConsumerGroup)
         due = wake_at(after)
         changes = consumer_rows.changes(before.group, after)
+        if changes.only_timers:
+            due = wake_at_to_store(before.wake_at, due, now)
         tag = uuid4()
         if before.pk is None:
             parameters = {**consumer_rows.group_columns(after), "wake_at": due, "now": now, "version_tag": tag}

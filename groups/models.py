@@ -64,7 +64,7 @@ class Group(ProtocolOwned):
     held_until = MillisField(null=True, help_text="Nobody may join before; null: the group is not held.")
     held_by = models.CharField(max_length=255, null=True)
     hold_reason = models.TextField(null=True)
-    wake_at = MillisField(null=True, help_text="The next instant at which anything can happen by itself.")
+    wake_at = MillisField(null=True, help_text="When to look next: not after the earliest deadline of the group.")
     version = models.BigIntegerField(default=0, help_text="Counts the transactions that changed the group.")
     version_tag = models.UUIDField(
         db_default=RandomUUID(), help_text="Random, drawn with each version: a count can come again after a restore."
@@ -216,7 +216,7 @@ class Assignment(ProtocolOwned):
 
     class Meta:
         indexes = [
-            models.Index(fields=["group", "member_id"], name="groups_assignment_by_member"),
+            models.Index(fields=["group", "member_id", "topic", "partition"], name="groups_assignment_by_owner"),
             models.Index(fields=["group", "topic", "partition"], name="groups_assignment_by_name"),
             models.Index(fields=["topic", "partition"], name="groups_assignment_by_topic"),
         ]
@@ -237,8 +237,7 @@ class Event(ProtocolOwned):
 
     class Meta:
         indexes = [
-            models.Index(fields=["group_name", "-id"], name="groups_event_by_group"),
-            models.Index(fields=["at"], name="groups_event_by_time"),
+            models.Index(fields=["group_name", "id"], name="groups_event_of_group"),
         ]
 
     def __str__(self) -> str:

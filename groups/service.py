@@ -181,10 +181,10 @@ class GroupService:
         if isinstance(group, ConsumerGroup):
             check_fetch(group, member_id, member_epoch)
 
-    async def describe(self, group_id: str) -> Stored:
-        """The group as last committed; `group` is None where there is none."""
+    async def describe(self, group_id: str, *, partitions: bool = True) -> Stored:
+        """The group as last committed; `group` is None where there is none. `partitions`: see `GroupStore.read`."""
         self._check_active()
-        return await self.store.read(group_id)
+        return await self.store.read(group_id, partitions=partitions)
 
     async def force_state(self, group_id: str, state: GroupState) -> None:
         """Test fixture: put a group into a state that no request leads to."""

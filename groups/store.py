@@ -14,7 +14,6 @@ from dataclasses import replace
 from uuid import uuid4
 
 import structlog
-from psycopg.types.json import Jsonb
 
 from groups import rows
 from groups.classic_writer import ClassicWriter
@@ -24,6 +23,7 @@ from groups.core.consumer.group import ConsumerGroup
 from groups.core.events import GroupEvent
 from groups.core.group import Group
 from groups.core.types import Millis
+from groups.event_store import EventStore
 from groups.stored import MISSING, Stored
 from kcoord.db import Connection, Database
 from kcoord.hub import CHANGED, WAKE
@@ -46,6 +46,7 @@ class GroupStore:
         self._consumer = ConsumerWriter(self._db)
         self._copies = Copies(runtime.config.int("cache.max.groups"))
         runtime.on_connection_lost(self._copies.drop_all)
+        self._events = runtime.get(EventStore)
 
     async def lock(self, connection: Connection, group_id: str, *, skip_locked: bool = False) -> tuple[Stored, Millis]:
         """Lock the group's row until the transaction ends, and load what the cache does not hold.
@@ -93,20 +94,27 @@ class GroupStore:
         await connection.execute(Q.outrun_group.encode(), parameters)
         return rows.with_header(row, later)
 
-    async def read(self, group_id: str) -> Stored:
-        """The group as last committed, without a lock: one snapshot of header and members."""
+    async def read(self, group_id: str, *, partitions: bool = True) -> Stored:
+        """The group as last committed, without a lock: one snapshot of header and members.
+
+        Without `partitions` a consumer group may come without what its members own and are meant to own, which may be a
+        hundred thousand rows: for readers of its state and subscriptions.
+        """
         async with self._db.snapshot() as connection:
             row = await self._db.row(connection, Q.read_group, {"group_id": group_id})
-            return await self._from_row(connection, group_id, row)
+            return await self._from_row(connection, group_id, row, partitions=partitions)
 
-    async def _from_row(self, connection: Connection, group_id: str, row: rows.Row | None) -> Stored:
+    async def _from_row(
+        self, connection: Connection, group_id: str, row: rows.Row | None, *, partitions: bool = True
+    ) -> Stored:
         if row is None:
             return MISSING
         header = rows.header(row)
         group = self._copies.find(group_id, header)
-        if group is None:
-            loader = self._consumer if header.type == CONSUMER else self._classic
-            group = await loader.load(connection, group_id, row, header.pk)
+        if group is None and header.type == CONSUMER:
+            group = await self._consumer.load(connection, group_id, row, header.pk, partitions=partitions)
+        elif group is None:
+            group = await self._classic.load(connection, group_id, row, header.pk)
         return Stored(header.pk, header.version, header.version_tag, header.wake_at, group)
 
     def remember(self, group_id: str, stored: Stored) -> None:
@@ -143,19 +151,7 @@ class GroupStore:
         self, connection: Connection, group_id: str, events: Sequence[GroupEvent], now: Millis
     ) -> None:
         """Write what happened, for people."""
-        if not events:
-            return
-        await connection.execute(
-            Q.insert_events.encode(),
-            {
-                "group_id": group_id,
-                "now": now,
-                "kind": [event.kind.value for event in events],
-                "generation_id": [event.generation_id for event in events],
-                "member_id": [event.member_id for event in events],
-                "detail": [Jsonb(dict(event.detail)) for event in events],
-            },
-        )
+        await self._events.append(connection, group_id, events, now)
 
     async def notify(self, connection: Connection, group_id: str, *, wake: bool, changed: bool) -> None:
         """Tell other processes at commit: somebody must wake, a page must look again."""
@@ -182,9 +178,3 @@ class GroupStore:
         """Note that the timers ran."""
         async with self._db.connection() as connection:
             await connection.execute(Q.record_tick.encode(), {"override": self._db.clock.override_ms()})
-
-    async def trim_events(self, before: Millis, limit: int) -> int:
-        """Delete up to `limit` events older than `before`; returns how many went."""
-        async with self._db.connection() as connection:
-            cursor = await connection.execute(Q.trim_events.encode(), {"before": before, "limit": limit})
-            return cursor.rowcount

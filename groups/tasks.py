@@ -16,5 +16,5 @@ def tick_due_groups() -> int:
 
 @shared_task(name="groups.trim_events")  # type: ignore[untyped-decorator]
 def trim_events() -> int:
-    """Delete old events; see `TimerService.trim_events`."""
+    """Delete events that are old or too many; see `TimerService.trim_events`."""
     return bridge.call(lambda runtime: runtime.get(TimerService).trim_events())

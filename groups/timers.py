@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import structlog
 
+from groups.event_store import EventStore
 from groups.service import GroupService
 from groups.store import GroupStore
 from kcoord.errors import ProtocolError
@@ -17,7 +18,6 @@ log = structlog.get_logger(__name__)
 MAX_ROUNDS = 10
 """One tick takes at most this many batches, so that it ends; what is left is the next tick's."""
 
-TRIM_BATCH = 5_000
 DAY_MS = 86_400_000
 
 
@@ -32,6 +32,7 @@ class TimerService:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
         self._store = runtime.get(GroupStore)
+        self._events = runtime.get(EventStore)
         self._batch = runtime.config.int("timer.tick.batch")
         self._retry_delay_ms = runtime.config.int("timer.tick.interval.ms")
         self._poison_delay_ms = runtime.config.int("timer.poison.delay.ms")
@@ -74,12 +75,7 @@ class TimerService:
         return True
 
     async def trim_events(self) -> int:
-        """Delete events past their retention, in batches; returns how many went."""
+        """Delete events past their retention, and beyond the most of one group; returns how many went."""
         async with self._db.connection() as connection:
             before = await self._db.now_ms(connection) - self._retention_ms
-        deleted = 0
-        while True:
-            batch = await self._store.trim_events(before, TRIM_BATCH)
-            deleted += batch
-            if batch < TRIM_BATCH:
-                return deleted
+        return await self._events.trim_old(before) + await self._events.trim_crowded()

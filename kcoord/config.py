@@ -224,6 +224,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "hub.repair.interval.ms", 3_000, "ms", "How often a process looks for changes it got no hint of.", 100, 60_000
     ),
+    Setting("events.max.per.group", 5_000, "events", "Most events kept of one group.", 100, 10_000_000),
     Setting("events.retention.days", 30, "days", "How long the events of groups are kept.", 1, 3_650),
 )
 

@@ -191,7 +191,7 @@ class RetentionService:
 
     async def _look(self, group_id: str) -> tuple[int, RetentionRule] | None:
         """Key and rule of a group; None: there is no group."""
-        stored = await self._groups.describe(group_id)
+        stored = await self._groups.describe(group_id, partitions=False)
         if stored.pk is None or stored.group is None:
             return None
         async with self._db.connection() as connection:

@@ -32,7 +32,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class MemberLine:
-    """A member in the table. `colour` None: it has none in the picture. `behind`: the epoch it has yet to reach."""
+    """A member in the table. `colour` None: it has none in the picture. `behind`: the epoch it has yet to reach.
+
+    `more_owned`: partitions that it has of topics that are not named.
+    """
 
     member: Member
     detail: Detail
@@ -45,6 +48,7 @@ class MemberLine:
     known: tuple[str, ...]
     more_names: int
     matched: str
+    more_owned: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,15 @@ def _member(page: GroupPage, part: ConsumerPart, member: Member, chosen: Mapping
         unknown=tuple(name for name in detail.topic_names if name in part.unknown_topics),
         known=tuple(name for name in detail.topic_names if name not in part.unknown_topics),
         more_names=detail.topic_count - len(detail.topic_names),
+        more_owned=not_named(page, member),
         matched="not resolved yet" if detail.matched is None else f"matches {plural(detail.matched, 'topic')}",
     )
+
+
+def not_named(page: GroupPage, member: Member) -> int:
+    """How many partitions of a member are of topics that the page does not name beside it."""
+    named = sum(len(owned.partitions) for owned in page.owned if owned.member_id == member.member_id)
+    return max(member.owned - named, 0)
 
 
 def _owned(page: GroupPage, part: ConsumerPart, member: Member) -> list[Share]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from frontend.consumer import rows
 from frontend.consumer.rows import ConsumerPart
@@ -18,17 +18,19 @@ NAMES_PER_MEMBER = 12
 async def consumer_part(
     db: Database,
     connection: Connection,
-    group: dict[str, int],
-    member_ids: Sequence[str],
+    shown: Mapping[str, object],
     drawn: Mapping[str, int],
     handovers: int,
+    *,
+    partial: bool,
 ) -> ConsumerPart:
     """The part of a consumer group.
 
-    `group`: the parameters `pk` and `epoch`, the epoch of its target. `member_ids`: whom the page shows. `drawn`: how
-    many partitions of each topic are drawn. `handovers`: the most lines of them.
+    `shown`: the parameters `pk`, `epoch` of its target, `member_ids` that the page shows, how many `topics` of each.
+    `drawn`: how many partitions of each topic are drawn. `handovers`: the most lines of them.
+    `partial`: what changes hands is looked for in those topics alone, because the group has many partitions.
     """
-    shown = {**group, "member_ids": list(member_ids)}
+    group = {name: shown[name] for name in ("pk", "epoch")}
     counts = await db.row(connection, Q.consumer_counts, group)
     computation = await db.row(connection, Q.consumer_computation, group)
     votes = await db.rows(connection, Q.assignor_votes, group)
@@ -37,8 +39,9 @@ async def consumer_part(
     assert computation is not None
     details = [rows.Detail(*(*row[:2], tuple(row[2]), *row[3:])) for row in found]
     settled = counts[0] == 0
-    differences = [] if settled else await db.rows(connection, Q.differences, shown)
-    moves = [] if settled else await db.rows(connection, Q.handovers, {**group, "limit": handovers})
+    only = {"only": list(drawn) if partial else None}
+    differences = [] if settled else await db.rows(connection, Q.differences, {**shown, **only})
+    moves = [] if settled else await db.rows(connection, Q.handovers, {**group, **only, "limit": handovers})
     places = {**group, "topics": list(drawn), "widths": list(drawn.values())}
     heirs = [] if settled else await db.rows(connection, Q.heirs, places)
     return ConsumerPart(
@@ -51,6 +54,7 @@ async def consumer_part(
         handover_lines=int(moves[0][13]) if moves else 0,
         moving=int(moves[0][14]) if moves else 0,
         heirs=tuple(rows.Heir(*row) for row in heirs),
+        partial=partial and not settled,
         unknown_topics=await _unknown(db, connection, details),
     )
 

@@ -113,7 +113,8 @@ class ConsumerPart:
     """All that the page of a consumer group shows beside what all pages show.
 
     `handovers` are the first of `handover_lines`, with `moving` partitions in all. `votes`: how many members ask for
-    an assignor. `unknown_topics`: subscribed names, of those shown, that the catalogue does not know.
+    an assignor. `unknown_topics`: subscribed names, of those shown, that the catalogue does not know. `partial`:
+    the group has so many partitions that what changes hands was looked for in the topics that are drawn alone.
     """
 
     counts: Counts
@@ -126,3 +127,4 @@ class ConsumerPart:
     moving: int
     heirs: tuple[Heir, ...]
     unknown_topics: frozenset[str]
+    partial: bool = False

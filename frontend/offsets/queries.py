@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from frontend.offsets.rows import Bucket, LagPart, LatestSample, Millis, TopicLag
+from frontend.rows import PartitionTotals
 from kcoord.db import Connection, Database
 from kcoord.sql import queries
 
 Q = queries("frontend")
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+TOTALS = 5
+"""Columns of `topic_lags` that are the same in each row: the sums."""
 SAMPLE_AGE_MS = HOUR_MS
 """An older sample says nothing about now."""
 
@@ -30,11 +33,14 @@ BY_NAME = {drawn.name: drawn for drawn in RANGES}
 
 
 async def lag_part(
-    db: Database, connection: Connection, pk: int, group_id: str, now: Millis, drawn: Range, topics: int
+    db: Database, connection: Connection, pk: int, group_id: str, now: Millis, drawn: Range, topics: int, q: str = ""
 ) -> LagPart:
-    """Lag of the group with that key, of at most `topics` topics, with its past."""
-    found = await db.rows(connection, Q.topic_lags, {"pk": pk, "limit": topics + 1})
-    lags = [TopicLag(*row) for row in found[:topics]]
+    """Lag of the group with that key, of at most `topics` topics whose names contain `q`, with its past.
+
+    The totals are those of all topics.
+    """
+    found = await db.rows(connection, Q.topic_lags, {"pk": pk, "limit": topics + 1, "q": q})
+    lags = [TopicLag(*row[TOTALS:]) for row in found[:topics] if row[TOTALS] is not None]
     first, last = now - drawn.length_ms, now + 1
     names = {"group_id": group_id, "topics": [lag.topic for lag in lags]}
     past = {"group_id": group_id, "first": first, "last": last, "slices": drawn.slices}
@@ -42,6 +48,7 @@ async def lag_part(
     history = await db.rows(connection, Q.lag_history, {**names, **past})
     total = await db.rows(connection, Q.total_lag_history, past)
     return LagPart(
+        totals=PartitionTotals(*found[0][:TOTALS]),
         topics=lags,
         more_topics=len(found) > topics,
         latest={row[0]: LatestSample(*row) for row in latest},

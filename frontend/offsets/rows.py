@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from frontend.rows import PartitionTotals
+
 Millis = int
 
 
@@ -49,9 +51,10 @@ class Bucket:
 class LagPart:
     """Lag of a group as its page shows it. `first` and `last` bound the time drawn, cut into `slices`.
 
-    `total`: the largest sum over all topics within each slice.
+    `totals`: now, over all topics. `total`: the largest sum over all topics within each slice.
     """
 
+    totals: PartitionTotals
     topics: Sequence[TopicLag]
     more_topics: bool
     latest: Mapping[str, LatestSample]
@@ -62,5 +65,15 @@ class LagPart:
     slices: int
 
 
-NO_LAG = LagPart(topics=(), more_topics=False, latest={}, history=(), total=(), first=0, last=1, slices=1)
+NO_LAG = LagPart(
+    totals=PartitionTotals(0, 0, 0, None),
+    topics=(),
+    more_topics=False,
+    latest={},
+    history=(),
+    total=(),
+    first=0,
+    last=1,
+    slices=1,
+)
 """Of a group that owns and has committed nothing."""

@@ -38,44 +38,58 @@ where name = any(%(names)s)
 
 -- name: differences
 -- What members are meant to have and have not, and the other way round. Who is settled has what it is meant to have.
+-- `only`: partitions of these topics; null: of all. The first topics of each member, by name.
 with member as materialized (
     select member_id, target
     from groups_consumermember
     where group_id = %(pk)s and member_id = any(%(member_ids)s) and not (state = 0 and member_epoch = %(epoch)s)),
+chosen as materialized (
+    select topic_id::text as topic_id from groups_topic where name = any(%(only)s::text[])),
 wanted as (
     select m.member_id, t.key as topic_id, p.value::int as partition
     from member m
     cross join lateral jsonb_each(m.target) t
-    cross join lateral jsonb_array_elements(t.value) p),
+    cross join lateral jsonb_array_elements(t.value) p
+    where %(only)s::text[] is null or t.key in (select topic_id from chosen)),
 held as (
     select a.member_id, a.topic_id, a.topic, a.partition
     from member m
     join groups_assignment a on a.group_id = %(pk)s and a.member_id = m.member_id
-    where not a.pending)
-select member_id, coalesce(h.topic, n.name, w.topic_id), h.topic is null, array_agg(partition order by partition)
-from wanted w
-full join held h using (member_id, topic_id, partition)
-left join groups_topic n on h.topic is null and n.topic_id::text = w.topic_id
-where h.topic is null or w.topic_id is null
-group by 1, 2, 3
+    where not a.pending and (%(only)s::text[] is null or a.topic = any(%(only)s::text[])))
+select member_id, topic, gains, partitions
+from (select member_id, coalesce(h.topic, n.name, w.topic_id) as topic, h.topic is null as gains,
+             array_agg(partition order by partition) as partitions,
+             row_number() over (partition by member_id, h.topic is null
+                                order by coalesce(h.topic, n.name, w.topic_id)) as place
+      from wanted w
+      full join held h using (member_id, topic_id, partition)
+      left join groups_topic n on h.topic is null and n.topic_id::text = w.topic_id
+      where h.topic is null or w.topic_id is null
+      group by 1, 2, 3) d
+where place <= %(topics)s
 order by 1, 2, 3
 
 -- name: handovers
 -- Partitions whose holder is not who is meant to have them. Only members that are not settled can hold or miss one, so
--- the others, most of a large group most of the time, are not unpacked. What was told to be given up comes first.
+-- the others, most of a large group most of the time, are not unpacked. What was told to be given up comes first. `only`:
+-- as above.
 with member as materialized (
     select id, member_id, member_epoch, target, rebalance_deadline, session_deadline, session_armed_at
     from groups_consumermember
     where group_id = %(pk)s and not (state = 0 and member_epoch = %(epoch)s)),
+chosen as materialized (
+    select topic_id::text as topic_id from groups_topic where name = any(%(only)s::text[])),
 wanted as (
     select m.member_id as heir, t.key as topic_id, p.value::int as partition
     from member m
     cross join lateral jsonb_each(m.target) t
-    cross join lateral jsonb_array_elements(t.value) p),
+    cross join lateral jsonb_array_elements(t.value) p
+    where %(only)s::text[] is null or t.key in (select topic_id from chosen)),
 held as (
     select a.member_id as holder, a.topic_id, a.topic, a.partition, a.pending
     from member m
-    join groups_assignment a on a.group_id = %(pk)s and a.member_id = m.member_id),
+    join groups_assignment a on a.group_id = %(pk)s and a.member_id = m.member_id
+    where %(only)s::text[] is null or a.topic = any(%(only)s::text[])),
 line as (
     select h.holder, coalesce(h.pending, false) as told, w.heir, topic_id, min(h.topic) as topic,
            array_agg(partition order by partition) as partitions
@@ -94,13 +108,18 @@ order by l.holder is null, not l.told, holder.rebalance_deadline, l.holder, 6, l
 limit %(limit)s
 
 -- name: heirs
--- Of the partitions that are drawn: who is meant to have them and has not.
-select n.name, p.value::int, m.member_id, m.id
-from unnest(%(topics)s::text[], %(widths)s::int[]) as drawn (topic, width)
-join groups_topic n on n.name = drawn.topic
-join groups_consumermember m on m.group_id = %(pk)s and not (m.state = 0 and m.member_epoch = %(epoch)s)
-cross join lateral jsonb_array_elements(m.target -> n.topic_id::text) p
+-- Of the partitions that are drawn: who is meant to have them and has not. Each target is unpacked once.
+with drawn as materialized (
+    select n.topic_id::text as topic_id, n.name, d.width
+    from unnest(%(topics)s::text[], %(widths)s::int[]) as d (topic, width)
+    join groups_topic n on n.name = d.topic)
+select d.name, p.value::int, m.member_id, m.id
+from groups_consumermember m
+cross join lateral jsonb_each(m.target) t
+join drawn d on d.topic_id = t.key
+cross join lateral jsonb_array_elements(t.value) p
 left join groups_assignment a
-    on a.group_id = %(pk)s and a.topic_id = n.topic_id::text and a.partition = p.value::int
-where p.value::int < drawn.width and a.member_id is distinct from m.member_id
+    on a.group_id = %(pk)s and a.topic_id = d.topic_id and a.partition = p.value::int
+where m.group_id = %(pk)s and not (m.state = 0 and m.member_epoch = %(epoch)s)
+      and p.value::int < d.width and a.member_id is distinct from m.member_id
 order by 1, 2

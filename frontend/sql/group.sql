@@ -62,38 +62,52 @@ from (select id, member_id, instance_id, client_id, client_host, join_parked_unt
 order by m.place, m.id
 
 -- name: owned_partitions
-select member_id, topic, pending, array_agg(partition order by partition)
-from groups_assignment
-where group_id = %(pk)s and member_id = any(%(member_ids)s)
-group by member_id, topic, pending
-order by member_id, topic, pending
+-- Of each member the first topics by name: one member may own a hundred thousand.
+select m.member_id, o.topic, o.pending, o.partitions
+from unnest(%(member_ids)s::text[]) as m (member_id)
+cross join lateral (select topic, pending, array_agg(partition order by partition) as partitions
+                    from groups_assignment
+                    where group_id = %(pk)s and member_id = m.member_id
+                    group by topic, pending
+                    order by topic, pending
+                    limit %(topics)s) o
+order by m.member_id, o.topic, o.pending
 
 -- name: group_topics
--- What the group owns or has committed, by a loose index scan, and how much of it; also what members of a consumer group
--- are meant to have: of who is settled that is what it owns.
-with recursive t (topic) as (
-    select least((select min(topic) from groups_assignment where group_id = %(pk)s),
-                 (select min(topic) from offsets_committedoffset where group_id = %(pk)s))
-    union all
-    select least((select min(a.topic) from groups_assignment a where a.group_id = %(pk)s and a.topic > t.topic),
-                 (select min(o.topic) from offsets_committedoffset o where o.group_id = %(pk)s and o.topic > t.topic))
-    from t
-    where t.topic is not null),
+-- What the group owns or has committed, the first by name, and how much of it; also what members of a consumer group are
+-- meant to have: of who is settled that is what it owns. Each part stops at the limit: a group may read a hundred
+-- thousand topics, and the empty text is part of every name.
+with owned as (
+    select distinct topic
+    from groups_assignment
+    where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+    order by topic
+    limit %(limit)s),
+committed as (
+    select distinct topic
+    from offsets_committedoffset
+    where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+    order by topic
+    limit %(limit)s),
 awaited as (
-    select distinct jsonb_object_keys(target) as topic_id
-    from groups_consumermember
-    where group_id = %(pk)s and not (state = 0 and member_epoch = %(epoch)s))
+    select n.name as topic
+    from groups_topic n
+    where strpos(lower(n.name), lower(%(q)s)) > 0
+      and (n.topic_id::text in (select jsonb_object_keys(target)
+                                from groups_consumermember
+                                where group_id = %(pk)s and not (state = 0 and member_epoch = %(epoch)s))) is true
+    order by n.name
+    limit %(limit)s)
 select t.topic, c.partitions,
        (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.topic = t.topic),
        greatest((select max(a.partition) from groups_assignment a where a.group_id = %(pk)s and a.topic = t.topic),
                 (select max(o.partition) from offsets_committedoffset o
                  where o.group_id = %(pk)s and o.topic = t.topic), -1) + 1
-from (select topic from t where topic is not null
-      union
-      select n.name from awaited join groups_topic n on n.topic_id::text = awaited.topic_id) t
+from (select topic from owned union select topic from committed union select topic from awaited
+      order by topic
+      limit %(limit)s) t
 left join groups_topic c on c.name = t.topic
 order by t.topic
-limit %(limit)s
 
 -- name: partition_owners
 select a.topic, a.partition, a.member_id, m.id, a.pending
@@ -105,29 +119,24 @@ left join lateral (select id from groups_member where group_id = a.group_id and 
     on true
 order by a.topic, a.partition
 
--- name: partition_totals
--- A committed offset below the start of the log lags from the start: what was deleted cannot be read any more.
-select count(*), count(p.committed_offset), count(w.id) filter (where p.committed_offset is not null),
-       sum(greatest(w.log_end_offset - greatest(p.committed_offset, w.log_start_offset), 0))
-           filter (where p.committed_offset is not null and w.id is not null)::bigint
-from (select topic, partition, o.committed_offset
-      from (select topic, partition from groups_assignment where group_id = %(pk)s) a
-      full join (select topic, partition, committed_offset
-                 from offsets_committedoffset where group_id = %(pk)s) o using (topic, partition)) p
-left join groups_topic t on t.name = p.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
-
 -- name: partition_offsets
--- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none.
+-- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none. What
+-- is among the first of both is among the first of each.
 select p.topic, p.partition, p.owner, p.committed_offset, p.metadata, p.commit_timestamp,
        w.log_start_offset, w.log_end_offset, w.sampled_at, p.expire_timestamp,
        exists (select from offsets_pendingoffset t
                where t.group_id = %(pk)s and t.topic = p.topic and t.partition = p.partition)
 from (select topic, partition, a.member_id as owner, o.committed_offset, o.metadata, o.commit_timestamp,
              o.expire_timestamp
-      from (select topic, partition, member_id from groups_assignment where group_id = %(pk)s) a
+      from (select topic, partition, member_id from groups_assignment
+            where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+            order by topic, partition
+            limit %(limit)s) a
       full join (select topic, partition, committed_offset, metadata, commit_timestamp, expire_timestamp
-                 from offsets_committedoffset where group_id = %(pk)s) o using (topic, partition)
+                 from offsets_committedoffset
+                 where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+                 order by topic, partition
+                 limit %(limit)s) o using (topic, partition)
       order by topic, partition
       limit %(limit)s) p
 left join groups_topic t on t.name = p.topic

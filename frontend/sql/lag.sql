@@ -1,18 +1,42 @@
 -- name: topic_lags
--- Of the topics that the group owns or committed, the furthest behind first.
-select p.topic, count(*), count(p.committed_offset), count(w.id) filter (where p.committed_offset is not null),
-       sum(greatest(w.log_end_offset - greatest(p.committed_offset, w.log_start_offset), 0))
-           filter (where p.committed_offset is not null and w.id is not null)::bigint as lag,
-       min(w.sampled_at) filter (where p.committed_offset is not null), bool_or(t.id is not null)
-from (select topic, partition, o.committed_offset
-      from (select topic, partition from groups_assignment where group_id = %(pk)s) a
-      full join (select topic, partition, committed_offset
-                 from offsets_committedoffset where group_id = %(pk)s) o using (topic, partition)) p
-left join groups_topic t on t.name = p.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
-group by p.topic
-order by lag desc nulls last, p.topic
-limit %(limit)s
+-- Sums over all topics that the group owns or committed, and beside them those of which most is left to read. The sums
+-- are read from indexes where nothing was committed. A committed offset below the start of the log lags from the start:
+-- what was deleted cannot be read any more.
+with owned as (
+    select topic, count(*) as partitions
+    from groups_assignment
+    where group_id = %(pk)s
+    group by topic),
+committed as (
+    select o.topic, count(*) as committed, count(*) filter (where a.partition is null) as unowned,
+           count(w.id) as measured,
+           sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))
+               filter (where w.id is not null)::bigint as lag,
+           min(w.sampled_at) as sampled_at
+    from offsets_committedoffset o
+    left join groups_assignment a on a.group_id = o.group_id and a.topic = o.topic and a.partition = o.partition
+    left join groups_topic t on t.name = o.topic
+    left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+    where o.group_id = %(pk)s
+    group by o.topic),
+line as (
+    select topic, coalesce(o.partitions, 0) + coalesce(c.unowned, 0) as partitions, coalesce(c.committed, 0) as committed,
+           coalesce(c.measured, 0) as measured, c.lag, c.sampled_at
+    from owned o
+    full join committed c using (topic)),
+furthest as (
+    select *
+    from line
+    where strpos(lower(topic), lower(%(q)s)) > 0
+    order by lag desc nulls last, topic
+    limit %(limit)s)
+select total.*, f.topic, f.partitions, f.committed, f.measured, f.lag, f.sampled_at, t.id is not null
+from (select coalesce(sum(partitions), 0)::bigint, coalesce(sum(committed), 0)::bigint,
+             coalesce(sum(measured), 0)::bigint, sum(lag)::bigint, count(*)
+      from line) total
+left join furthest f on true
+left join groups_topic t on t.name = f.topic
+order by f.lag desc nulls last, f.topic
 
 -- name: latest_lag_samples
 select s.topic, s.at, s.lag, s.time_lag_ms

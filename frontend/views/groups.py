@@ -192,7 +192,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     """One group, all of it."""
     shown = _shown(request)
     drawn = BY_RANGE[choice(request, "range", BY_RANGE) or RANGES[0].name]
-    limits = replace(_limits(shown), lag=drawn)
+    limits = replace(_limits(shown), lag=drawn, q=text(request, "topic"))
     looked = None
     if "\0" not in group_id:
         looked = bridge.call(lambda runtime: _look(runtime, group_id, limits))
@@ -212,8 +212,10 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "lag_range": limits.lag,
         "lag_ranges": choices(limits.lag, {drawn.name: address(request, range=drawn.name) for drawn in RANGES}),
         "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
-        "pace": _pace(found.header.state, found.counts.members, shown),
+        "pace": _pace(found.header.state, found.counts.members, found.totals.partitions, shown),
         "shown": shown,
+        "q": limits.q,
+        "searchable": bool(limits.q) or found.totals.topics > Limits().topics,
         "actions": _actions(request, group_id),
         "hold_url": f"{group_url(group_id)}/hold",
         "may_hold": request.user.has_perm(HOLD),
@@ -223,6 +225,8 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "commits_url": f"{group_url(group_id)}/commits",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
     }
+    if limits.q and len(found.offsets) < limits.offsets:
+        context["hidden_offsets"] = 0  # what the search left out is not hidden
     return show(request, "group", context, section="groups")
 
 
@@ -258,10 +262,12 @@ def _limits(shown: tuple[str, ...]) -> Limits:
     return limits
 
 
-def _pace(state_name: str, members: int, shown: tuple[str, ...]) -> Pace:
+def _pace(state_name: str, members: int, partitions: int, shown: tuple[str, ...]) -> Pace:
     if shown:
         return Pace(every_ms=30_000, gap_ms=5_000)
     settled = state_name in SETTLED
+    if partitions > queries.COMPARED:
+        return Pace(every_ms=15_000 if settled else 10_000, gap_ms=5_000)
     if members > LARGE:
         return Pace(every_ms=10_000 if settled else 5_000, gap_ms=2_000)
     return Pace(every_ms=5_000 if settled else 2_000, gap_ms=250)

@@ -46,6 +46,9 @@ from groups.core.records import (
 )
 from groups.core.types import ClassicGroup, GroupState, Millis
 
+LONGEST_TEXT = 500
+"""Longest text in the detail of an event, in characters."""
+
 
 class EventKind(str, Enum):
     """What can happen to a group, in the order of its life."""
@@ -133,6 +136,13 @@ def events_of(before: Group | None, records: Iterable[Record]) -> tuple[GroupEve
     """The events of one decision: `records` on the group `before`."""
     timeline = _Timeline(before)
     return tuple(event for record in records if (event := timeline.event(record)) is not None)
+
+
+def _bounded(value: object) -> object:
+    """A text of somebody else, such as what an assignor failed with, is no reason for a line of any length."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[: LONGEST_TEXT - 1]}…"
+    return value
 
 
 class _Timeline:
@@ -318,5 +328,5 @@ class _Timeline:
                 return self._event(EventKind.GROUP_EMPTIED, duration_ms=duration)
 
     def _event(self, kind: EventKind, member_id: str | None = None, **detail: object) -> GroupEvent:
-        told = {key: value for key, value in detail.items() if value is not None}
+        told = {key: _bounded(value) for key, value in detail.items() if value is not None}
         return GroupEvent(kind, self._generation, member_id, told)

@@ -25,8 +25,8 @@ where id = %(id)s
 -- name: load_consumer_members
 select member_id, instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, subscribed_topic_names,
        subscribed_topic_regex, server_assignor, classic_session_timeout_ms, classic_protocol_names,
-       classic_protocol_metadata, member_epoch, previous_member_epoch, state, target, id, session_deadline,
-       session_armed_at, rebalance_deadline, rebalance_armed_at, join_deadline, join_armed_at, sync_deadline,
+       classic_protocol_metadata, member_epoch, previous_member_epoch, state,
+       case when %(targets)s then target else '{}' end, id, session_deadline, session_armed_at, rebalance_deadline, rebalance_armed_at, join_deadline, join_armed_at, sync_deadline,
        sync_armed_at
 from groups_consumermember
 where group_id = %(id)s

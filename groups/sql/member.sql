@@ -70,15 +70,3 @@ insert into groups_assignment (group_id, topic_id, topic, partition, member_id, 
 select %(id)s, topic, topic, partition, member_id, %(generation_id)s, false
 from unnest(%(topic)s::text[], %(partition)s::int[], %(member_id)s::text[]) as a (topic, partition, member_id)
 on conflict (group_id, topic_id, partition) do nothing
-
--- name: insert_events
-insert into groups_event (group_name, at, kind, generation_id, member_id, detail)
-select %(group_id)s, %(now)s, kind, generation_id, member_id, detail
-from unnest(%(kind)s::text[], %(generation_id)s::int[], %(member_id)s::text[], %(detail)s::jsonb[])
-     with ordinality as e (kind, generation_id, member_id, detail, position)
-order by position
-
--- name: trim_events
--- In batches: a long delete would hold back vacuum.
-delete from groups_event
-where id in (select id from groups_event where at < %(before)s order by id limit %(limit)s)

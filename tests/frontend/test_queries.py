@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frontend import queries
+from frontend import presenters, queries
 from frontend.queries import Cursor, GroupFilter, GroupList, Limits, Order
 from groups.core.types import GroupState
 from kcoord.db import Connection, Database
@@ -164,6 +164,39 @@ async def test_the_page_of_a_huge_group_reads_a_bounded_number_of_rows(seed: See
     assert page.totals.partitions == 5_000
     assert page.more_topics
     assert page.more_events
+
+
+async def test_the_page_of_a_group_of_many_topics_reads_the_first_and_finds_the_others(
+    seed: Seed, db: Database
+) -> None:
+    names = [f"topic-{number:04}" for number in range(2_000)]
+    owner = member_id("wide", 0)
+    pk = seed.group("wide")
+    seed.members(pk, [owner])
+    seed.assign(pk, {(name, 0): owner for name in names})
+    seed.commit(pk, {(name, 0): 5 for name in names[:500]})
+    counting = Counting(db.conninfo, db._config)
+    await counting.open()
+    page = await queries.group_page(counting, "wide", Limits())
+    await counting.close()
+    assert page is not None
+    limits = Limits()
+    assert counting.fetched <= 1 + 4 * (limits.topics + 1) + limits.member_topics + limits.offsets
+    assert (page.totals.topics, page.totals.partitions, page.totals.committed) == (2_000, 2_000, 500)
+    assert [topic.topic for topic in page.topics] == names[: limits.topics]
+    assert page.more_topics
+    assert [owned.topic for owned in page.owned] == names[: limits.member_topics]
+    (line,) = presenters.group(page, 50, {}, (), None)["members"]
+    assert line.more_owned == 2_000 - limits.member_topics
+
+    found = await queries.group_page(db, "wide", Limits(q="PIC-199"))
+    assert found is not None
+    assert [topic.topic for topic in found.topics] == names[1_990:]
+    assert {offset.topic for offset in found.offsets} == {lag.topic for lag in found.lag.topics} == set(names[1_990:])
+    assert found.totals == page.totals, "sums are of all topics, whatever is searched"
+    nothing = await queries.group_page(db, "wide", Limits(q="no such topic"))
+    assert nothing is not None
+    assert (nothing.topics, list(nothing.lag.topics), nothing.totals) == ((), [], page.totals)
 
 
 async def test_everything_of_a_huge_group_can_be_asked_for(seed: Seed, db: Database) -> None:
