@@ -34,8 +34,10 @@ Owned = tuple[str, int, str, int, bool]
 TIMER_COLUMNS = {kind: (f"{kind.value}_deadline", f"{kind.value}_armed_at") for kind in TimerKind}
 
 
-def group_from_rows(group_id: str, row: Row, members: Iterable[Row], owned: Iterable[Row]) -> ConsumerGroup:
-    """The group that a row of `lock_group` and its children describe."""
+def group_from_rows(
+    group_id: str, row: Row, members: Iterable[Row], owned: Iterable[Row], resolution: Mapping[str, Any] | None
+) -> ConsumerGroup:
+    """The group that a row of `lock_group`, its children and its resolution describe."""
     assigned: dict[str, dict[str, dict[int, int]]] = {}
     pending: dict[str, dict[str, dict[int, int]]] = {}
     for topic_id, partition, member_id, epoch, is_pending in owned:
@@ -60,7 +62,7 @@ def group_from_rows(group_id: str, row: Row, members: Iterable[Row], owned: Iter
         metadata_version=row[19],
         members=ConsumerMembers(loaded),
         timers=Timers(**{kind.value: DeadlineMap(timers[kind]) for kind in TimerKind}),
-        resolution=_resolution(row[20]),
+        resolution=_resolution(resolution),
         regex_job=_job(jobs.get("regex")),
         target_job=_job(jobs.get("target")),
         hold=hold_from_row(row),
@@ -155,6 +157,16 @@ def member_columns(pk: int, member: ConsumerMember) -> dict[str, Any]:
     }
 
 
+def step_columns(members: Sequence[ConsumerMember]) -> dict[str, list[Any]]:
+    """Parameters of `update_consumer_steps`: an array for each column."""
+    return {
+        "member_id": [member.member_id for member in members],
+        "member_epoch": [member.member_epoch for member in members],
+        "previous_member_epoch": [member.previous_member_epoch for member in members],
+        "state": [member.state.value for member in members],
+    }
+
+
 def timer_columns(timers: Timers, member_ids: Sequence[str]) -> dict[str, list[Any]]:
     """Parameters of `update_consumer_timers`: an array for each column, in the order of `member_ids`."""
     columns: dict[str, list[Any]] = {"member_id": list(member_ids)}
@@ -167,11 +179,17 @@ def timer_columns(timers: Timers, member_ids: Sequence[str]) -> dict[str, list[A
 
 @dataclass(frozen=True, slots=True)
 class ConsumerChanges:
-    """The difference between two folded consumer groups, as the store writes it."""
+    """The difference between two folded consumer groups, as the store writes it.
+
+    `resolution_stays`: what is stored of the regular expressions is still true. `stepped`: members of which nothing but
+    epochs, state and what they own changed.
+    """
 
     header: bool
+    resolution_stays: bool
     removed: tuple[str, ...]
     upserted: tuple[ConsumerMember, ...]
+    stepped: tuple[ConsumerMember, ...]
     timers: tuple[str, ...]
     released: frozenset[Owned]
     taken: frozenset[Owned]
@@ -179,12 +197,12 @@ class ConsumerChanges:
     @property
     def nothing(self) -> bool:
         """The two groups are the same."""
-        return not (self.header or self.removed or self.upserted or self.timers)
+        return self.only_timers and not self.timers
 
     @property
     def only_timers(self) -> bool:
         """Nothing but deadlines moved."""
-        return not (self.header or self.removed or self.upserted)
+        return not (self.header or self.removed or self.upserted or self.stepped)
 
 
 def changes(before: ConsumerGroup | None, after: ConsumerGroup) -> ConsumerChanges:
@@ -200,13 +218,36 @@ def changes(before: ConsumerGroup | None, after: ConsumerGroup) -> ConsumerChang
     }
     old = frozenset(owned for member_id in (*removed, *changed) for owned in _owned(base.members.get(member_id)))
     new = frozenset(owned for member in changed.values() for owned in _owned(member))
+    stepped = {
+        member_id: member
+        for member_id, member in changed.items()
+        if (was := base.members.get(member_id)) is not None and _said(was) == _said(member)
+    }
     return ConsumerChanges(
         header=before is None or header_columns(before) != header_columns(after),
+        resolution_stays=before is not None and before.resolution == after.resolution,
         removed=tuple(sorted(removed)),
-        upserted=tuple(changed[member_id] for member_id in sorted(changed)),
+        upserted=tuple(changed[member_id] for member_id in sorted(changed.keys() - stepped.keys())),
+        stepped=tuple(stepped[member_id] for member_id in sorted(stepped)),
         timers=tuple(sorted(moved)),
         released=old - new,
         taken=new - old,
+    )
+
+
+def _said(member: ConsumerMember) -> tuple[object, ...]:
+    """What a step of a member leaves as it is."""
+    return (
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.subscribed_topic_names,
+        member.subscribed_topic_regex,
+        member.server_assignor,
+        member.classic,
+        member.target,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID, uuid4
 
-from groups import consumer_rows, rows
+from groups import consumer_rows, off_loop, rows
 from groups.consumer_rows import ConsumerChanges, Owned
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.deadlines import wake_at, wake_at_to_store
@@ -15,6 +15,9 @@ from kcoord.db import Connection, Database
 from kcoord.sql import queries
 
 Q = queries("groups")
+
+RESOLVED = 20
+"""The column of a header row that says whether there is a resolution to load."""
 
 
 class ConsumerWriter:
@@ -28,14 +31,16 @@ class ConsumerWriter:
     ) -> ConsumerGroup:
         """The group of a header row; without `partitions` its members own nothing and have an empty target."""
         members = await self._db.rows(connection, Q.load_consumer_members, {"id": pk, "targets": partitions})
-        owned = await self._db.rows(connection, Q.load_ownership, {"id": pk}) if partitions else []
-        return consumer_rows.group_from_rows(group_id, row, members, owned)
+        owned = await off_loop.fetch(connection, Q.load_ownership, {"id": pk}) if partitions else []
+        resolution = await self._db.value(connection, Q.load_resolution, {"id": pk}) if row[RESOLVED] else None
+        return await off_loop.run(len(owned), consumer_rows.group_from_rows, group_id, row, members, owned, resolution)
 
     async def persist(self, connection: Connection, before: Stored, after: ConsumerGroup, now: Millis) -> Stored:
         """Write what changed. Raises GroupAppeared."""
         assert before.group is None or isinstance(before.group, ConsumerGroup)
         due = wake_at(after)
-        changes = consumer_rows.changes(before.group, after)
+        size = off_loop.size_of(before.group) + off_loop.size_of(after)
+        changes = await off_loop.run(size, consumer_rows.changes, before.group, after)
         if changes.only_timers:
             due = wake_at_to_store(before.wake_at, due, now)
         tag = uuid4()
@@ -73,7 +78,10 @@ class ConsumerWriter:
                 "wake_at": due,
                 "now": now,
                 "version_tag": tag,
+                "resolution_stays": changes.resolution_stays,
             }
+            if changes.resolution_stays:
+                parameters["resolution"] = None  # it may be large, and is not sent again
             await connection.execute(Q.update_consumer_group.encode(), parameters)
 
     async def _write_members(
@@ -83,7 +91,11 @@ class ConsumerWriter:
             await connection.execute(Q.delete_consumer_members.encode(), {"id": pk, "member_id": list(changes.removed)})
         if changes.upserted:
             parameters = [consumer_rows.member_columns(pk, member) for member in changes.upserted]
-            await connection.cursor().executemany(Q.upsert_consumer_member.encode(), parameters)
+            async for part in off_loop.in_parts(parameters):
+                await connection.cursor().executemany(Q.upsert_consumer_member.encode(), part)
+        if changes.stepped:
+            columns = consumer_rows.step_columns(changes.stepped)
+            await connection.execute(Q.update_consumer_steps.encode(), {"id": pk, **columns})
         if changes.timers:
             columns = consumer_rows.timer_columns(after.timers, changes.timers)
             await connection.execute(Q.update_consumer_timers.encode(), {"id": pk, **columns})
@@ -91,11 +103,10 @@ class ConsumerWriter:
     async def _write_ownership(self, connection: Connection, pk: int, changes: ConsumerChanges) -> None:
         """What is released goes first: the primary key refuses a second owner."""
         names: dict[object, str] = {}
-        if changes.released:
-            parameters = {"id": pk, **_columns(changes.released)}
-            names = dict(await self._db.rows(connection, Q.release_ownership, parameters))
-        if changes.taken:
-            columns = _columns(changes.taken)
+        async for part in off_loop.in_parts(changes.released):
+            names.update(await self._db.rows(connection, Q.release_ownership, {"id": pk, **_columns(part)}))
+        async for part in off_loop.in_parts(changes.taken):
+            columns = _columns(part)
             columns["name"] = [names.get(topic_id) for topic_id in columns["topic_id"]]
             await connection.execute(Q.take_ownership.encode(), {"id": pk, **columns})
 

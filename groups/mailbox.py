@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from groups import off_loop
 from groups.core.commands import Command
 from groups.core.decision import Decision
 from groups.core.effects import Effect, WakeMembers
@@ -21,7 +22,7 @@ from groups.core.events import GroupEvent, events_of
 from groups.core.group import Group
 from groups.core.machine import decide
 from groups.core.replies import Parked, Reply
-from groups.core.types import Millis
+from groups.core.types import Env, Millis
 from groups.environment import Environment, World
 from groups.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
 from groups.store import GroupStore
@@ -61,6 +62,10 @@ class Outcome:
     claims: list[Claim]
 
 
+Decided = tuple[Work, Group | None, Decision | Reply | Exception]
+"""A command, the group before it, and what was decided, answered in place of a decision, or raised."""
+
+
 class Batch:
     """Commands of one group decided in one transaction."""
 
@@ -91,7 +96,7 @@ class Batch:
         box = self._mailbox
         before, self.now = await box.store.lock(connection, self.group_id, skip_locked=self.skip_locked)
         refusals = await self._ask_guards(connection, before)
-        after, replies = self._decide(before.group, refusals)
+        after, replies = await self._decide(before.group, refusals)
         if after is None and before.pk is not None:
             principal = self._outcomes[-1].work.principal
             await run_deletion_hooks(Deletion(connection, self.group_id, before.pk, principal, self.now))
@@ -112,37 +117,50 @@ class Batch:
                     refusals[position] = refusal
         return refusals
 
-    def _decide(
+    async def _decide(
         self, group: Group | None, refusals: Mapping[int, Reply]
     ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
-        """Decide in order. A command that meets a bug gets the exception; the others go on from before it."""
+        """Decide in order, and note what that led to. Where it takes long, other groups are served meanwhile."""
         env = self.world.at(self.now)
+        size = off_loop.size_of_decision(group, (work.command for work in self.works), env.topics)
+        after, decided = await off_loop.run(size, self._decide_in_order, group, refusals, env)
         replies: list[Reply | Parked | Exception] = []
+        for work, before, found in decided:
+            if isinstance(found, Decision):
+                self._note(work, before, found)
+                replies.append(found.reply)
+            else:
+                self._outcomes.append(Outcome(work, before, None, []))
+                replies.append(found)
+        return after, replies
+
+    def _decide_in_order(
+        self, group: Group | None, refusals: Mapping[int, Reply], env: Env
+    ) -> tuple[Group | None, list[Decided]]:
+        """A command that meets a bug gets the exception; the others go on from before it. Touches this batch alone."""
+        decided: list[Decided] = []
         for position, work in enumerate(self.works):
             if position in refusals:
-                self._outcomes.append(Outcome(work, group, None, []))
-                replies.append(refusals[position])
+                decided.append((work, group, refusals[position]))
                 continue
             try:
                 decision = decide(group, work.command, env)
             except Exception as error:
                 log.exception("decide_failed", group_id=self.group_id, command=type(work.command).__name__)
-                self._outcomes.append(Outcome(work, group, None, []))
-                replies.append(error)
+                decided.append((work, group, error))
                 continue
             deletes = group is not None and decision.group is None
-            if deletes and self._outcomes:
+            if deletes and decided:
                 # What was decided before it may still write to the row: a deletion is the first of its batch.
                 self.left_over = self.works[position:]
                 break
-            self._note(work, group, decision)
-            replies.append(decision.reply)
+            decided.append((work, group, decision))
             group = decision.group
             if deletes:
                 # What comes after a deletion concerns another group of the same name, with another row.
                 self.left_over = self.works[position + 1 :]
                 break
-        return group, replies
+        return group, decided
 
     def _note(self, work: Work, before: Group | None, decision: Decision) -> None:
         room = self._mailbox.room

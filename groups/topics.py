@@ -13,11 +13,11 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from psycopg.types.json import Jsonb
 
-from groups import revisions
+from groups import off_loop, revisions
 from groups.core import types as core
 from groups.core.types import Millis, TopicView
 from groups.revisions import Subject
@@ -94,13 +94,8 @@ class TopicService:
             version = await revisions.read(self._db, connection, Subject.TOPICS)
             if known is not None and known.version == version:
                 return known
-            rows = await self._db.rows(connection, Q.all_topics)
-        topics = [core.Topic(str(topic_id), name, partitions) for topic_id, name, partitions in rows]
-        return TopicView(
-            version,
-            MappingProxyType({topic.name: topic for topic in topics}),
-            MappingProxyType({topic.topic_id: topic for topic in topics}),
-        )
+            rows = await off_loop.fetch(connection, Q.all_topics)
+        return await off_loop.run(len(rows), _view_of, version, rows)
 
     async def create(self, name: str, partitions: int, labels: Mapping[str, str] | None = None) -> Topic:
         """Make a topic, with a new id even where one of this name was deleted before.
@@ -263,6 +258,15 @@ class TopicService:
         if row is None:
             raise unknown_topic(name)
         return row[0], Topic(*row[1:])
+
+
+def _view_of(version: int, rows: Iterable[Sequence[Any]]) -> TopicView:
+    topics = [core.Topic(topic_id, name, partitions) for topic_id, name, partitions in rows]
+    return TopicView(
+        version,
+        MappingProxyType({topic.name: topic for topic in topics}),
+        MappingProxyType({topic.topic_id: topic for topic in topics}),
+    )
 
 
 async def _changed(connection: Connection) -> None:

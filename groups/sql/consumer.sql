@@ -17,8 +17,9 @@ set type = 'consumer', state = %(state)s, previous_state = '', state_since = %(s
     generation_id = %(generation_id)s, protocol_type = 'consumer', protocol_name = null, leader_id = null,
     new_member_added = false, join_deadline = null, join_delay_ms = null, join_remaining_ms = null,
     sync_deadline = null, assignment_epoch = %(assignment_epoch)s, assignment_timestamp = %(assignment_timestamp)s,
-    metadata_hash = %(metadata_hash)s, metadata_version = %(metadata_version)s, resolution = %(resolution)s,
-    jobs = %(jobs)s, held_until = %(held_until)s, held_by = %(held_by)s, hold_reason = %(hold_reason)s,
+    metadata_hash = %(metadata_hash)s, metadata_version = %(metadata_version)s,
+    resolution = case when %(resolution_stays)s then resolution else %(resolution)s end, jobs = %(jobs)s,
+    held_until = %(held_until)s, held_by = %(held_by)s, hold_reason = %(hold_reason)s,
     wake_at = %(wake_at)s, version = version + 1, version_tag = %(version_tag)s, updated_at = %(now)s
 where id = %(id)s
 
@@ -30,6 +31,12 @@ select member_id, instance_id, rack_id, client_id, client_host, rebalance_timeou
        sync_armed_at
 from groups_consumermember
 where group_id = %(id)s
+
+-- name: load_resolution
+-- Apart from the header, which every heartbeat reads: it names each topic that a regular expression matches.
+select resolution
+from groups_group
+where id = %(id)s
 
 -- name: load_ownership
 select topic_id, partition, member_id, generation_id, pending
@@ -54,6 +61,14 @@ set instance_id = excluded.instance_id, rack_id = excluded.rack_id, client_id = 
     classic_protocol_names = excluded.classic_protocol_names,
     classic_protocol_metadata = excluded.classic_protocol_metadata, member_epoch = excluded.member_epoch,
     previous_member_epoch = excluded.previous_member_epoch, state = excluded.state, target = excluded.target
+
+-- name: update_consumer_steps
+-- Members of which nothing changed but how far they are: what they subscribe to and are meant to have stays as it is.
+update groups_consumermember m
+set member_epoch = c.member_epoch, previous_member_epoch = c.previous_member_epoch, state = c.state
+from unnest(%(member_id)s::text[], %(member_epoch)s::int[], %(previous_member_epoch)s::int[], %(state)s::smallint[])
+     as c (member_id, member_epoch, previous_member_epoch, state)
+where m.group_id = %(id)s and m.member_id = c.member_id
 
 -- name: update_consumer_timers
 update groups_consumermember m

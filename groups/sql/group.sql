@@ -2,7 +2,7 @@
 -- One row, no join: a join of lock and load returns the new group row with the old members.
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs,
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution is not null, jobs,
        held_until, held_by, hold_reason, version_tag
 from groups_group
 where group_id = %(group_id)s
@@ -12,7 +12,7 @@ for update
 -- For ticks: whoever holds the lock expires the group itself.
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs,
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution is not null, jobs,
        held_until, held_by, hold_reason, version_tag
 from groups_group
 where group_id = %(group_id)s
@@ -21,7 +21,7 @@ for update skip locked
 -- name: read_group
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution, jobs,
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution is not null, jobs,
        held_until, held_by, hold_reason, version_tag
 from groups_group
 where group_id = %(group_id)s

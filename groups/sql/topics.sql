@@ -17,7 +17,7 @@ where name = any(%(names)s::text[]) or topic_id = any(%(topic_ids)s::uuid[])
 order by name
 
 -- name: all_topics
-select topic_id, name, partitions
+select topic_id::text, name, partitions
 from groups_topic
 order by name collate "C"
 

@@ -21,9 +21,11 @@ from kcoord.errors import Error
 from kcoord.metrics import TRANSACTIONS
 from kcoord.runtime import Runtime
 from tests.bench import consumer, offsets
+from tests.bench.events import timeline
 from tests.bench.hot import hot_updates
 from tests.bench.load import per_second
 from tests.bench.retention import retention
+from tests.bench.stalls import MEMBERS, TOPICS, stalls
 from tests.support.database import ephemeral_database
 from tests.support.members import join, sync
 
@@ -99,6 +101,10 @@ async def measure(conninfo: str) -> None:
     members, cycles = await lone_members(service)
     base = await yardstick(quick.db)
     beats, committed = await heartbeats(service, members), await offsets.commits(quick, members)
+    for protocol in ("classic", "consumer"):
+        lines = await timeline(quick, protocol)
+        print(f"{protocol} member that joins and leaves: {lines.events:.0f} events, {lines.heap:,.0f} bytes of lines,")
+        print(f"  {lines.indexes:,.0f} of indexes")
     await quick.stop()
 
     slow = Runtime(Config({"group.initial.rebalance.delay.ms": 300_000}), conninfo)
@@ -143,6 +149,8 @@ def main() -> int:
     with ephemeral_database() as conninfo:
         asyncio.run(measure(conninfo))
         asyncio.run(retention(conninfo)).say()
+        longest = asyncio.run(stalls(conninfo))[0]
+        print(f"longest turn of the loop, {MEMBERS} members sharing {TOPICS:,} topics: {longest * 1_000:.0f} ms of CPU")
         for table, found in asyncio.run(hot_updates(conninfo)).items():
             print(f"{table}: {found.ratio:.1%} of {found.all:,} updates under heartbeats and commits are HOT")
     return 0

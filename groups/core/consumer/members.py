@@ -110,14 +110,14 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
         if before is not None and after is not None and _owns_the_same(before, after):
             return
         old, new = _owned(before), _owned(after)
-        for key in old - new:
-            self.owners = self.owners.drop(key)
-        for key in new - old:
-            assert after is not None
-            holder = self.owners.get(key)
+        taken = new - old
+        left = self.owners.without(old - new)
+        for key in taken:
+            holder = left.get(key)
             if holder is not None:
+                assert after is not None
                 raise OwnedTwice(f"{key} of {after.member_id} is owned by {holder}")
-            self.owners = self.owners.put(key, after.member_id)
+        self.owners = left.update(dict.fromkeys(taken, after.member_id)) if after is not None else left
 
     def __getitem__(self, member_id: str) -> ConsumerMember:
         return self._by_id[member_id]

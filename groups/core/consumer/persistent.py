@@ -6,7 +6,7 @@ in every one of them: a dictionary would be copied as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 from zlib import crc32
 
@@ -33,7 +33,7 @@ class _Branch(Generic[K, V]):
 class PersistentMap(Mapping[K, V]):
     """A hash trie. Keys are texts, or tuples of texts and integers; the order of iteration means nothing.
 
-    `put`, `drop` and `update` return a changed copy and leave this one as it is.
+    `put`, `drop`, `update` and `without` return a changed copy and leave this one as it is.
     """
 
     __slots__ = ("_root", "_size")
@@ -53,12 +53,19 @@ class PersistentMap(Mapping[K, V]):
 
     def update(self, entries: Mapping[K, V]) -> Self:
         """A copy in which all of `entries` are set."""
-        if len(entries) > len(self) // 8:
-            return type(self)({**self, **entries})
-        after = self
-        for key, value in entries.items():
-            after = after.put(key, value)
-        return after
+        if not entries:
+            return self
+        added = sum(key not in self for key in entries)
+        coded = [(_code(key), key, value) for key, value in entries.items()]
+        return self._copy(self._put_all(self._root, coded, 0), self._size + added)
+
+    def without(self, keys: Collection[K]) -> Self:
+        """A copy without `keys`. KeyError for one that there is not."""
+        if not keys:
+            return self
+        return self._copy(
+            self._drop_all(self._root, [(_code(key), key, None) for key in keys], 0), self._size - len(keys)
+        )
 
     def changes_since(self, before: PersistentMap[K, V]) -> tuple[frozenset[K], dict[K, V]]:
         """The keys that went, and the entries that are new or have another value.
@@ -121,6 +128,35 @@ class PersistentMap(Mapping[K, V]):
         if len(leaf) <= _MOST_IN_LEAF or shift > _DEEPEST:
             return leaf
         return self._grow([(_code(key), key, value) for key, value in leaf.items()], shift)
+
+    def _put_all(self, node: Any, entries: list[tuple[int, K, V]], shift: int) -> Any:
+        if type(node) is _Branch:
+            return self._branch(self._each(node, entries, shift, self._put_all))
+        leaf = {**node, **{key: value for _, key, value in entries}}
+        if len(leaf) <= _MOST_IN_LEAF or shift > _DEEPEST:
+            return leaf
+        return self._grow([(_code(key), key, value) for key, value in leaf.items()], shift)
+
+    def _drop_all(self, node: Any, entries: list[tuple[int, K, None]], shift: int) -> Any:
+        if type(node) is _Branch:
+            return self._branch(self._each(node, entries, shift, self._drop_all))
+        leaf = dict(node)
+        for _, key, _ in entries:
+            del leaf[key]
+        return leaf
+
+    @staticmethod
+    def _each(
+        node: Any, entries: list[Any], shift: int, change: Callable[[Any, list[Any], int], Any]
+    ) -> tuple[Any, ...]:
+        """The children of a branch, those changed that some of `entries` belong to: each leaf is made once."""
+        parts: dict[int, list[Any]] = {}
+        for entry in entries:
+            parts.setdefault((entry[0] >> shift) % _WIDTH, []).append(entry)
+        children = list(node.children)
+        for index, part in parts.items():
+            children[index] = change(children[index], part, shift + _BITS)
+        return tuple(children)
 
     def _drop(self, node: Any, code: int, shift: int, key: K) -> Any:
         if type(node) is _Branch:

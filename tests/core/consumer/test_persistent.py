@@ -32,7 +32,14 @@ def test_every_change_is_that_of_a_dictionary(start: dict[object, int], steps: l
 @given(st.dictionaries(keys, st.integers(), max_size=200), st.dictionaries(keys, st.integers(), max_size=60))
 def test_update_sets_everything(start: dict[object, int], more: dict[object, int]) -> None:
     before: PersistentMap[object, int] = PersistentMap(start)
-    assert before.update(more) == {**start, **more}
+    after = before.update(more)
+    assert after == {**start, **more}
+    assert len(after) == len({**start, **more})
+    assert before == start, "the map itself stays as it is"
+    left = after.without(list(more))
+    assert left == {key: value for key, value in start.items() if key not in more}
+    assert len(left) == len(start.keys() - more.keys())
+    assert after == {**start, **more}
     assert before == start
 
 
@@ -80,4 +87,6 @@ def test_a_key_that_is_no_text_of_any_encoding_is_a_key() -> None:
 def test_dropping_a_stranger_is_a_bug() -> None:
     with pytest.raises(KeyError):
         PersistentMap[str, int]({"a": 1}).drop("b")
+    with pytest.raises(KeyError):
+        PersistentMap[str, int]({"a": 1}).without(["a", "b"])
     assert repr(PersistentMap({"a": 1})) == "PersistentMap({'a': 1})"
