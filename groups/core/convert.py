@@ -184,12 +184,14 @@ def join_consumer_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
         return _join_empty_group(turn, command)
     holder = _holder(group, command)
     reply = join_member(turn, command)
+    if holder is None or holder.classic is not None or not _may_downgrade(turn, turn.consumer, ()):
+        return reply
     member = turn.consumer.members[reply.member_id]
-    if holder is not None and holder.classic is None and _may_downgrade(turn, turn.consumer, ()):
-        _downgrade(turn)
-        if holder.subscribed_topic_names != member.subscribed_topic_names or holder.subscribed_topic_regex:
-            prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, reply.member_id, command.reason or "")
-    return reply
+    _downgrade(turn)
+    if holder.subscribed_topic_names != member.subscribed_topic_names or holder.subscribed_topic_regex:
+        prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, reply.member_id, command.reason or "")
+    # Differs from Kafka: it answers generation 0 where the subscription changed (sections 0.0 and 9.6, trigger B).
+    return replace(reply, generation_id=turn.current.generation_id)
 
 
 def _join_empty_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:

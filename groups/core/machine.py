@@ -41,6 +41,7 @@ from groups.core.consumer import upkeep as consumer_upkeep
 from groups.core.consumer.expiry import expire as expire_members
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.heartbeat import consumer_heartbeat
+from groups.core.consumer.leaving import leave_group as leave_members
 from groups.core.consumer.records import (
     ConsumerMemberRemoved,
     ConsumerMemberReplaced,
@@ -184,7 +185,7 @@ def _handle_consumer(turn: Turn, command: Command) -> Reply | Parked:
         case Heartbeat():
             return classic_members.heartbeat_member(turn, command)
         case LeaveGroup():
-            return classic_members.leave_members(turn, command, remove_members)
+            return leave_members(turn, command, remove_members)
         case CommitOffsets():
             return consumer_offsets.commit_offsets(turn, command)
         case DeleteOffsets():

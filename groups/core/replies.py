@@ -82,7 +82,10 @@ class HeartbeatReply:
 
 @dataclass(frozen=True, slots=True)
 class LeftMember:
-    """The result of one entry of a LeaveGroup; ids are echoed as they were asked."""
+    """The result of one entry of a LeaveGroup; ids are echoed as they were asked.
+
+    A consumer group tells the member id of who left by instance id alone.
+    """
 
     member_id: str
     group_instance_id: str | None

@@ -1,4 +1,4 @@
-"""Members of a consumer group that still use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+"""Members of a consumer group that still use the classic protocol: JoinGroup, SyncGroup and Heartbeat.
 
 They do not wait for each other: a join is answered at once with the member's epoch as generation, and the coordinator
 computes the assignment. A heartbeat tells them when to join again. Source: consumer specification, section 9.7.
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
+from groups.core.commands import Heartbeat, JoinGroup, SyncGroup
 from groups.core.consumer.checks import holder_of, unknown_member
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.heartbeat import advance
 from groups.core.consumer.joining import is_new, replace_static_member, require_room, store_member
-from groups.core.consumer.leaving import Remove
 from groups.core.consumer.partitions import Partitions
 from groups.core.consumer.reconcile import unreleased
-from groups.core.consumer.records import DepartureCause, TimerArmed, TimerCancelled
+from groups.core.consumer.records import TimerArmed, TimerCancelled
 from groups.core.consumer.regexes import RegexChange
 from groups.core.consumer.state import ClassicMetadata, ConsumerMember, MemberState, TimerKind
-from groups.core.replies import HeartbeatReply, JoinReply, LeaveReply, LeftMember, SyncReply
+from groups.core.consumer.target import update_target
+from groups.core.replies import HeartbeatReply, JoinReply, SyncReply
 from groups.core.turn import Turn
 from groups.core.types import ConsumerProtocol, Millis, Subscription, TopicView
 from kcoord.errors import Error, ProtocolError
@@ -28,10 +28,15 @@ PROTOCOL_TYPE = "consumer"
 
 
 def join_member(turn: Turn, command: JoinGroup) -> JoinReply:
-    """JoinGroup into a consumer group that has members. Raises `ProtocolError`."""
+    """JoinGroup into a consumer group that has members. Raises `ProtocolError`.
+
+    Differs from Kafka: metadata that cannot be read is INCONSISTENT_GROUP_PROTOCOL, there UNKNOWN_SERVER_ERROR. Who
+    joins is checked before it is read.
+    """
     require_room(turn, command.member_id)
-    subscription = _subscription(turn, command)
+    _check_protocols(turn, command)
     before = _joining_member(turn, command)
+    subscription = _subscription(turn, command)
     joins = is_new(turn.consumer, before)
     updated = replace(
         before,
@@ -68,17 +73,22 @@ def protocol_of(turn: Turn) -> ConsumerProtocol:
     return turn.env.consumer_protocol
 
 
-def _subscription(turn: Turn, command: JoinGroup) -> Subscription:
-    """What the member subscribes to, after the check of its protocols. Raises INCONSISTENT_GROUP_PROTOCOL."""
+def _check_protocols(turn: Turn, command: JoinGroup) -> None:
+    """Does the member share a protocol with all other classic members? Raises INCONSISTENT_GROUP_PROTOCOL."""
     members = turn.consumer.members
     names = [protocol.name for protocol in command.protocols]
     if command.protocol_type != PROTOCOL_TYPE or not names:
         raise _inconsistent(f"protocol_type is {command.protocol_type!r} with protocols {names}, not {PROTOCOL_TYPE!r}")
     if not any(members.classic_protocols.get(name, 0) == members.classic for name in names):
         raise _inconsistent(f"no protocol of {', '.join(names)} is supported by all classic members of the group")
-    subscription = protocol_of(turn).decode_subscription(command.protocols[0].metadata)
+
+
+def _subscription(turn: Turn, command: JoinGroup) -> Subscription:
+    """What the member subscribes to. Raises INCONSISTENT_GROUP_PROTOCOL."""
+    first = command.protocols[0]
+    subscription = protocol_of(turn).decode_subscription(first.metadata)
     if subscription is None:
-        raise _inconsistent(f"the metadata of protocol {names[0]!r} is no ConsumerProtocol subscription")
+        raise _inconsistent(f"the metadata of protocol {first.name!r} is no ConsumerProtocol subscription")
     return subscription
 
 
@@ -120,7 +130,7 @@ def sync_member(turn: Turn, command: SyncGroup) -> SyncReply:
     ):
         if asked is not None and asked != current:
             raise _inconsistent(f"{field} is {asked!r}, the member joined with {current!r}")
-    if group.group_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         detail = _ask_to_join(turn, member)
         return SyncReply(Error.REBALANCE_IN_PROGRESS, detail=detail)
     protocol, topics = protocol_of(turn), turn.env.topics
@@ -141,7 +151,10 @@ def sync_member(turn: Turn, command: SyncGroup) -> SyncReply:
 
 
 def heartbeat_member(turn: Turn, command: Heartbeat) -> HeartbeatReply:
-    """Heartbeat: keep the session, and tell the member when it must join again. Raises `ProtocolError`."""
+    """Heartbeat: keep the session, and tell the member when it must join again. Raises `ProtocolError`.
+
+    While the group epoch is ahead of the target there is nothing to join for yet.
+    """
     group = turn.consumer
     member, metadata = _classic_member(group, command.member_id, command.group_instance_id)
     _check_generation(member, command.generation_id)
@@ -149,37 +162,13 @@ def heartbeat_member(turn: Turn, command: Heartbeat) -> HeartbeatReply:
     released = member.state is MemberState.UNRELEASED_PARTITIONS and all(
         group.members.owner_of(topic_id, p) is None for topic_id, p in unreleased(member)
     )
-    if member.member_epoch < group.group_epoch or member.state is MemberState.UNREVOKED_PARTITIONS or released:
+    if member.member_epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS or released:
         detail = _ask_to_join(turn, member)
         return HeartbeatReply(Error.REBALANCE_IN_PROGRESS, session_deadline=deadline, detail=detail)
+    if group.members.classic == len(group.members):
+        # Differs from Kafka: targets are computed by heartbeats of the consumer protocol, and nobody sends them here.
+        update_target(turn)
     return HeartbeatReply(Error.NONE, session_deadline=deadline)
-
-
-def leave_members(turn: Turn, command: LeaveGroup, remove: Remove) -> LeaveReply:
-    """LeaveGroup: each entry is answered on its own; the group epoch is bumped once for all of them."""
-    left: list[str] = []
-    results = []
-    for entry in command.members:
-        error = Error.NONE
-        try:
-            member_id = _leaving_id(turn.consumer, entry)
-            if member_id in left:
-                raise unknown_member(member_id)
-            left.append(member_id)
-        except ProtocolError as refusal:
-            error = refusal.error
-        results.append(LeftMember(entry.member_id, entry.group_instance_id, error))
-    if left:
-        remove(turn, left, DepartureCause.LEFT)
-    return LeaveReply(Error.NONE, tuple(results))
-
-
-def _leaving_id(group: ConsumerGroup, entry: LeavingMember) -> str:
-    member_id = entry.member_id
-    if not member_id and entry.group_instance_id is not None:
-        # By instance id alone, as an operator removes a static member.
-        member_id = group.members.static.get(entry.group_instance_id, "")
-    return _classic_member(group, member_id, entry.group_instance_id)[0].member_id
 
 
 def _classic_member(

@@ -1,22 +1,22 @@
 """How members go: they leave, for good or for a while, or are removed.
 
-Source: consumer specification, sections 3.4 and 3.5.
+Source: consumer specification, sections 3.4, 3.5 and 9.7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from groups.core.commands import ConsumerHeartbeat
+from groups.core.commands import ConsumerHeartbeat, LeaveGroup, LeavingMember
 from groups.core.consumer.checks import holder_of, unknown_group, unknown_member
 from groups.core.consumer.epochs import refresh_epoch
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.records import ConsumerMemberRemoved, DepartureCause, EpochCause, StaticMemberDeparted
 from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
-from groups.core.replies import ConsumerHeartbeatReply
+from groups.core.replies import ConsumerHeartbeatReply, LeaveReply, LeftMember
 from groups.core.turn import Turn
 from groups.core.types import Millis
-from kcoord.errors import Error
+from kcoord.errors import Error, ProtocolError
 
 Remove = Callable[[Turn, Sequence[str], DepartureCause], None]
 """How members are removed; a group that thereby has only classic members left may change its protocol instead."""
@@ -35,7 +35,7 @@ def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHea
     """Section 3.4: epochs -1 and -2. Only the ids are looked at. Raises `ProtocolError`."""
     if turn.either is None:
         raise unknown_group(command.group_id)
-    member = _leaving_member(turn.consumer, command)
+    member = _leaving_member(turn.consumer, command.member_id, command.instance_id)
     if command.member_epoch == DEPARTED_EPOCH:
         turn.emit(StaticMemberDeparted(member.member_id, turn.now))
     else:
@@ -43,12 +43,41 @@ def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHea
     return ConsumerHeartbeatReply(Error.NONE, member_id=command.member_id, member_epoch=command.member_epoch)
 
 
-def _leaving_member(group: ConsumerGroup, command: ConsumerHeartbeat) -> ConsumerMember:
-    if command.instance_id is not None:
-        return holder_of(group, command.instance_id, command.member_id)
-    member = group.members.get(command.member_id)
+def leave_group(turn: Turn, command: LeaveGroup, remove: Remove) -> LeaveReply:
+    """LeaveGroup (section 9.7): members of either protocol go, and the group epoch is bumped once for all of them.
+
+    Each entry is judged by the group as it was before the request, so a member that is named twice leaves twice. Of a
+    member that is named by its instance id alone the answer has the member id (classic specification, section 9).
+    """
+    left: dict[str, None] = {}
+    results = []
+    for entry in command.members:
+        member_id, error = entry.member_id, Error.NONE
+        try:
+            member_id = _named_member(turn.consumer, entry).member_id
+            left[member_id] = None
+        except ProtocolError as refusal:
+            error = refusal.error
+        results.append(LeftMember(member_id, entry.group_instance_id, error))
+    if left:
+        remove(turn, list(left), DepartureCause.LEFT)
+    return LeaveReply(Error.NONE, tuple(results))
+
+
+def _named_member(group: ConsumerGroup, entry: LeavingMember) -> ConsumerMember:
+    """The member of an entry. An operator removes a static member by its instance id alone."""
+    member_id, instance_id = entry.member_id, entry.group_instance_id
+    if not member_id and instance_id is not None:
+        member_id = group.members.static.get(instance_id, "")
+    return _leaving_member(group, member_id, instance_id)
+
+
+def _leaving_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    if instance_id is not None:
+        return holder_of(group, instance_id, member_id)
+    member = group.members.get(member_id)
     if member is None:
-        raise unknown_member(command.member_id)
+        raise unknown_member(member_id)
     return member
 
 

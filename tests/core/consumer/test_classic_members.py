@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groups.core.commands import DeleteGroup
-from groups.core.types import MigrationPolicy, Protocol
+from groups.core.types import ClassicGroup, MigrationPolicy, Protocol
 from kcoord.errors import Error
 from tests.core.consumer.classic_client import (
     ALL,
@@ -57,6 +57,25 @@ JOINS: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
+UNREADABLE = {"protocols": (Protocol("range", b"\x00"),)}
+
+UNREADABLE_JOINS: dict[str, tuple[dict[str, object], str]] = {
+    "no id": ({"member_id": ""}, "MEMBER_ID_REQUIRED"),
+    "an instance of nobody": ({"member_id": "new", "group_instance_id": "i"}, "UNKNOWN_MEMBER_ID"),
+    "an instance of another": ({"member_id": "new", "group_instance_id": "s"}, "FENCED_INSTANCE_ID"),
+    "a chosen id": ({"member_id": "new"}, "INCONSISTENT_GROUP_PROTOCOL"),
+    "a member": ({"member_id": "c"}, "INCONSISTENT_GROUP_PROTOCOL"),
+    "an instance without id": ({"member_id": "", "group_instance_id": "s"}, "INCONSISTENT_GROUP_PROTOCOL"),
+    "a new instance without id": ({"member_id": "", "group_instance_id": "t"}, "INCONSISTENT_GROUP_PROTOCOL"),
+}
+
+
+@pytest.mark.parametrize(("fields", "error"), UNREADABLE_JOINS.values(), ids=UNREADABLE_JOINS)
+def test_who_joins_is_checked_before_unreadable_metadata(fields: dict[str, object], error: str) -> None:
+    """Differs from Kafka: UNKNOWN_SERVER_ERROR there."""
+    test_classic_joins({**UNREADABLE, **fields}, error)
+
+
 @pytest.mark.parametrize(("fields", "error"), JOINS.values(), ids=JOINS)
 def test_classic_joins(fields: dict[str, object], error: str) -> None:
     made = alone()
@@ -72,6 +91,38 @@ def test_a_full_group_takes_no_classic_member() -> None:
     made.config = replace(made.config, consumer_max_size=1)
     assert join_classic(made, "d", ("foo",)).error is Error.GROUP_MAX_SIZE_REACHED
     assert join_classic(made, "c", ("foo",)).error is Error.NONE
+
+
+def test_without_a_new_target_there_is_nothing_to_join_for() -> None:
+    made = migrating_world()
+    made.stable("m1", "m2")
+    generation = join_classic(made, "c", ("foo",)).reply.generation_id
+    sync_classic(made, "c", generation)
+    made.heartbeat("m2", -1)
+    assert made.epochs == (generation + 1, generation)
+    assert beat_classic(made, "c", generation).error is Error.NONE
+    assert sync_classic(made, "c", generation).error is Error.NONE
+    assert not made.consumer.timers.join
+    made.heartbeat("m1", 2)
+    assert made.epochs == (generation + 1, generation + 1)
+    assert beat_classic(made, "c", generation).error is Error.REBALANCE_IN_PROGRESS
+    assert sync_classic(made, "c", generation).error is Error.REBALANCE_IN_PROGRESS
+
+
+def test_classic_members_among_themselves_differ_from_kafka_in_computing_the_target() -> None:
+    """Nobody of the consumer protocol is left to do it, and the group may not become a classic one."""
+    made = alone()
+    generation = join_classic(made, "d", ("foo",)).reply.generation_id
+    for _ in range(2):
+        generation = join_classic(made, "c", ("foo",)).reply.generation_id
+        sync_classic(made, "c", generation)
+    leave_classic(made, ("d", None))
+    assert made.epochs == (generation + 1, generation)
+    assert beat_classic(made, "c", generation).error is Error.NONE
+    assert made.epochs == (generation + 1, generation + 1)
+    assert beat_classic(made, "c", generation).error is Error.REBALANCE_IN_PROGRESS
+    generation = join_classic(made, "c", ("foo",)).reply.generation_id
+    assert synced(sync_classic(made, "c", generation)) == {"foo": ALL}
 
 
 CLASSIC_MEMBERS = {
@@ -142,20 +193,43 @@ def test_a_classic_member_ends_with_its_own_session() -> None:
 def test_a_leave_of_several_bumps_once() -> None:
     made = alone()
     join_classic(made, "d", ("foo",))
-    join_classic(made, "", ("foo",), instance_id="i")
+    static = join_classic(made, "", ("foo",), instance_id="i").reply.member_id
     made.join("m1", "foo")
     epoch = made.epochs[0]
-    call = leave_classic(made, ("c", None), ("c", None), ("m1", None), ("x", None), ("", "i"), ("", "j"))
-    assert [entry.error.name for entry in call.reply.members] == [
-        "NONE",
-        "UNKNOWN_MEMBER_ID",
-        "UNKNOWN_MEMBER_ID",
-        "UNKNOWN_MEMBER_ID",
-        "NONE",
-        "UNKNOWN_MEMBER_ID",
+    call = leave_classic(made, ("c", None), ("c", None), ("x", None), ("", "i"), ("", "j"), ("d", "i"), ("", None))
+    assert [(entry.member_id, entry.error.name) for entry in call.reply.members] == [
+        ("c", "NONE"),
+        ("c", "NONE"),
+        ("x", "UNKNOWN_MEMBER_ID"),
+        (static, "NONE"),
+        ("", "UNKNOWN_MEMBER_ID"),
+        ("d", "FENCED_INSTANCE_ID"),
+        ("", "UNKNOWN_MEMBER_ID"),
     ]
     assert made.epochs[0] == epoch + 1
     assert set(made.consumer.members) == {"d", "m1"}
+
+
+def test_members_of_the_consumer_protocol_are_removed_too() -> None:
+    made = migrating_world()
+    made.stable("m1", "m2")
+    made.join("m3", "foo", instance_id="i3")
+    made.join("m4", "foo", instance_id="i4")
+    epoch = made.epochs[0]
+    call = leave_classic(made, ("m2", None), ("", "i3"), ("m4", "i4"), ("m4", None))
+    assert [entry.error.name for entry in call.reply.members] == ["NONE"] * 4
+    assert made.epochs[0] == epoch + 1
+    assert set(made.consumer.members) == {"m1"}
+    assert made.heartbeat("m2", 2).error is Error.UNKNOWN_MEMBER_ID
+
+
+def test_when_the_last_consumer_member_is_removed_the_group_is_classic_again() -> None:
+    made = migrating_world()
+    made.join("m1", "foo")
+    join_classic(made, "c", ("foo",))
+    leave_classic(made, ("m1", None))
+    assert isinstance(made.group, ClassicGroup)
+    assert set(made.group.members) == {"c"}
 
 
 def test_a_group_with_classic_members_is_deleted_when_they_are_gone() -> None:

@@ -207,21 +207,35 @@ def test_a_group_too_large_for_a_classic_one_goes_on() -> None:
     assert isinstance(made.group, ConsumerGroup)
 
 
-@pytest.mark.parametrize(("topics", "state"), [(("foo",), "Stable"), (("bar",), "PreparingRebalance")])
+@pytest.mark.parametrize("owned", [None, {"foo": ALL, "bar": [0, 1]}], ids=["eager", "cooperative"])
+@pytest.mark.parametrize(
+    ("topics", "state"),
+    [
+        (("foo", "bar"), "Stable"),
+        (("foo",), "PreparingRebalance"),
+        (("foo", "bar", "baz"), "PreparingRebalance"),
+        (("baz",), "PreparingRebalance"),
+    ],
+    ids=["equal", "smaller", "larger", "another"],
+)
 def test_a_classic_static_member_takes_the_last_place_of_the_consumer_protocol(
-    topics: tuple[str, ...], state: str
+    topics: tuple[str, ...], state: str, owned: dict[str, list[int]] | None
 ) -> None:
+    """Differs from Kafka: it answers generation 0 where the subscription changed; here it is always the group's."""
     made = migrating_world()
-    made.join("m1", "foo", instance_id="i1")
-    call = join_classic(made, "", topics, instance_id="i1")
+    made.set_topics(bar=2, baz=1)
+    made.join("m1", "foo", "bar", instance_id="i1")
+    call = join_classic(made, "", topics, owned, instance_id="i1")
     assert isinstance(made.group, ClassicGroup)
     assert made.group.state.value == state
-    assert call.reply.generation_id == made.group.generation_id
+    assert call.reply.generation_id == made.group.generation_id == (1 if state == "Stable" else 2)
     member_id = call.reply.member_id
+    generation = call.reply.generation_id
     if state == "Stable":
-        assert synced(sync_classic(made, member_id, 1, instance_id="i1")) == {"foo": ALL}
+        assert synced(sync_classic(made, member_id, 1, instance_id="i1")) == {"bar": [0, 1], "foo": ALL}
     else:
-        assert sync_classic(made, member_id, 2, instance_id="i1").error is Error.REBALANCE_IN_PROGRESS
+        assert sync_classic(made, member_id, generation, instance_id="i1").error is Error.REBALANCE_IN_PROGRESS
+        assert beat_classic(made, member_id, generation, "i1").error is Error.REBALANCE_IN_PROGRESS
 
 
 def test_an_empty_consumer_group_is_replaced_by_a_classic_join() -> None:
