@@ -20,7 +20,9 @@ MAX_TOPIC_LENGTH = 249
 
 
 class ClassicWriter:
-    """Classic groups: header, members, pending ids, and the mirror of what the leader assigned."""
+    """Classic groups: header, members, pending ids, the topics of the generation, and the mirror of what the leader
+    assigned.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -29,7 +31,8 @@ class ClassicWriter:
         """The group of a header row."""
         members = await self._db.rows(connection, Q.load_members, {"id": pk})
         pending = await self._db.rows(connection, Q.load_pending, {"id": pk})
-        return rows.group_from_rows(group_id, row, members, pending)
+        topics = await self._db.value(connection, Q.load_generation_topics, {"id": pk})
+        return rows.group_from_rows(group_id, row, members, pending, topics)
 
     async def persist(self, connection: Connection, before: Stored, after: ClassicGroup, now: Millis) -> Stored:
         """Write what changed. Raises GroupAppeared."""
@@ -52,6 +55,8 @@ class ClassicWriter:
             await self._update_header(connection, pk, after, changes, due, now, tag)
         await self._write_members(connection, pk, changes)
         await self._write_assignments(connection, pk, after, changes)
+        if changes.topics:
+            await self._write_topics(connection, pk, after)
         return Stored(pk, version, tag, due, after)
 
     async def _update_header(
@@ -91,6 +96,13 @@ class ClassicWriter:
         if changes.pending_set:
             ids, deadlines = list(changes.pending_set), list(changes.pending_set.values())
             await connection.execute(Q.upsert_pending.encode(), {"id": pk, "member_id": ids, "deadline": deadlines})
+
+    async def _write_topics(self, connection: Connection, pk: int, after: ClassicGroup) -> None:
+        topics = after.generation_topics
+        if topics is None:
+            await connection.execute(Q.delete_generation_topics.encode(), {"id": pk})
+        else:
+            await connection.execute(Q.upsert_generation_topics.encode(), {"id": pk, "topics": sorted(topics)})
 
     async def _write_assignments(
         self, connection: Connection, pk: int, after: ClassicGroup, changes: rows.Changes

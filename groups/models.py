@@ -154,6 +154,25 @@ class PendingMember(ProtocolOwned):
         return self.member_id
 
 
+class GenerationTopics(ProtocolOwned):
+    """What the members of a classic group subscribed to when its last generation began; no row: that cannot be told.
+
+    A table of its own, because the header is read and written with every request.
+    """
+
+    group = models.OneToOneField(
+        Group,
+        on_delete=models.DO_NOTHING,
+        primary_key=True,
+        related_name="generation_topics",
+        db_constraint=False,
+    )
+    topics = ArrayField(models.TextField())
+
+    def __str__(self) -> str:
+        return f"{self.group_id}: {len(self.topics)} topics"
+
+
 class ConsumerMember(ProtocolOwned):
     """A member of a consumer group (KIP-848). What it owns stands in `Assignment`."""
 

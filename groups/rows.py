@@ -54,8 +54,10 @@ def hold_columns(hold: Hold | None) -> dict[str, Any]:
     }
 
 
-def group_from_rows(group_id: str, row: Row, members: Iterable[Row], pending: Iterable[Row]) -> ClassicGroup:
-    """The group that a row of `lock_group` and its children describe."""
+def group_from_rows(
+    group_id: str, row: Row, members: Iterable[Row], pending: Iterable[Row], topics: Iterable[str] | None
+) -> ClassicGroup:
+    """The group that a row of `lock_group` and its children describe. `topics`: those of its generation."""
     (_, _, _, state, previous, since, generation, protocol_type, protocol_name, leader) = row[:10]
     new_member_added, join_deadline, delay, remaining, sync_deadline = row[10:15]
     timer = None
@@ -75,6 +77,7 @@ def group_from_rows(group_id: str, row: Row, members: Iterable[Row], pending: It
         sync_deadline=sync_deadline,
         members=Members(member_from_row(member) for member in members),
         pending_join={row[0]: row[1] for row in pending},
+        generation_topics=None if topics is None else frozenset(topics),
         hold=hold_from_row(row),
     )
 
@@ -165,18 +168,26 @@ class Changes:
     pending_set: Mapping[str, Millis]
     reassigned: tuple[ClassicMember, ...]
     """Members whose assignment bytes changed, and that have any."""
+    topics: bool
+    """Whether those of the generation changed."""
 
     @property
     def nothing(self) -> bool:
         """The two groups are the same."""
         return not (
-            self.header or self.removed or self.upserted or self.progressed or self.pending_removed or self.pending_set
+            self.header
+            or self.removed
+            or self.upserted
+            or self.progressed
+            or self.pending_removed
+            or self.pending_set
+            or self.topics
         )
 
     @property
     def only_deadlines(self) -> bool:
         """Of the group's own row nothing moved but, at most, the next wake-up."""
-        return not (self.header or self.removed or self.upserted)
+        return not (self.header or self.removed or self.upserted or self.topics)
 
 
 def changes(before: ClassicGroup | None, after: ClassicGroup) -> Changes:
@@ -206,6 +217,7 @@ def changes(before: ClassicGroup | None, after: ClassicGroup) -> Changes:
         pending_removed=tuple(member_id for member_id in old_pending if member_id not in after.pending_join),
         pending_set={key: value for key, value in after.pending_join.items() if old_pending.get(key) != value},
         reassigned=tuple(reassigned),
+        topics=(before.generation_topics if before else None) != after.generation_topics,
     )
 
 

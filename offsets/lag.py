@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from groups.core.subscription import subscribed_topics
-from groups.environment import CONSUMER_PROTOCOL
 from groups.readmodel import unknown_group
 from groups.service import GroupService
 from kcoord.paging import EVERYTHING, MAX_LIMIT, Page, Visible, cut, decode_cursor, encode_cursor
@@ -123,7 +122,7 @@ class LagReads:
         stored = await self._groups.describe(group_id)
         if stored.group is None:
             raise unknown_group(group_id)
-        subscribed = subscribed_topics(stored.group, CONSUMER_PROTOCOL)
+        subscribed = subscribed_topics(stored.group)
         named = _Named(group_id, sorted(subscribed.names or ()), topic, visible)
         after = _position(cursor, partitions)
 

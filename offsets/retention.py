@@ -18,7 +18,6 @@ import structlog
 from groups.core.commands import Tick
 from groups.core.events import EventKind
 from groups.core.replies import Done, Reply
-from groups.environment import CONSUMER_PROTOCOL
 from groups.locked import LockedGroup
 from groups.service import GroupService
 from kcoord.counters import Counted, count
@@ -196,7 +195,7 @@ class RetentionService:
             return None
         async with self._db.connection() as connection:
             pins = await pins_of(self._db, connection, group_id)
-        return stored.pk, rule_of(stored.group, CONSUMER_PROTOCOL, pins, self.retention_ms)
+        return stored.pk, rule_of(stored.group, pins, self.retention_ms)
 
     async def _due(self, pk: int, rule: RetentionRule, after: TopicPartition, limit: int) -> list[TopicPartition]:
         """The next batch of what the rule lets expire, without a lock: however many are looked at, nobody waits."""
@@ -218,7 +217,7 @@ class RetentionService:
         """Decide again what of `due` has expired, now that nobody else can commit, join or pin; and take it away."""
         since = time.monotonic()
         pins = await pins_of(self._db, locked.connection, locked.group_id)
-        rule = rule_of(locked.group, CONSUMER_PROTOCOL, pins, self.retention_ms)
+        rule = rule_of(locked.group, pins, self.retention_ms)
         parameters = {
             "group": locked.pk,
             "topic": [topic for topic, _ in due],

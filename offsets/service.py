@@ -5,10 +5,9 @@ Source: offsets specification, sections 3 and 5; consumer specification, section
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from groups.core.commands import CommitOffsets
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.offsets import check_fetch
 from groups.core.replies import CommitReply
@@ -17,7 +16,7 @@ from groups.service import GroupService
 from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.runtime import Runtime
-from offsets.core.commit import record, refuse
+from offsets.core.commit import membership_half, record, refuse
 from offsets.core.transactions import stable
 from offsets.core.types import (
     ChangeKind,
@@ -26,7 +25,6 @@ from offsets.core.types import (
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
-    PartitionCommit,
     Provenance,
     TopicPartition,
 )
@@ -63,7 +61,7 @@ class OffsetService:
             await self._store.write(locked, records, provenance(commit, locked, ChangeKind.COMMIT))
             return OffsetCommitReply(Error.NONE, refused + results, locked.reply.session_deadline)
 
-        outcome: Any = await self._groups.execute(membership_half(commit, passed), write)
+        outcome: Any = await self._groups.execute(membership_half(commit, passed, self._metadata_limit), write)
         if isinstance(outcome, OffsetCommitReply):
             return outcome
         assert isinstance(outcome, CommitReply)
@@ -111,20 +109,6 @@ class OffsetService:
         return stable(offsets, pending, wanted)
 
 
-def membership_half(
-    commit: OffsetCommit, passed: Iterable[PartitionCommit], *, transactional: bool = False
-) -> CommitOffsets:
-    """What the group decides of a commit: may this caller commit the partitions that `passed` the filter?"""
-    return CommitOffsets(
-        commit.group_id,
-        commit.member_id,
-        commit.group_instance_id,
-        commit.generation_id,
-        transactional=transactional,
-        partitions=_by_topic(passed),
-    )
-
-
 def provenance(
     commit: OffsetCommit, locked: LockedGroup, kind: ChangeKind, transactional_id: str | None = None
 ) -> Provenance:
@@ -138,10 +122,3 @@ def provenance(
         client_id="" if member is None else member.client_id,
         transactional_id=transactional_id,
     )
-
-
-def _by_topic(entries: Iterable[PartitionCommit]) -> dict[str, frozenset[int]]:
-    found: dict[str, set[int]] = {}
-    for entry in entries:
-        found.setdefault(entry.topic, set()).add(entry.partition)
-    return {topic: frozenset(partitions) for topic, partitions in found.items()}

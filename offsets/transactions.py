@@ -21,7 +21,7 @@ from kcoord.db import MAX_ATTEMPTS, Connection
 from kcoord.errors import Error, ProtocolError
 from kcoord.metrics import TRANSACTIONS_ENDED
 from kcoord.runtime import Runtime
-from offsets.core.commit import record, refuse
+from offsets.core.commit import membership_half, record, refuse
 from offsets.core.transactions import (
     Producer,
     Standing,
@@ -34,7 +34,7 @@ from offsets.core.transactions import (
 )
 from offsets.core.types import ChangeKind, OffsetCommit, OffsetCommitReply
 from offsets.events import MOST_TOPICS
-from offsets.service import membership_half, provenance
+from offsets.service import provenance
 from offsets.store import OffsetStore
 from offsets.transaction_store import Held, StartOver, TransactionStore
 
@@ -117,7 +117,8 @@ class TransactionService:
             await self._store.write(locked, producer, records, origin)
             return OffsetCommitReply(Error.NONE, refused + results)
 
-        outcome: Any = await self._groups.execute(membership_half(commit, passed, transactional=True), write)
+        asked = membership_half(commit, passed, self._metadata_limit, transactional=True)
+        outcome: Any = await self._groups.execute(asked, write)
         if isinstance(outcome, OffsetCommitReply):
             return outcome
         assert isinstance(outcome, CommitReply)

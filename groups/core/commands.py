@@ -7,7 +7,7 @@ Source: HTTP contract section 2; classic specification section 0.1; consumer spe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from groups.core.assignors import Partitions
@@ -103,8 +103,9 @@ class CommitOffsets:
     """The membership half of an OffsetCommit: may this caller commit now? (section 6, "OffsetCommit validation").
 
     `transactional`: a TxnOffsetCommit, which needs no member, is not stopped by a rebalance and renews no session; its
-    errors for an empty group id and an unknown group are TxnOffsetCommit's. `partitions`: what is committed, by topic
-    name; a member of a consumer group may commit with an older epoch what it has had since then.
+    errors for an empty group id and an unknown group are TxnOffsetCommit's. `partitions`: what would be stored, by
+    topic name; a member of a consumer group may commit with an older epoch what it has had since then. None: it is not
+    told, and no older epoch does.
     """
 
     group_id: str
@@ -112,7 +113,7 @@ class CommitOffsets:
     group_instance_id: str | None
     generation_id: int
     transactional: bool = False
-    partitions: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    partitions: Mapping[str, frozenset[int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

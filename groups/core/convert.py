@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from groups.core.classic.join import check_join, join_group
 from groups.core.classic.rebalance import prepare, select_protocol
+from groups.core.classic.subscription import topics_of_generation
 from groups.core.commands import ConsumerHeartbeat, JoinGroup, ParkKind
 from groups.core.consumer.checks import check_request, unknown_group
 from groups.core.consumer.classic_members import PROTOCOL_TYPE, join_member, protocol_of
@@ -256,7 +257,8 @@ def _downgrade(turn: Turn) -> None:
         members=members,
     )
     name = select_protocol(downgraded, members[next(iter(members))])
-    turn.emit(GroupConverted(replace(downgraded, protocol_name=name), turn.now))
+    topics = topics_of_generation(downgraded, name, protocol)
+    turn.emit(GroupConverted(replace(downgraded, protocol_name=name, generation_topics=topics), turn.now))
 
 
 def _as_classic_member(

@@ -134,7 +134,12 @@ def _change_state(
             return _start_generation(group, record)
         case GroupEmptied():
             emptied = replace(
-                group, generation_id=record.generation_id, protocol_name=None, leader_id=None, join_timer=None
+                group,
+                generation_id=record.generation_id,
+                protocol_name=None,
+                leader_id=None,
+                join_timer=None,
+                generation_topics=record.topics,
             )
             return _enter(emptied, GroupState.EMPTY, record.at)
         case AssignmentsStored():
@@ -249,6 +254,7 @@ def _start_generation(group: ClassicGroup, record: GenerationStarted) -> Classic
         protocol_name=record.protocol_name,
         join_timer=None,
         sync_deadline=record.sync_deadline,
+        generation_topics=record.topics,
         members=Members(
             replace(
                 member,

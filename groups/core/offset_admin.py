@@ -5,11 +5,12 @@ Source: offsets specification, sections 6 and 13.5; HTTP contract, section 4 (pl
 
 from __future__ import annotations
 
+from groups.core.classic.subscription import CONSUMER
 from groups.core.commands import DeleteOffsets, ResetOffsets
 from groups.core.operators import existing
 from groups.core.records import GroupCreated
 from groups.core.replies import DeleteOffsetsReply, Done
-from groups.core.subscription import CONSUMER, subscribed_topics
+from groups.core.subscription import subscribed_topics
 from groups.core.turn import Turn
 from groups.core.types import ClassicGroup, GroupState
 from kcoord.errors import Error, ProtocolError
@@ -26,7 +27,7 @@ def delete_offsets(turn: Turn, command: DeleteOffsets) -> DeleteOffsetsReply:
             f"group {group.group_id!r} is {group.state.value} and its members do not say which topics they read: "
             "stop them first",
         )
-    subscribed = subscribed_topics(group, turn.env.consumer_protocol)
+    subscribed = subscribed_topics(group)
     return DeleteOffsetsReply(Error.NONE, frozenset(topic for topic in command.topics if topic in subscribed))
 
 

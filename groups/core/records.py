@@ -190,21 +190,26 @@ class JoinTimerArmed:
 
 @dataclass(frozen=True, slots=True)
 class GenerationStarted:
-    """COMPLETE_JOIN, steps 5 to 9: the join barrier fell; every member has a full session and owes a sync."""
+    """COMPLETE_JOIN, steps 5 to 9: the join barrier fell; every member has a full session and owes a sync.
+
+    `topics`: what the members subscribe to, None where that cannot be told.
+    """
 
     generation_id: int
     leader_id: str
     protocol_name: str
     sync_deadline: Millis
     at: Millis
+    topics: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEmptied:
-    """COMPLETE_JOIN, step 6: a rebalance ended without members."""
+    """COMPLETE_JOIN, step 6: a rebalance ended without members. `topics`: as of `GenerationStarted`."""
 
     generation_id: int
     at: Millis
+    topics: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

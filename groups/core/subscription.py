@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from groups.core.classic.subscription import CONSUMER
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.group import Group
-from groups.core.types import ClassicGroup, ConsumerProtocol
-
-CONSUMER = "consumer"
-"""The protocol type whose members say which topics they read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +31,15 @@ NONE = SubscribedTopics(frozenset())
 ANY = SubscribedTopics(None)
 
 
-def subscribed_topics(group: Group | None, protocol: ConsumerProtocol | None) -> SubscribedTopics:
-    """What the members of a group read. `protocol` reads the bytes of classic members; without it nobody can tell.
+def subscribed_topics(group: Group | None) -> SubscribedTopics:
+    """What the members of a group read. In a rebalance of a classic group what they read before it counts.
 
-    A group of another protocol type than `consumer`, and one without members, is subscribed to nothing.
+    A group of another protocol type than `consumer` is subscribed to nothing.
     """
     if group is None:
         return NONE
     if isinstance(group, ConsumerGroup):
         return SubscribedTopics(frozenset(group.subscribed_topics()))
-    if group.protocol_type != CONSUMER or not group.members:
+    if group.protocol_type != CONSUMER or (group.generation_topics is None and not group.members):
         return NONE
-    return _of_classic_members(group, protocol)
-
-
-def _of_classic_members(group: ClassicGroup, protocol: ConsumerProtocol | None) -> SubscribedTopics:
-    if group.protocol_name is None or protocol is None:
-        return ANY
-    names: set[str] = set()
-    for member in group.members.values():
-        metadata = next((p.metadata for p in member.protocols if p.name == group.protocol_name), None)
-        subscription = protocol.decode_subscription(metadata) if metadata is not None else None
-        if subscription is None:
-            return ANY
-        names.update(subscription.topics)
-    return SubscribedTopics(frozenset(names))
+    return SubscribedTopics(group.generation_topics)

@@ -175,7 +175,11 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroup:
-    """A classic group (section 0.2). `members` and `pending_join` keep the order of arrival."""
+    """A classic group (section 0.2). `members` and `pending_join` keep the order of arrival.
+
+    `generation_topics`: what the members of the last generation subscribed to when it began, whatever they have said
+    since then; None: that cannot be told (offsets specification, section 6.1).
+    """
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -191,6 +195,7 @@ class ClassicGroup:
     members: Members = field(default_factory=Members)
     pending_join: Mapping[str, Millis] = field(default_factory=dict)
     """Pending member id -> when it is forgotten."""
+    generation_topics: frozenset[str] | None = None
     hold: Hold | None = None
 
     @property

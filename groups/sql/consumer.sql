@@ -105,7 +105,8 @@ left join groups_topic n on n.topic_id::text = t.topic_id
 
 -- name: delete_classic_children
 with members as (delete from groups_member where group_id = %(id)s),
-     pending as (delete from groups_pendingmember where group_id = %(id)s)
+     pending as (delete from groups_pendingmember where group_id = %(id)s),
+     topics as (delete from groups_generationtopics where group_id = %(id)s)
 delete from groups_assignment
 where group_id = %(id)s
 

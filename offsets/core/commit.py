@@ -1,11 +1,15 @@
 """Which partitions of a commit are stored, and what is stored of them.
 
-Membership (may this caller commit at all?) is the group core's `CommitOffsets`; this is the rest of the table.
+Membership (may this caller commit at all?) is the group core's `CommitOffsets`; this is the rest of the table, and what
+the group is asked.
 Source: offsets specification, sections 2.2, 3.2 rows 3, 12, 13 and 3.6.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from groups.core.commands import CommitOffsets
 from kcoord.errors import Error
 from offsets.core.types import Millis, OffsetCommit, OffsetRecord, PartitionCommit, PartitionCounts
 
@@ -32,6 +36,23 @@ def refuse(commit: OffsetCommit, counts: PartitionCounts) -> tuple[Results, tupl
     return tuple(refused), tuple(passed)
 
 
+def membership_half(
+    commit: OffsetCommit, passed: Iterable[PartitionCommit], metadata_limit: int, *, transactional: bool = False
+) -> CommitOffsets:
+    """What the group decides of a commit: may this caller commit the partitions that `passed` the filter?
+
+    Those with too large metadata are refused in any case, so the group is not asked about them.
+    """
+    return CommitOffsets(
+        commit.group_id,
+        commit.member_id,
+        commit.group_instance_id,
+        commit.generation_id,
+        transactional=transactional,
+        partitions=_by_topic(entry for entry in passed if not too_large(entry, metadata_limit)),
+    )
+
+
 def record(
     entries: tuple[PartitionCommit, ...], retention_time_ms: Millis, now: Millis, metadata_limit: int
 ) -> tuple[Results, tuple[OffsetRecord, ...]]:
@@ -44,17 +65,28 @@ def record(
     # Differs from Kafka: a sum of more than 64 bits stays at the largest instant instead of wrapping into the past.
     expires = None if retention_time_ms == -1 else min(now + retention_time_ms, LARGEST_INSTANT_MS)
     for entry in entries:
-        metadata = entry.metadata or ""
-        if utf16_length(metadata) > metadata_limit:
+        if too_large(entry, metadata_limit):
             results.append((entry.topic, entry.partition, Error.OFFSET_METADATA_TOO_LARGE))
             continue
         results.append((entry.topic, entry.partition, Error.NONE))
         records[entry.topic, entry.partition] = OffsetRecord(
-            entry.topic, entry.partition, entry.offset, entry.leader_epoch, metadata, expires
+            entry.topic, entry.partition, entry.offset, entry.leader_epoch, entry.metadata or "", expires
         )
     return tuple(results), tuple(records.values())
+
+
+def too_large(entry: PartitionCommit, metadata_limit: int) -> bool:
+    """Is the metadata longer than the limit? Then nothing is stored of the entry, whoever commits it."""
+    return utf16_length(entry.metadata or "") > metadata_limit
 
 
 def utf16_length(text: str) -> int:
     """Length in UTF-16 code units, which is what the metadata limit counts in spite of its name."""
     return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
+
+
+def _by_topic(entries: Iterable[PartitionCommit]) -> dict[str, frozenset[int]]:
+    found: dict[str, set[int]] = {}
+    for entry in entries:
+        found.setdefault(entry.topic, set()).add(entry.partition)
+    return {topic: frozenset(partitions) for topic, partitions in found.items()}

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from groups.core.classic.subscription import CONSUMER
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.state import ConsumerGroupState
 from groups.core.group import Group
-from groups.core.subscription import CONSUMER, SubscribedTopics, subscribed_topics
-from groups.core.types import ClassicGroup, ConsumerProtocol, GroupState
+from groups.core.subscription import SubscribedTopics, subscribed_topics
+from groups.core.types import ClassicGroup, GroupState
 from offsets.core.types import Millis
 
 
@@ -115,10 +116,10 @@ class RetentionRule:
         return self.pins.topics | (self.subscribed.names or frozenset())
 
 
-def rule_of(group: Group, protocol: ConsumerProtocol | None, pins: Pins, retention_ms: Millis) -> RetentionRule:
-    """The rule for the offsets of a group. `protocol` reads the subscriptions of classic members."""
+def rule_of(group: Group, pins: Pins, retention_ms: Millis) -> RetentionRule:
+    """The rule for the offsets of a group."""
     since, kept = (None, _of_consumer(group)) if isinstance(group, ConsumerGroup) else _of_classic(group)
-    return RetentionRule(retention_ms, since, kept, subscribed_topics(group, protocol), pins)
+    return RetentionRule(retention_ms, since, kept, subscribed_topics(group), pins)
 
 
 def _of_consumer(group: ConsumerGroup) -> Kept | None:

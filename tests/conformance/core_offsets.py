@@ -15,7 +15,7 @@ from groups.core.consumer.offsets import check_fetch
 from groups.core.group import Group
 from groups.core.types import ClassicGroup, GroupState
 from kcoord.errors import Error, ProtocolError
-from offsets.core.commit import Results, record, refuse
+from offsets.core.commit import Results, membership_half, record, refuse
 from offsets.core.transactions import stable
 from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, PartitionCommit
 from tests.conformance.cases import Case
@@ -53,9 +53,7 @@ class CoreOffsets:
         commit = self._read_commit(args)
         results, passed = refuse(commit, self._topics)
         if passed:
-            error = may_commit(
-                CommitOffsets(group_id, commit.member_id, commit.group_instance_id, commit.generation_id)
-            )
+            error = may_commit(membership_half(commit, passed, self._metadata_limit))
             if error is not Error.NONE:
                 return _everywhere(args, error)
             accepted, records = record(passed, commit.retention_time_ms, now, self._metadata_limit)
@@ -76,10 +74,9 @@ class CoreOffsets:
         commit = self._read_commit(args)
         results, passed = refuse(commit, self._topics)
         if passed:
-            member = commit.member_id, commit.group_instance_id, commit.generation_id
             try:
                 self.transactions.admit(args["producer_id"], args["producer_epoch"])
-                error = may_commit(CommitOffsets(group_id, *member, transactional=True))
+                error = may_commit(membership_half(commit, passed, self._metadata_limit, transactional=True))
             except ProtocolError as refusal:
                 error = refusal.error
             if error is not Error.NONE:

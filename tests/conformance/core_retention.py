@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from groups.core.group import Group
-from groups.environment import CONSUMER_PROTOCOL
 from kcoord.config import BY_NAME
 from offsets.core.retention import NO_PINS, StoredOffset, may_go, rule_of
 from offsets.core.types import Millis
@@ -31,7 +30,7 @@ class CoreRetention:
         tombstones: list[list[str | int]] = []
         deleted: list[str] = []
         for group_id, group in list(groups.items()):
-            rule = rule_of(group, CONSUMER_PROTOCOL, NO_PINS, self._retention_ms)
+            rule = rule_of(group, NO_PINS, self._retention_ms)
             pending = self._offsets.transactions.of(group_id)
             for (topic, partition), stored in self._offsets.of(group_id).items():
                 assert stored.commit_timestamp is not None

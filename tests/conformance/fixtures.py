@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from groups.core.classic.subscription import topics_of_generation
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
+from groups.environment import CONSUMER_PROTOCOL as CODEC
 from kcoord.consumer_protocol import Subscription, encode_subscription
 
 FOREVER_MS: Millis = 10**11
@@ -26,7 +28,7 @@ def classic_group(args: Mapping[str, Any], now: Millis) -> ClassicGroup:
         for raw in args.get("members", ())
     ]
     preparing, completing = state is GroupState.PREPARING_REBALANCE, state is GroupState.COMPLETING_REBALANCE
-    return ClassicGroup(
+    given = ClassicGroup(
         group_id=args["group_id"],
         state=state,
         previous_state=_PREVIOUS[state],
@@ -39,6 +41,8 @@ def classic_group(args: Mapping[str, Any], now: Millis) -> ClassicGroup:
         sync_deadline=now + FOREVER_MS if completing else None,
         members=Members(members),
     )
+    topics = topics_of_generation(given, given.protocol_name, CODEC)
+    return replace(given, generation_topics=topics)
 
 
 def forced(group: ClassicGroup, state: GroupState, now: Millis) -> ClassicGroup:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from groups.core.classic.subscription import topics_of_generation
 from groups.core.commands import DeleteOffsets, ResetOffsets
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.members import ConsumerMembers
@@ -29,12 +32,16 @@ def member(member_id: str, *protocols: Protocol, protocol_type: str = "consumer"
 
 
 def classic(
-    state: GroupState = GroupState.STABLE, *, protocol_type: str | None = "consumer", metadata: bytes = READS_ORDERS
+    state: GroupState = GroupState.STABLE,
+    *,
+    protocol_type: str | None = "consumer",
+    metadata: bytes = READS_ORDERS,
+    codec: ConsumerProtocol | None = CODEC,
 ) -> ClassicGroup:
     """A group with one member, none where it is Empty."""
     one = member("m", Protocol("other", READS_BILLS), Protocol("range", metadata), protocol_type=protocol_type or "")
     empty = state is GroupState.EMPTY
-    return ClassicGroup(
+    group = ClassicGroup(
         "g",
         state=state,
         state_since=START,
@@ -44,6 +51,7 @@ def classic(
         leader_id=None if empty else "m",
         members=Members(() if empty else (one,)),
     )
+    return replace(group, generation_topics=topics_of_generation(group, group.protocol_name, codec))
 
 
 def consumer(*topics: str) -> ConsumerGroup:
@@ -62,7 +70,7 @@ def asked(group: Group | None, *topics: str) -> DeleteOffsetsReply:
 
 class TestSubscribedTopics:
     def test_the_chosen_protocol_counts_not_the_others_of_a_member(self) -> None:
-        found = subscribed_topics(classic(), CODEC)
+        found = subscribed_topics(classic())
         assert (found.known, "orders" in found, "bills" in found) == (True, True, False)
 
     @pytest.mark.parametrize(
@@ -71,18 +79,18 @@ class TestSubscribedTopics:
         ids=["unknown", "empty", "another protocol type", "simple", "consumer group without members"],
     )
     def test_nothing(self, group: Group | None) -> None:
-        found = subscribed_topics(group, CODEC)
+        found = subscribed_topics(group)
         assert (found.known, "orders" in found) == (True, False)
 
     def test_metadata_that_cannot_be_read_may_name_any_topic(self) -> None:
-        found = subscribed_topics(classic(metadata=b"\x00"), CODEC)
+        found = subscribed_topics(classic(metadata=b"\x00"))
         assert (found.known, "orders" in found, "whatever" in found) == (False, True, True)
 
     def test_without_a_way_to_read_metadata_it_may_be_any_topic(self) -> None:
-        assert "whatever" in subscribed_topics(classic(), None)
+        assert "whatever" in subscribed_topics(classic(codec=None))
 
     def test_a_consumer_group_reads_what_any_member_lists(self) -> None:
-        found = subscribed_topics(consumer("orders", "bills"), CODEC)
+        found = subscribed_topics(consumer("orders", "bills"))
         assert found.names == {"orders", "bills"}
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groups.core.classic.subscription import topics_of_generation
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.members import ConsumerMembers
 from groups.core.consumer.state import ConsumerMember, RegexResolution
@@ -26,7 +29,7 @@ def classic(state: GroupState, protocol_type: str | None, metadata: bytes = READ
     """A group with one member, that reads `orders`; with none where it is Empty or simple."""
     one = ClassicMember("m", None, "c", "h", 10_000, 30_000, protocol_type or "", (Protocol("range", metadata),))
     members = () if state is GroupState.EMPTY or protocol_type is None else (one,)
-    return ClassicGroup(
+    group = ClassicGroup(
         "g",
         state=state,
         state_since=SINCE,
@@ -35,6 +38,7 @@ def classic(state: GroupState, protocol_type: str | None, metadata: bytes = READ
         protocol_name="range" if members else None,
         members=Members(members),
     )
+    return replace(group, generation_topics=topics_of_generation(group, group.protocol_name, CODEC))
 
 
 def consumer(*members: ConsumerMember, resolved: RegexResolution | None = None) -> ConsumerGroup:
@@ -48,7 +52,7 @@ def consumer(*members: ConsumerMember, resolved: RegexResolution | None = None) 
 def fate(group: Group, topic: str = "bills", pins: Pins = NO_PINS, **offset: object) -> Fate:
     """What becomes of an offset of that topic, committed at COMMITTED."""
     stored = StoredOffset(topic, 0, COMMITTED, **offset)  # type: ignore[arg-type]
-    return rule_of(group, CODEC, pins, RETENTION).fate(stored)
+    return rule_of(group, pins, RETENTION).fate(stored)
 
 
 BY_COMMIT = Fate(COMMITTED + RETENTION)
@@ -80,8 +84,8 @@ def test_a_classic_group_keeps_what_its_members_read_and_all_if_that_cannot_be_t
     assert fate(stable, "orders") == Fate(None, Kept.SUBSCRIBED)
     assert fate(stable, "bills") == BY_COMMIT
     assert fate(classic(GroupState.STABLE, "consumer", UNREADABLE), "bills") == Fate(None, Kept.SUBSCRIBED)
-    assert rule_of(classic(GroupState.STABLE, "consumer", UNREADABLE), CODEC, NO_PINS, RETENTION).keeps_all
-    assert rule_of(stable, None, NO_PINS, RETENTION).keeps_all, "without the codec nothing can be told"
+    assert rule_of(classic(GroupState.STABLE, "consumer", UNREADABLE), NO_PINS, RETENTION).keeps_all
+    assert rule_of(replace(stable, generation_topics=None), NO_PINS, RETENTION).keeps_all
 
 
 def test_a_consumer_group_counts_from_the_commit_also_when_it_is_empty() -> None:
@@ -115,13 +119,13 @@ def test_pins_keep_a_topic_or_everything() -> None:
     assert fate(simple, "bills", Pins(topics=frozenset({"bills"}))) == Fate(None, Kept.PINNED)
     assert fate(simple, "bills", Pins(topics=frozenset({"orders"}))) == BY_COMMIT
     assert fate(simple, "bills", Pins(group=True)) == Fate(None, Kept.PINNED)
-    assert not rule_of(simple, CODEC, Pins(topics=frozenset({"bills"})), RETENTION).keeps_all
-    assert rule_of(simple, CODEC, Pins(group=True), RETENTION).keeps_all
+    assert not rule_of(simple, Pins(topics=frozenset({"bills"})), RETENTION).keeps_all
+    assert rule_of(simple, Pins(group=True), RETENTION).keeps_all
 
 
 @pytest.mark.parametrize(("now", "expired"), [(-1, False), (0, True), (1, True)])
 def test_the_instant_itself_counts(now: int, expired: bool) -> None:
-    rule = rule_of(classic(GroupState.EMPTY, None), CODEC, NO_PINS, RETENTION)
+    rule = rule_of(classic(GroupState.EMPTY, None), NO_PINS, RETENTION)
     assert rule.expired(StoredOffset("bills", 0, COMMITTED), COMMITTED + RETENTION + now) is expired
     assert rule.expired(StoredOffset("bills", 0, COMMITTED, expire_timestamp=7), 7 + now) is expired
 

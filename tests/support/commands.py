@@ -22,8 +22,10 @@ from groups.core.commands import (
     Tick,
 )
 from groups.core.types import ClassicGroup, Protocol
+from kcoord.consumer_protocol import Subscription, encode_subscription
 
 INSTANCES = ("i1", "i2", "i3")
+METADATA = (b"", b"m1", b"\x00\xff", encode_subscription(Subscription(("foo",))))
 
 
 def random_command(random: Random, group_id: str, group: ClassicGroup | None) -> Command:
@@ -83,6 +85,6 @@ def random_join(random: Random, group_id: str, member_id: str = "", instance_id:
         session_timeout_ms=random.choice((6_000, 10_000)),
         rebalance_timeout_ms=random.choice((8_000, 30_000)),
         protocol_type="consumer",
-        protocols=tuple(Protocol(name, random.choice((b"", b"m1", b"\x00\xff"))) for name in names),
+        protocols=tuple(Protocol(name, random.choice(METADATA)) for name in names),
         max_wait_ms=20_000,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groups.core.classic.subscription import topics_of_generation
 from groups.core.commands import ParkKind
 from groups.core.records import (
     GenerationStarted,
@@ -99,7 +100,8 @@ def complete_join(turn: Turn) -> None:
     group = turn.current
     generation_id = group.generation_id + 1
     if not group.members:
-        turn.emit(GroupEmptied(generation_id, turn.now))
+        topics = topics_of_generation(group, None, turn.env.consumer_protocol)
+        turn.emit(GroupEmptied(generation_id, turn.now, topics))
         return
     leader = _leader(group)
     if leader is None:
@@ -107,13 +109,15 @@ def complete_join(turn: Turn) -> None:
         # Differs from Kafka: with a timeout of 0 its timer would fire again and again without pause.
         _arm_join_timer(turn, timeout if timeout > 0 else RETRY_JOIN_MS)
         return
+    protocol_name = select_protocol(group, leader)
     turn.emit(
         GenerationStarted(
             generation_id,
             leader_id=leader.member_id,
-            protocol_name=select_protocol(group, leader),
+            protocol_name=protocol_name,
             sync_deadline=turn.now + group.rebalance_timeout_ms,
             at=turn.now,
+            topics=topics_of_generation(group, protocol_name, turn.env.consumer_protocol),
         )
     )
     waiting = [member for member in group.members.values() if member.awaiting_join]

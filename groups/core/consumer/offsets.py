@@ -46,8 +46,11 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) 
 
 
 def _had_all_since(member: ConsumerMember, command: CommitOffsets, topics: TopicView) -> bool:
-    """Row 10: an older epoch does for partitions that the member has had since then, without a break (KIP-1251)."""
-    if not 0 < command.generation_id < member.member_epoch or not command.partitions:
+    """Rows 8 and 10: an older epoch does for partitions that the member has had since then, without a break (KIP-1251).
+
+    It is the partitions that are judged: where nothing is to be stored any older epoch does.
+    """
+    if command.partitions is None or command.generation_id >= member.member_epoch:
         return False
     for name, partitions in command.partitions.items():
         topic = topics.by_name.get(name)

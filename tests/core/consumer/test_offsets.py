@@ -64,6 +64,26 @@ def test_transactional_commits(member_id: str, epoch: int, error: str) -> None:
     assert world().commit(member_id, epoch, transactional=True).error.name == error
 
 
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "error"),
+    [
+        ("m1", 2, "NONE"),
+        ("m1", -1, "NONE"),
+        ("m1", 4, "STALE_MEMBER_EPOCH"),
+        ("c", 2, "NONE"),
+        ("c", 4, "ILLEGAL_GENERATION"),
+        ("x", 1, "UNKNOWN_MEMBER_ID"),
+    ],
+)
+def test_an_older_epoch_is_judged_by_what_is_to_be_stored(member_id: str, epoch: int, error: str) -> None:
+    """All the metadata is too large: each partition is told so, and none of them is stored."""
+    assert world().commit(member_id, epoch, partitions={}).error.name == error
+
+
+def test_who_does_not_tell_what_it_commits_has_to_be_at_its_epoch() -> None:
+    assert world().commit("m1", 2, partitions=None).error.name == "STALE_MEMBER_EPOCH"
+
+
 def test_an_empty_group_takes_commits_of_nobody() -> None:
     made = World()
     made.join("m1", "foo")

@@ -1,0 +1,30 @@
+"""What the members of a classic group subscribe to, as their ConsumerProtocol metadata says.
+
+Source: offsets specification, section 6.1.
+"""
+
+from __future__ import annotations
+
+from groups.core.types import ClassicGroup, ConsumerProtocol
+
+CONSUMER = "consumer"
+"""The protocol type whose members say which topics they read."""
+
+
+def topics_of_generation(
+    group: ClassicGroup, protocol_name: str | None, protocol: ConsumerProtocol | None
+) -> frozenset[str] | None:
+    """The topics that the members name for the protocol they agreed on; None: that cannot be told.
+
+    `protocol` reads their metadata; None: nobody can.
+    """
+    if group.protocol_type != CONSUMER:
+        return None
+    names: set[str] = set()
+    for member in group.members.values():
+        metadata = next((p.metadata for p in member.protocols if p.name == protocol_name), None)
+        subscription = protocol.decode_subscription(metadata) if protocol is not None and metadata is not None else None
+        if subscription is None:
+            return None
+        names.update(subscription.topics)
+    return frozenset(names)

@@ -1,0 +1,13 @@
+-- name: load_generation_topics
+select topics
+from groups_generationtopics
+where group_id = %(id)s
+
+-- name: upsert_generation_topics
+insert into groups_generationtopics (group_id, topics)
+values (%(id)s, %(topics)s)
+on conflict (group_id) do update set topics = excluded.topics
+
+-- name: delete_generation_topics
+delete from groups_generationtopics
+where group_id = %(id)s
