@@ -37,18 +37,23 @@ Q = queries("groups")
 
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
+ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
 ASSIGNOR = "consumer.assignor"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSetting:
-    """A setting that groups may override. `inherited_from`: the server's setting; `limits`: those that bound it."""
+    """A setting that groups may override. `inherited_from`: the server's setting; `limits`: those that bound it.
+
+    `least`: the smallest number that it can be under any limits.
+    """
 
     name: str
     inherited_from: str
     unit: str
     help: str
     limits: tuple[str, str] | None = None
+    least: int = 1
 
 
 GROUP_SETTINGS: tuple[GroupSetting, ...] = (
@@ -65,6 +70,14 @@ GROUP_SETTINGS: tuple[GroupSetting, ...] = (
         "ms",
         "How long after its last heartbeat a member is removed. Larger than the heartbeat interval.",
         ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    ),
+    GroupSetting(
+        ASSIGNMENT_INTERVAL,
+        "group.consumer.assignment.interval.ms",
+        "ms",
+        "How long after a target was computed the next one is, at the earliest. 0: at once.",
+        ("group.consumer.min.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
+        least=0,
     ),
     GroupSetting(ASSIGNOR, ASSIGNORS, "name", "Assignor that decides unless the members ask for another."),
 )
@@ -313,8 +326,8 @@ def _typed(setting: GroupSetting, value: object) -> Value:
         return value
     if isinstance(value, bool) or not isinstance(value, int):
         raise invalid_config(setting.name, f"this is not a whole number ({setting.unit}); null removes the override")
-    if not 1 <= value <= INT_MAX:
-        raise invalid_config(setting.name, f"a number from 1 to {INT_MAX} ({setting.unit}) is expected")
+    if not setting.least <= value <= INT_MAX:
+        raise invalid_config(setting.name, f"a number from {setting.least} to {INT_MAX} ({setting.unit}) is expected")
     return value
 
 

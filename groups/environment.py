@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 import re2
 
-from groups.configs import ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
+from groups.configs import ASSIGNMENT_INTERVAL, ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
 from groups.core.assignors import Assignor
 from groups.core.commands import ApplyRegexResolution
 from groups.core.effects import ResolveRegexes
 from groups.core.types import ConsumerProtocol, Env, GroupConfig, MigrationPolicy, TopicView
 from groups.server_assignors import load_assignors
 from groups.topics import TopicService
-from kcoord.config import Config
+from kcoord.config import Config, Value
 from kcoord.consumer_protocol import Assignment, decode_assignment, decode_subscription, encode_assignment
 from kcoord.runtime import Runtime
 
@@ -42,6 +42,7 @@ def group_config(config: Config) -> GroupConfig:
         consumer_heartbeat_interval_ms=config.int("group.consumer.heartbeat.interval.ms"),
         consumer_max_size=config.int("group.consumer.max.size"),
         consumer_migration_policy=MigrationPolicy(config.str("group.consumer.migration.policy").lower()),
+        consumer_assignment_interval_ms=config.int("group.consumer.assignment.interval.ms"),
         consumer_regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
     )
 
@@ -101,10 +102,12 @@ class Environment:
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change that this process was told of cannot be read.
         """
         settings = await self._configs.resolved(group_id)
-        session, interval = settings[SESSION_TIMEOUT], settings[HEARTBEAT_INTERVAL]
-        assert isinstance(session, int)
-        assert isinstance(interval, int)
-        config = replace(self._config, consumer_session_timeout_ms=session, consumer_heartbeat_interval_ms=interval)
+        config = replace(
+            self._config,
+            consumer_session_timeout_ms=_number(settings[SESSION_TIMEOUT]),
+            consumer_heartbeat_interval_ms=_number(settings[HEARTBEAT_INTERVAL]),
+            consumer_assignment_interval_ms=_number(settings[ASSIGNMENT_INTERVAL]),
+        )
         return World(config, await self._topics.view(), self._preferring(str(settings[ASSIGNOR])))
 
     def _preferring(self, name: str) -> Mapping[str, Assignor]:
@@ -118,6 +121,11 @@ class Environment:
         names = [name for name in view.by_name if visible(name)]
         topics = await asyncio.to_thread(_match, effect.patterns, names)
         return ApplyRegexResolution(effect.group_id, topics, view.version, effect.started_at)
+
+
+def _number(value: Value) -> int:
+    assert isinstance(value, int)
+    return value
 
 
 def _match(patterns: Iterable[str], names: Sequence[str]) -> dict[str, frozenset[str]]:

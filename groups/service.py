@@ -136,7 +136,10 @@ class GroupService:
             if not isinstance(result, Waiter):
                 return cast(ConsumerHeartbeatReply, result)
             left_ms = max(round((until - loop.time()) * 1000), 0)
-            over = await self._wait(result, left_ms) is None
+            again_in_ms = result.parked.again_in_ms
+            held_ms = left_ms if again_in_ms is None else min(left_ms, again_in_ms)
+            ended = await self._wait(result, held_ms) is None
+            over = ended and (held_ms == left_ms or self._room.closed)
             # A heartbeat is not answered by whoever changed the group: it is run again and answers itself.
             left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
             command = replace(command, max_wait_ms=left_ms, resumes=result.parked)

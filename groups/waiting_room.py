@@ -277,6 +277,11 @@ class WaitingRoom:
         """Somebody is looking at a group right now."""
         return bool(self._looking)
 
+    @property
+    def closed(self) -> bool:
+        """Nobody waits here any more: the process stops."""
+        return self._closed
+
     async def close(self) -> None:
         """Answer everybody with ShuttingDown and stop the timers."""
         self._closed = True

@@ -155,6 +155,20 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "group.consumer.max.heartbeat.interval.ms", 15_000, "ms", "Largest heartbeat interval of any group.", 1, INT_MAX
     ),
+    # Differs from Kafka: 1000 there, so that what happens within a second is assigned together. Here commands of one
+    # moment are decided together anyway, and nobody has to wait.
+    Setting("group.consumer.assignment.interval.ms", 0, "ms", "Least time between two targets of a group.", 0, INT_MAX),
+    Setting(
+        "group.consumer.min.assignment.interval.ms", 0, "ms", "Smallest assignment interval of any group.", 0, INT_MAX
+    ),
+    Setting(
+        "group.consumer.max.assignment.interval.ms",
+        15_000,
+        "ms",
+        "Largest assignment interval of any group.",
+        0,
+        INT_MAX,
+    ),
     Setting("group.consumer.max.size", INT_MAX, "members", "Most members of a consumer group.", 1, INT_MAX),
     Setting(
         "group.consumer.assignors",
@@ -232,6 +246,7 @@ BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
 SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "group.consumer.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
 REBALANCE_PROTOCOLS = "group.coordinator.rebalance.protocols"
 
 NOT_LARGER = (
@@ -240,6 +255,8 @@ NOT_LARGER = (
     (HEARTBEAT_INTERVAL, "group.consumer.max.heartbeat.interval.ms"),
     ("group.consumer.min.session.timeout.ms", SESSION_TIMEOUT),
     (SESSION_TIMEOUT, "group.consumer.max.session.timeout.ms"),
+    ("group.consumer.min.assignment.interval.ms", ASSIGNMENT_INTERVAL),
+    (ASSIGNMENT_INTERVAL, "group.consumer.max.assignment.interval.ms"),
 )
 """The first of a pair is not larger than the second; max >= min follows from both."""
 

@@ -30,6 +30,8 @@ class Parked:
     member's epoch; with it any process can tell from the group alone whether the wait is over (`waiting.answer_for`).
     `parked_until`: how long this request is held; it also tells it from a later one of the same member (`AbandonWait`).
     `session_deadline`: of a heartbeat, when the session ends that it suspends; a later heartbeat sets another.
+    `again_in_ms`: of a heartbeat that waits for a target which may not be computed before: it is to be run again then;
+    None: it may be held for as long as it asked.
     """
 
     kind: ParkKind
@@ -38,6 +40,7 @@ class Parked:
     generation_id: int
     parked_until: Millis = 0
     session_deadline: Millis = 0
+    again_in_ms: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from groups.core.consumer.news import has_news, is_displaced
 from groups.core.consumer.persistent import Timer
 from groups.core.consumer.records import TimerArmed
 from groups.core.consumer.state import TimerKind
+from groups.core.consumer.target import deferred_ms
 from groups.core.replies import ConsumerHeartbeatReply, Done, Parked
 from groups.core.turn import Turn
 from kcoord.errors import Error
@@ -27,14 +28,18 @@ def park(
     """
     nothing_new = reply.assignment is None and reply.member_epoch == command.member_epoch
     member = turn.consumer.members[command.member_id]
-    if command.max_wait_ms <= 0 or not nothing_new or has_news(turn.consumer, member):
+    again_in_ms = deferred_ms(turn)
+    has = has_news(turn.consumer, member, target_deferred=again_in_ms is not None)
+    if command.max_wait_ms <= 0 or not nothing_new or has:
         return None
     until = turn.now + command.max_wait_ms
     deadline = until + turn.config.consumer_session_timeout_ms
     if session_before is not None and session_before.deadline == deadline:
         until, deadline = until + 1, deadline + 1  # two of the same millisecond must differ
     turn.emit(TimerArmed(TimerKind.SESSION, member.member_id, deadline, turn.now))
-    return Parked(ParkKind.HEARTBEAT, member.member_id, member.instance_id, member.member_epoch, until, deadline)
+    return Parked(
+        ParkKind.HEARTBEAT, member.member_id, member.instance_id, member.member_epoch, until, deadline, again_in_ms
+    )
 
 
 def displaced(turn: Turn, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:

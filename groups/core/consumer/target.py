@@ -36,8 +36,7 @@ def update_target(turn: Turn) -> None:
     group, config = turn.consumer, turn.config
     if group.group_epoch <= group.assignment_epoch:
         return
-    interval = config.consumer_assignment_interval_ms
-    if group.assignment_timestamp and turn.now < group.assignment_timestamp + interval:
+    if deferred_ms(turn) is not None:
         return
     if group.target_job is not None and turn.now < group.target_job.deadline:
         return
@@ -53,6 +52,15 @@ def update_target(turn: Turn) -> None:
     if result.targets is None:
         raise ProtocolError(Error.UNKNOWN_SERVER_ERROR, f"assignor {name!r} failed: {result.failure}")
     _store(turn, result, result.targets)
+
+
+def deferred_ms(turn: Turn) -> Millis | None:
+    """After how long the target that the group awaits may be computed; None: at once, or it awaits none."""
+    group = turn.consumer
+    if not group.awaits_target or not group.assignment_timestamp:
+        return None
+    left = group.assignment_timestamp + turn.config.consumer_assignment_interval_ms - turn.now
+    return left if left > 0 else None
 
 
 def compute(work: ComputeTarget, assignors: Mapping[str, Assignor]) -> ApplyTarget:

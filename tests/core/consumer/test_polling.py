@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groups.core.commands import AbandonWait, ParkKind
@@ -96,11 +98,33 @@ def test_a_background_target_ends_the_wait() -> None:
     assert call.assignment == {"foo": [0, 1, 2]}
 
 
-def test_a_target_that_may_not_be_computed_yet_is_not_waited_for() -> None:
-    made = world(consumer_assignment_interval_ms=60_000)
+def test_a_heartbeat_waits_for_a_target_that_may_not_be_computed_yet() -> None:
+    made = world(consumer_assignment_interval_ms=10_000)
+    made.join("m1", "foo")
+    made.advance(1_000)
+    made.join("m2", "foo")
+    assert made.epochs == (2, 1)
+    call = made.heartbeat("m1", 1, max_wait_ms=WAIT)
+    assert call.parked is not None, "an answer at once would be followed by the next heartbeat at once"
+    assert call.parked.again_in_ms == 9_000
+    made.join("m3", "foo")
+    assert (call.parked.again_in_ms, call.reruns) == (9_000, 0)
+    made.jump(9_000)
+    assert call in made.waiting
+    made.waiting.remove(call)
+    again = replace(call.command, max_wait_ms=WAIT - 9_000, resumes=call.parked)
+    assert made.send(again).assignment == {"foo": [0, 1]}
+    assert made.epochs == (3, 3)
+
+
+def test_who_computes_a_deferred_target_ends_the_wait_of_the_others() -> None:
+    made = world(consumer_assignment_interval_ms=10_000)
     made.join("m1", "foo")
     made.join("m2", "foo")
-    assert made.heartbeat("m1", 1, max_wait_ms=WAIT).reply is not None
+    call = made.heartbeat("m1", 1, max_wait_ms=WAIT)
+    made.jump(10_000)
+    made.heartbeat("m2", 1)
+    assert call.assignment == {"foo": [0, 1, 2]}
 
 
 def test_a_later_heartbeat_displaces_an_earlier_one() -> None:
