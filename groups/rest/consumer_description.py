@@ -1,7 +1,8 @@
 """A folded consumer group as `GET /v1/groups/{group_id}` shows it.
 
-Source: HTTP contract, section 4; consumer specification, section 9.2. What Kafka keeps to itself (member state,
-pending revocation, previous epoch) is shown too: it is why a group is not stable.
+Source: HTTP contract, section 4; consumer specification, sections 9.2 and 0.0 (an assignment contains what is pending
+revocation). What Kafka keeps to itself (member state, pending revocation, previous epoch) is shown too: it is why a
+group is not stable.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from groups.api.coordination import CoordinatorNode
 from groups.core.assignors import Assignor
 from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.partitions import merged
 from groups.core.consumer.state import ConsumerMember
 from groups.core.consumer.target import preferred_assignor
 from groups.core.types import Hold, Millis, TopicView
@@ -111,7 +113,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicView) -> 
         subscribed_topic_names=sorted(member.subscribed_topic_names),
         subscribed_topic_regex=member.subscribed_topic_regex,
         server_assignor=member.server_assignor,
-        assignment=_by_topic(member.assigned, topics),
+        assignment=_by_topic(merged(member.assigned, member.pending_revocation), topics),
         pending_revocation=_by_topic(member.pending_revocation, topics),
         target_assignment=_by_topic(member.target, topics),
         session_expires_at=session.deadline if session else None,

@@ -42,8 +42,10 @@ class ConsumerMemberView(serializers.Serializer[Any]):
     subscribed_topic_names = serializers.ListField(child=serializers.CharField())
     subscribed_topic_regex = serializers.CharField(allow_blank=True)
     server_assignor = serializers.CharField(allow_null=True)
-    assignment = TopicPartitionsView(many=True, help_text="What it may use now.")
-    pending_revocation = TopicPartitionsView(many=True, help_text="What it was told to give up and has not yet.")
+    assignment = TopicPartitionsView(many=True, help_text="What it has, what it is to give up included.")
+    pending_revocation = TopicPartitionsView(
+        many=True, help_text="The part of `assignment` that it was told to give up and has not yet."
+    )
     target_assignment = TopicPartitionsView(many=True, help_text="What it is meant to have.")
     session_expires_at = Instant(allow_null=True)
     rebalance_expires_at = Instant(allow_null=True, help_text="When it is removed unless it gave up what it must.")

@@ -13,7 +13,7 @@ from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.offsets import check_fetch
 from groups.core.consumer.target import preferred_assignor
 from groups.core.effects import ComputeTarget, Effect, ResolveRegexes
-from groups.core.replies import CommitReply, Done, Reply
+from groups.core.replies import CommitReply, Done, LeaveReply, Reply
 from groups.core.types import ClassicGroup, Env, GroupConfig, MigrationPolicy, Topic, TopicView
 from kcoord.errors import Error, ProtocolError
 from tests.conformance import consumer_terms as terms
@@ -145,10 +145,20 @@ class ConsumerCoreDriver(CoreDriver):
                 return {"results": {group_id: self._delete(group_id) for group_id in args["group_ids"]}}
             case "ListGroups":
                 return self._list(args)
+            case "LeaveGroup":
+                return terms.of_one(self._response(self._leave(self._command(name, args))), args)
+            case "DescribeGroups":
+                described = core_admin.describe_groups(terms.group_ids(args), self._classic)
+                return terms.described_groups(described, args)
             case "ConsumerGroupDescribe":
                 return {"groups": [self._describe(group_id) for group_id in args["group_ids"]]}
             case _:
                 return None
+
+    def _leave(self, command: Command) -> LeaveReply:
+        reply = self._decide(command.group_id, command, Call())
+        assert isinstance(reply, LeaveReply)
+        return reply
 
     def _commit(self, args: Args) -> Response:
         command = self._command("OffsetCommit", args)

@@ -7,12 +7,13 @@ classic members travel as ConsumerProtocol bytes. Source: consumer specification
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from groups.core import commands as c
 from groups.core import replies as r
 from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.partitions import merged
 from groups.core.consumer.state import ConsumerMember
 from groups.core.types import ConsumerProtocol, Protocol
 from kcoord import consumer_protocol as wire
@@ -126,11 +127,26 @@ def _commit(args: Args, topic_id: Rename) -> c.CommitOffsets:
     return c.CommitOffsets(args["group_id"], args["member_id"], None, args["member_epoch"], partitions=partitions)
 
 
+def _leave(args: Args, topic_id: Rename) -> c.LeaveGroup:
+    """One member may stand at the top."""
+    entries = args.get("members", (args,))
+    return c.LeaveGroup(
+        args["group_id"], tuple(c.LeavingMember(entry.get("member_id", ""), instance_of(entry)) for entry in entries)
+    )
+
+
+def instance_of(entry: Args) -> str | None:
+    """The instance id of a member that leaves, which the files name in two ways."""
+    instance_id: str | None = entry.get("instance_id", entry.get("group_instance_id"))
+    return instance_id
+
+
 _COMMANDS: Mapping[str, Callable[[Args, Rename], c.Command]] = {
     "ConsumerGroupHeartbeat": _consumer_heartbeat,
     "JoinGroup": _join,
     "SyncGroup": _sync,
     "Heartbeat": _heartbeat,
+    "LeaveGroup": _leave,
     "OffsetCommit": _commit,
     "DeleteGroup": lambda args, topic_id: c.DeleteGroup(args["group_id"]),
 }
@@ -164,8 +180,47 @@ def response(reply: r.Reply, topic_name: Rename) -> Response:
                 "error": reply.error.name,
                 "assignment": {topic: sorted(numbers) for topic, numbers in partitions.items()},
             }
+        case r.LeaveReply():
+            return left(reply.error.name, [(e.member_id, e.group_instance_id, e.error.name) for e in reply.members])
         case _:
             return {"error": reply.error.name}
+
+
+def left(error: str, members: Sequence[tuple[str, str | None, str]]) -> Response:
+    """The answer of a LeaveGroup: (member id, instance id, error) of each."""
+    shown = [
+        {"member_id": member_id, "instance_id": instance_id, "group_instance_id": instance_id, "error": name}
+        for member_id, instance_id, name in members
+    ]
+    return {"error": error, "members": shown}
+
+
+def of_one(response: Response, args: Args) -> Response:
+    """The answer to a LeaveGroup of one member that stands at the top: so does its error."""
+    if "members" in args or response["error"] != "NONE":
+        return response
+    return {**response, "error": response["members"][0]["error"]}
+
+
+def group_ids(args: Args) -> Args:
+    """The arguments of a DescribeGroups as the offsets convention has them; it may be written in either way."""
+    return {"groups": args["group_ids"]} if "group_ids" in args else args
+
+
+def described_groups(response: Response, args: Args) -> Response:
+    """The answer to a DescribeGroups: by id as in the offsets convention, or as a list where ids were given so."""
+    if "group_ids" not in args:
+        return response
+    groups = [
+        {
+            **group,
+            "group_id": group_id,
+            "group_state": group["state"],
+            "members": [{**member, "instance_id": member["group_instance_id"]} for member in group["members"].values()],
+        }
+        for group_id, group in response["groups"].items()
+    ]
+    return {"groups": groups}
 
 
 def by_name(partitions: Mapping[str, Iterable[int]], topic_name: Rename) -> dict[str, list[int]]:
@@ -210,7 +265,7 @@ def described(group_id: str, group: ConsumerGroup, assignor_name: str, topic_nam
                 "instance_id": member.instance_id,
                 "rack_id": member.rack_id,
                 "member_epoch": member.member_epoch,
-                "assignment": by_name(member.assigned, topic_name),
+                "assignment": by_name(merged(member.assigned, member.pending_revocation), topic_name),
                 "target_assignment": by_name(member.target, topic_name),
             }
             for member_id, member in group.members.items()

@@ -162,6 +162,11 @@ def inspected(group: ClassicGroup | None) -> Response:
     }
 
 
+def _text(data: bytes) -> str:
+    """Bytes of a member as the convention writes them; those of a consumer are no text, and only looked for."""
+    return data.decode(errors="replace")
+
+
 def described(group: ClassicGroup | None) -> Response:
     """DescribeGroups' view of a group (section 1): metadata and protocol name in Stable only."""
     if group is None:
@@ -178,9 +183,9 @@ def described(group: ClassicGroup | None) -> Response:
                 "group_instance_id": member.instance_id,
                 "client_id": member.client_id,
                 "metadata": next(
-                    (p.metadata.decode() for p in member.protocols if stable and p.name == group.protocol_name), ""
+                    (_text(p.metadata) for p in member.protocols if stable and p.name == group.protocol_name), ""
                 ),
-                "assignment": member.assignment.decode(),
+                "assignment": _text(member.assignment),
             }
             for member in group.members.values()
         ],

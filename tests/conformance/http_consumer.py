@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from groups.core.consumer.group import ConsumerGroup
-from groups.environment import Environment
 from groups.store import GroupStore
 from kcoord.clock import VirtualClock
 from kcoord.runtime import Runtime
@@ -18,17 +16,12 @@ from tests.conformance.driver import BrokenPromise, Call, Response
 from tests.conformance.http_driver import HttpDriver
 from tests.conformance.http_terms import HttpRequest, group_path
 
-ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
-"""Not a setting of ours: the service computes every target at once. The core has it, and a case asks for it."""
-
-
 _READS = frozenset({"ConsumerGroupDescribe", "ListGroups"})
 
 
 def settings(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The configuration of a case as settings of the service."""
-    known = {name: value for name, value in config.items() if name != ASSIGNMENT_INTERVAL}
-    return {name: ",".join(value) if isinstance(value, list) else value for name, value in known.items()}
+    return {name: ",".join(value) if isinstance(value, list) else value for name, value in config.items()}
 
 
 class ConsumerHttpDriver(HttpDriver):
@@ -39,13 +32,6 @@ class ConsumerHttpDriver(HttpDriver):
     ) -> None:
         super().__init__(application, case, runtime, clock, secret, mode)
         self._exchanges = http_consumer_terms.exchanges(self._topics)
-
-    async def start(self) -> None:
-        """As the base, and the assignment interval of the case is set past the settings."""
-        await super().start()
-        interval = self._case.config.get(ASSIGNMENT_INTERVAL, 0)
-        environment = self._runtime.get(Environment)
-        environment._config = replace(environment._config, consumer_assignment_interval_ms=interval)
 
     async def call(self, name: str, args: Mapping[str, Any]) -> Call:
         """As the base. Reads tell what is stored, and what is overdue is stored by the next tick: it has run."""

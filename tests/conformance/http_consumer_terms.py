@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.conformance import http_admin, http_membership, http_offset_delete, http_offsets
+from tests.conformance import consumer_terms, http_admin, http_membership, http_offset_delete, http_offsets
 from tests.conformance.driver import BrokenPromise, Response
 from tests.conformance.http_consumer_classic import ClassicCalls
 from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest, group_path, single
@@ -177,6 +177,19 @@ def _listed(response: Response, args: Args) -> Response:
     return {"error": response["error"], "groups": groups}
 
 
+def _leave(args: Args) -> Args:
+    entries = [
+        {"member_id": entry.get("member_id", ""), "group_instance_id": consumer_terms.instance_of(entry)}
+        for entry in args.get("members", (args,))
+    ]
+    return {"group_id": args["group_id"], "members": entries}
+
+
+def _left(response: Response, args: Args) -> Response:
+    members = [(entry["member_id"], entry["group_instance_id"], entry["error"]) for entry in response["members"]]
+    return consumer_terms.of_one(consumer_terms.left(response["error"], members), args)
+
+
 def exchanges(topics: TopicNames) -> Mapping[str, Exchange]:
     """The calls of the consumer convention that have a request."""
     offsets, admin = http_offsets.EXCHANGES, http_admin.EXCHANGES
@@ -189,7 +202,8 @@ def exchanges(topics: TopicNames) -> Mapping[str, Exchange]:
             lambda args: {**args, "group_instance_id": args.get("instance_id")},
             lambda response, args: response,
         ),
-        "LeaveGroup": http_membership.EXCHANGES["LeaveGroup"],
+        "LeaveGroup": _renamed(http_membership.EXCHANGES["LeaveGroup"], _leave, _left),
+        "DescribeGroups": _renamed(admin["DescribeGroups"], consumer_terms.group_ids, consumer_terms.described_groups),
         "OffsetCommit": _renamed(offsets["OffsetCommit"], _commit, lambda response, args: response),
         "OffsetFetch": _renamed(offsets["OffsetFetch"], _fetch, _fetched),
         **http_offset_delete.EXCHANGES,

@@ -14,7 +14,7 @@ from typing import Any
 from tests.conformance.cases import Case, Step, Suite
 from tests.conformance.conventions import NEWEST_VERSIONS
 
-BASELINE = (4, 2)
+BASELINE = (4, 3)
 """The release whose behaviour this project has (consumer specification 0.1)."""
 
 
@@ -76,7 +76,7 @@ def _area(suite: Suite, area: str) -> Callable[[Case], bool]:
 SKIPS: tuple[Skip, ...] = (
     Skip("area load: until coordinator nodes exist", case=_area(Suite.CLASSIC, "load")),
     Skip("area shard: until coordinator nodes exist", case=_area(Suite.OFFSETS, "shard")),
-    Skip("`until` is older than the baseline 4.2", case=_older_than_baseline),
+    Skip("`until` is older than the baseline 4.3", case=_older_than_baseline),
     Skip("needs an older version of the call; the HTTP API has the newest only", step=_older_version),
     Skip("HoldCommits: Postgres replaces the replicated log", step=_calls("HoldCommits")),
     Skip("FailNextAppend: Postgres replaces the replicated log", step=_calls("FailNextAppend")),

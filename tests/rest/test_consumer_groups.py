@@ -54,7 +54,7 @@ async def test_the_description_says_who_still_has_to_give_up_what(api: httpx.Asy
     }
     first, second = group["members"]
     assert (first["member_id"], first["state"], first["member_epoch"]) == ("m1", "unrevoked_partitions", 1)
-    assert first["assignment"] == listed(topic_id, 0, 1)
+    assert first["assignment"] == listed(topic_id, 0, 1, 2, 3)
     assert first["pending_revocation"] == listed(topic_id, 2, 3)
     assert first["rebalance_expires_at"] is not None
     assert (second["member_id"], second["state"], second["member_epoch"]) == ("m2", "unreleased_partitions", 2)
