@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from groups import configs as module
-from groups.configs import ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
+from groups.configs import ASSIGNMENT_INTERVAL, ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
 from groups.core.assignors import RangeAssignor
 from groups.core.types import ClassicGroup
 from groups.server_assignors import AssignorLoadError, load_assignors
@@ -28,7 +28,7 @@ from tests.conftest import START_MS
 from tests.support.members import eventually
 
 PATH = "/v1/groups/g/config"
-DEFAULTS = {HEARTBEAT_INTERVAL: 5_000, SESSION_TIMEOUT: 45_000, ASSIGNOR: "uniform"}
+DEFAULTS = {HEARTBEAT_INTERVAL: 5_000, SESSION_TIMEOUT: 45_000, ASSIGNMENT_INTERVAL: 0, ASSIGNOR: "uniform"}
 
 
 @pytest.fixture
@@ -100,8 +100,18 @@ async def test_an_override_is_set_and_taken_back(api: httpx.AsyncClient, clock: 
     assert await values_of(api) == {
         HEARTBEAT_INTERVAL: (5_000, "default"),
         SESSION_TIMEOUT: (45_000, "default"),
+        ASSIGNMENT_INTERVAL: (0, "default"),
         ASSIGNOR: ("range", "group"),
     }
+
+
+async def test_the_assignment_interval_may_be_nothing(api: httpx.AsyncClient) -> None:
+    assert (await patch(api, {ASSIGNMENT_INTERVAL: 15_000})).status_code == 200
+    assert (await values_of(api))[ASSIGNMENT_INTERVAL] == (15_000, "group")
+    assert (await patch(api, {ASSIGNMENT_INTERVAL: 0})).status_code == 200
+    assert (await values_of(api))[ASSIGNMENT_INTERVAL] == (0, "group")
+    for value in (-1, 15_001):
+        assert_problem(await patch(api, {ASSIGNMENT_INTERVAL: value}), Error.INVALID_CONFIG, field=ASSIGNMENT_INTERVAL)
 
 
 @pytest.mark.parametrize("config", [Config({"group.consumer.session.timeout.ms": 55_000})])

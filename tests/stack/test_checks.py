@@ -46,6 +46,8 @@ def test_the_defaults_pass() -> None:
             },
             "kcoord.E001",
         ),
+        ({"KCOORD_GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS": "15001"}, "kcoord.E001"),
+        ({"KCOORD_GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS": "1"}, "kcoord.E001"),
         ({"KCOORD_GROUP_CONSUMER_MAX_SIZE": "0"}, "kcoord.E001"),
         ({"KCOORD_GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS": "9999"}, "kcoord.E001"),
         ({"KCOORD_GROUP_CONSUMER_MIGRATION_POLICY": "sometimes"}, "kcoord.E001"),

@@ -60,6 +60,7 @@ def advance(
     """Section 2.5, steps 2 to 6: bump the group epoch if need be, compute the target, and reconcile this member.
 
     `before` is the member as it was, `owned` what it reports to have (None: it does not report), `joins`: it is new.
+    Differs from Kafka: the first epoch of a new group is 1, as before KAFKA-20268 (section 0.1).
     Raises `ProtocolError`.
     """
     names_changed = before.subscribed_topic_names != turn.consumer.members[member_id].subscribed_topic_names

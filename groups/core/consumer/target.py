@@ -31,6 +31,7 @@ def preferred_assignor(group: ConsumerGroup, assignors: Mapping[str, Assignor]) 
 def update_target(turn: Turn) -> None:
     """Compute the target where the group epoch has moved past it, or ask for it where that takes long (section 5.1).
 
+    Differs from Kafka: whether it is computed in the background depends on its size, and is no setting of the group.
     Raises `ProtocolError` UNKNOWN_SERVER_ERROR when the assignor fails.
     """
     group, config = turn.consumer, turn.config
