@@ -35,9 +35,9 @@ TIMER_COLUMNS = {kind: (f"{kind.value}_deadline", f"{kind.value}_armed_at") for 
 
 
 def group_from_rows(
-    group_id: str, row: Row, members: Iterable[Row], owned: Iterable[Row], resolution: Mapping[str, Any] | None
+    group_id: str, row: Row, members: Iterable[Row], owned: Iterable[Row], resolutions: Mapping[str, Any] | None
 ) -> ConsumerGroup:
-    """The group that a row of `lock_group`, its children and its resolution describe."""
+    """The group that a row of `lock_group`, its children and its resolutions describe."""
     assigned: dict[str, dict[str, dict[int, int]]] = {}
     pending: dict[str, dict[str, dict[int, int]]] = {}
     for topic_id, partition, member_id, epoch, is_pending in owned:
@@ -62,9 +62,9 @@ def group_from_rows(
         metadata_version=row[19],
         members=ConsumerMembers(loaded),
         timers=Timers(**{kind.value: DeadlineMap(timers[kind]) for kind in TimerKind}),
-        resolution=_resolution(resolution),
-        regex_job=_job(jobs.get("regex")),
-        target_job=_job(jobs.get("target")),
+        resolutions={rights: _resolution(found) for rights, found in (resolutions or {}).items()},
+        regex_jobs={rights: Job(*job) for rights, job in jobs.get("regex", {}).items()},
+        target_job=Job(*jobs["target"]) if "target" in jobs else None,
         hold=hold_from_row(row),
     )
 
@@ -91,29 +91,32 @@ def _member(row: Row, assigned: Any, pending: Any) -> ConsumerMember:
         assigned=assigned,
         pending_revocation=pending,
         target={topic_id: frozenset(partitions) for topic_id, partitions in row[15].items()},
+        topic_rights=row[25],
     )
 
 
-def _resolution(value: Mapping[str, Any] | None) -> RegexResolution | None:
-    if value is None:
-        return None
+def _resolution(value: Mapping[str, Any]) -> RegexResolution:
     topics = {regex: frozenset(names) for regex, names in value["topics"].items()}
     return RegexResolution(topics, value["topics_version"], value["started_at"])
 
 
-def _job(value: Sequence[int] | None) -> Job | None:
-    return None if value is None else Job(*value)
+def _resolution_columns(resolution: RegexResolution) -> dict[str, Any]:
+    topics = {regex: sorted(names) for regex, names in resolution.topics.items()}
+    return {"topics": topics, "topics_version": resolution.topics_version, "started_at": resolution.started_at}
+
+
+def _job_columns(job: Job) -> list[int]:
+    return [job.started_at, job.deadline, job.epoch]
 
 
 def group_columns(group: ConsumerGroup) -> dict[str, Any]:
     """Parameters of `insert_consumer_group` and `update_consumer_group` that the group itself decides."""
-    resolution = group.resolution
-    jobs = {
-        name: [job.started_at, job.deadline, job.epoch]
-        for name, job in (("regex", group.regex_job), ("target", group.target_job))
-        if job is not None
-    }
-    topics = {regex: sorted(names) for regex, names in resolution.topics.items()} if resolution else {}
+    resolutions = {rights: _resolution_columns(found) for rights, found in group.resolutions.items()}
+    jobs: dict[str, Any] = {}
+    if group.regex_jobs:
+        jobs["regex"] = {rights: _job_columns(job) for rights, job in group.regex_jobs.items()}
+    if group.target_job is not None:
+        jobs["target"] = _job_columns(group.target_job)
     return {
         "group_id": group.group_id,
         "state": group.state.value,
@@ -123,11 +126,7 @@ def group_columns(group: ConsumerGroup) -> dict[str, Any]:
         "assignment_timestamp": group.assignment_timestamp,
         "metadata_hash": group.metadata_hash,
         "metadata_version": group.metadata_version,
-        "resolution": Jsonb(
-            {"topics": topics, "topics_version": resolution.topics_version, "started_at": resolution.started_at}
-        )
-        if resolution
-        else None,
+        "resolution": Jsonb(resolutions) if resolutions else None,
         "jobs": Jsonb(jobs) if jobs else None,
         **hold_columns(group.hold),
     }
@@ -146,6 +145,7 @@ def member_columns(pk: int, member: ConsumerMember) -> dict[str, Any]:
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "subscribed_topic_names": sorted(member.subscribed_topic_names),
         "subscribed_topic_regex": member.subscribed_topic_regex,
+        "topic_rights": member.topic_rights,
         "server_assignor": member.server_assignor,
         "classic_session_timeout_ms": classic.session_timeout_ms if classic else None,
         "classic_protocol_names": [protocol.name for protocol in classic.protocols] if classic else None,
@@ -225,7 +225,7 @@ def changes(before: ConsumerGroup | None, after: ConsumerGroup) -> ConsumerChang
     }
     return ConsumerChanges(
         header=before is None or header_columns(before) != header_columns(after),
-        resolution_stays=before is not None and before.resolution == after.resolution,
+        resolution_stays=before is not None and before.resolutions == after.resolutions,
         removed=tuple(sorted(removed)),
         upserted=tuple(changed[member_id] for member_id in sorted(changed.keys() - stepped.keys())),
         stepped=tuple(stepped[member_id] for member_id in sorted(stepped)),
@@ -245,6 +245,7 @@ def _said(member: ConsumerMember) -> tuple[object, ...]:
         member.rebalance_timeout_ms,
         member.subscribed_topic_names,
         member.subscribed_topic_regex,
+        member.topic_rights,
         member.server_assignor,
         member.classic,
         member.target,
@@ -261,8 +262,8 @@ def header_columns(group: ConsumerGroup) -> tuple[object, ...]:
         group.assignment_timestamp,
         group.metadata_hash,
         group.metadata_version,
-        group.resolution,
-        group.regex_job,
+        group.resolutions,
+        group.regex_jobs,
         group.target_job,
         group.hold,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import re2
@@ -115,12 +115,12 @@ class Environment:
             return self.assignors
         return {name: self.assignors[name], **self.assignors}
 
-    async def resolve(self, effect: ResolveRegexes, visible: Callable[[str], bool]) -> ApplyRegexResolution:
-        """Match regular expressions against the whole names of all visible topics, off the event loop."""
+    async def resolve(self, effect: ResolveRegexes) -> ApplyRegexResolution:
+        """Match regular expressions against the whole names of all topics that the rights allow, off the event loop."""
         view = await self._topics.view()
-        names = [name for name in view.by_name if visible(name)]
+        names = [name for name in view.by_name if effect.rights.may_describe(name)]
         topics = await asyncio.to_thread(_match, effect.patterns, names)
-        return ApplyRegexResolution(effect.group_id, topics, view.version, effect.started_at)
+        return ApplyRegexResolution(effect.group_id, topics, view.version, effect.started_at, effect.rights.key)
 
 
 def _number(value: Value) -> int:

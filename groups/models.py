@@ -59,7 +59,7 @@ class Group(ProtocolOwned):
     assignment_timestamp = MillisField(db_default=0)
     metadata_hash = models.CharField(max_length=128, blank=True, db_default="")
     metadata_version = models.BigIntegerField(db_default=-1)
-    resolution = models.JSONField(null=True, help_text="What the regular expressions of a consumer group match.")
+    resolution = models.JSONField(null=True, help_text="What regular expressions match, by the rights of members.")
     jobs = models.JSONField(null=True, help_text="Background work of a consumer group that is out.")
     held_until = MillisField(null=True, help_text="Nobody may join before; null: the group is not held.")
     held_by = models.CharField(max_length=255, null=True)
@@ -185,6 +185,9 @@ class ConsumerMember(ProtocolOwned):
     rebalance_timeout_ms = models.BigIntegerField()
     subscribed_topic_names = ArrayField(models.TextField())
     subscribed_topic_regex = models.TextField(blank=True, default="")
+    topic_rights = models.CharField(
+        max_length=64, blank=True, db_default="", help_text="Digest of what it may describe of topics; empty: all."
+    )
     server_assignor = models.CharField(max_length=255, null=True)
     classic_session_timeout_ms = models.BigIntegerField(null=True, help_text="Only of members of the classic protocol.")
     classic_protocol_names = ArrayField(models.TextField(), null=True)

@@ -59,7 +59,7 @@ def size_of(group: Group | None) -> int:
     """How many partitions, or names of topics, a look at all of a consumer group has to do with."""
     if not isinstance(group, ConsumerGroup):
         return 0
-    resolved = group.resolution.topics.values() if group.resolution is not None else ()
+    resolved = (names for found in group.resolutions.values() for names in found.topics.values())
     return len(group.members.owners) + len(group.members.names) + sum(map(len, resolved))
 
 

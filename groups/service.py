@@ -6,7 +6,6 @@ Source: HTTP contract, section 2 and "Waiting"; classic specification.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -57,11 +56,6 @@ log = structlog.get_logger(__name__)
 R = TypeVar("R", JoinReply, SyncReply)
 
 
-def everything(name: str) -> bool:
-    """Every topic may be described."""
-    return True
-
-
 class GroupService:
     """Membership of groups, for one process.
 
@@ -85,7 +79,6 @@ class GroupService:
             runtime.config.int("mailbox.max.batch"),
         )
         self._background: set[asyncio.Task[None]] = set()
-        self._visible: dict[tuple[str, str], list[Callable[[str], bool]]] = {}
         self._abandoned: set[asyncio.Task[None]] = set()
         runtime.on_drain(self._room.close)
         runtime.on_stop(self._close)
@@ -109,26 +102,8 @@ class GroupService:
         """LeaveGroup, a batch with a result for each entry."""
         return cast(LeaveReply, await self.execute(command))
 
-    async def consumer_heartbeat(
-        self, command: ConsumerHeartbeat, visible: Callable[[str], bool] = everything
-    ) -> ConsumerHeartbeatReply:
-        """ConsumerGroupHeartbeat. With `max_wait_ms` it is held while there is nothing new for its member.
-
-        `visible`: may the caller describe the topic of this name? Where this heartbeat makes the regular expressions
-        of its group be resolved, they match no other topic (consumer specification, section 4.6).
-        """
-        who = command.group_id, command.member_id
-        # One for each heartbeat of the member that is under way: an older one may still be held when the next arrives.
-        under_way = self._visible.setdefault(who, [])
-        under_way.append(visible)
-        try:
-            return await self._heartbeat_until_news(command)
-        finally:
-            under_way.remove(visible)
-            if not under_way:
-                del self._visible[who]
-
-    async def _heartbeat_until_news(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+    async def consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+        """ConsumerGroupHeartbeat. With `max_wait_ms` it is held while there is nothing new for its member."""
         loop = asyncio.get_running_loop()
         until = loop.time() + command.max_wait_ms / 1000
         while True:
@@ -294,22 +269,16 @@ class GroupService:
         if isinstance(effect, WakeMembers):
             self._room.look_soon(effect.group_id)
             return
-        # Taken now: the heartbeat that asked returns before the work begins.
-        visible = None
-        if isinstance(effect, ResolveRegexes):
-            visible = next(reversed(self._visible.get((effect.group_id, effect.member_id), ())), None)
-        task = asyncio.create_task(self._work_off(effect, visible))
+        task = asyncio.create_task(self._work_off(effect))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _work_off(self, effect: ComputeTarget | ResolveRegexes, visible: Callable[[str], bool] | None) -> None:
+    async def _work_off(self, effect: ComputeTarget | ResolveRegexes) -> None:
         try:
             if isinstance(effect, ComputeTarget):
                 result: Command = await asyncio.to_thread(compute, effect, self._environment.assignors)
-            elif visible is None:
-                return  # who asked is gone, and with it what it may see; the next heartbeat asks again
             else:
-                result = await self._environment.resolve(effect, visible)
+                result = await self._environment.resolve(effect)
             await self._mailbox.submit(result)
         except ProtocolError as error:
             log.info("background_work_lost", group_id=effect.group_id, reason=error.detail)

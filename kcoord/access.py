@@ -9,6 +9,8 @@ Source: HTTP contract, section 7. As in Kafka, whoever may read, alter, delete o
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kcoord.errors import Error, ProtocolError
+from kcoord.paging import Visible
 from kcoord.sql import queries
 from kcoord.tokens import digest
 
@@ -75,7 +78,7 @@ _IMPLIED: dict[Operation, tuple[Operation, ...]] = {
 class Rules:
     """The rules of one token, arranged for the question that every request asks."""
 
-    __slots__ = ("_literals", "_prefixes")
+    __slots__ = ("_keys", "_literals", "_prefixes")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         literals: set[tuple[Operation, Resource, str]] = set()
@@ -88,6 +91,7 @@ class Rules:
                     prefixes.setdefault((implied, Resource(resource)), set()).add(name)
         self._literals = frozenset(literals)
         self._prefixes = {key: tuple(sorted(names)) for key, names in prefixes.items()}
+        self._keys: dict[tuple[Operation, Resource], str] = {}
 
     def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
         """Whether some rule allows `operation` on the resource called `name`."""
@@ -99,6 +103,25 @@ class Rules:
         """The names and the prefixes of names on which `operation` is allowed: what a list is filtered by."""
         literals = sorted(name for allowed, kind, name in self._literals if (allowed, kind) == (operation, resource))
         return tuple(literals), self._prefixes.get((operation, resource), ())
+
+    def key(self, operation: Operation, resource: Resource) -> str:
+        """A digest, equal for rules that allow `operation` on the same names, however they say so; "": on all names."""
+        found = self._keys.get((operation, resource))
+        if found is None:
+            found = self._keys[operation, resource] = _key(*self.names(operation, resource))
+        return found
+
+
+def _key(literals: tuple[str, ...], prefixes: tuple[str, ...]) -> str:
+    shortest: list[str] = []
+    for prefix in prefixes:  # sorted: a prefix comes before what it is a prefix of
+        if not (shortest and prefix.startswith(shortest[-1])):
+            shortest.append(prefix)
+    if shortest == [""]:
+        return ""
+    others = [name for name in literals if not name.startswith(tuple(shortest))]
+    said = json.dumps([others, shortest], separators=(",", ":"))
+    return hashlib.blake2b(said.encode("ascii"), digest_size=16).hexdigest()
 
 
 ALL_ALLOWED = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
@@ -136,9 +159,21 @@ class Principal:
                 f"the token {self.name!r} has no rule for {Operation.READ.value} on the transactional id",
             )
 
+    def visible(self, resource: Resource) -> Visible:
+        """The groups or topics that the caller may describe: what everything that is shown to it is filtered by."""
+        return Visible(*self.rules.names(Operation.DESCRIBE, resource))
+
     def may_cluster(self, operation: Operation) -> bool:
         """Whether `operation` is allowed on the cluster."""
         return self.rules.allows(operation, Resource.CLUSTER, CLUSTER_NAME)
+
+    def require_described(self, topic: str) -> None:
+        """Raise TOPIC_AUTHORIZATION_FAILED, whether the topic exists or not, unless the caller may describe it."""
+        if not self.may_topic(Operation.DESCRIBE, topic):
+            raise ProtocolError(
+                Error.TOPIC_AUTHORIZATION_FAILED,
+                f"the token {self.name!r} has no rule for {Operation.DESCRIBE.value} on topic {topic!r}",
+            )
 
     def may_topic(self, operation: Operation, topic: str) -> bool:
         """Whether `operation` is allowed on the topic."""

@@ -39,6 +39,14 @@ class Visible:
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.names or name.startswith(self.prefixes)
+
+    @property
+    def unlimited(self) -> bool:
+        """Every name may be seen."""
+        return "" in self.prefixes
+
     def parameters(self) -> dict[str, list[str]]:
         """As list statements take them."""
         return {"visible_names": list(self.names), "visible_prefixes": list(self.prefixes)}

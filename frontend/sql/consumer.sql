@@ -24,7 +24,7 @@ group by server_assignor
 
 -- name: consumer_details
 select m.member_id, m.rack_id, m.subscribed_topic_names[1:%(names)s], cardinality(m.subscribed_topic_names),
-       m.subscribed_topic_regex, jsonb_array_length(g.resolution->'topics'->m.subscribed_topic_regex),
+       m.subscribed_topic_regex, jsonb_array_length(g.resolution->m.topic_rights->'topics'->m.subscribed_topic_regex),
        m.server_assignor, m.classic_session_timeout_ms is not null, m.rebalance_deadline,
        least(m.join_deadline, m.sync_deadline)
 from groups_consumermember m

@@ -5,6 +5,8 @@ Source: HTTP contract, "consumer-heartbeat"; consumer specification, section 2.
 
 from __future__ import annotations
 
+from functools import partial
+
 from groups.api import consumer_wire as wire
 from groups.api.consumer_topics import Beat, describable, names_of, reported
 from groups.api.endpoints import GROUP
@@ -12,8 +14,9 @@ from groups.api.replies import raise_for_error
 from groups.core.assignors import Partitions
 from groups.core.commands import ConsumerHeartbeat
 from groups.core.replies import ConsumerHeartbeatReply
+from groups.core.rights import TopicRights
 from groups.service import GroupService
-from kcoord.access import Operation
+from kcoord.access import Operation, Resource
 from kcoord.config import REBALANCE_PROTOCOLS
 from kcoord.errors import Error, ProtocolError
 from kcoord.http.endpoint import Endpoint
@@ -61,7 +64,7 @@ async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
     call.principal.require_group(Operation.READ, call.group_id)
     _require_topics(call)
     command = _command(call, await reported(call))
-    reply = await call.runtime.get(GroupService).consumer_heartbeat(command, lambda name: describable(call, name))
+    reply = await call.runtime.get(GroupService).consumer_heartbeat(command)
     raise_for_error("consumer_heartbeat", reply)
     return await _response(call, reply)
 
@@ -95,6 +98,7 @@ def _command(call: Beat, owned: Partitions | None) -> ConsumerHeartbeat:
         server_assignor=body.server_assignor,
         topic_partitions=owned,
         max_wait_ms=min(body.max_wait_ms, call.max_wait_ms),
+        rights=TopicRights(call.principal.rules.key(Operation.DESCRIBE, Resource.TOPIC), partial(describable, call)),
     )
 
 

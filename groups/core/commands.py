@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from groups.core.assignors import Partitions
+from groups.core.rights import UNLIMITED, TopicRights
 from groups.core.types import GroupState, Millis, Protocol
 
 
@@ -210,6 +211,7 @@ class ConsumerHeartbeat:
     `topic_partitions`: what the member still has, by topic id. `member_epoch` 0 joins, -1 leaves, -2 leaves for a
     while. With `max_wait_ms` above 0 the request waits for something new for this member. `resumes`: what it was told
     when it began to wait, where it is decided again; it does nothing if the member has sent another heartbeat since.
+    `rights`: which topics the caller may describe, and with it the regular expression of the member.
     """
 
     group_id: str
@@ -226,6 +228,7 @@ class ConsumerHeartbeat:
     topic_partitions: Partitions | None = None
     max_wait_ms: Millis = 0
     resumes: Parked | None = None
+    rights: TopicRights = UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +244,16 @@ class ApplyTarget:
 
 @dataclass(frozen=True, slots=True)
 class ApplyRegexResolution:
-    """The result of a `ResolveRegexes`, whose `topics_version` and `started_at` it repeats: regex -> topic names."""
+    """The result of a `ResolveRegexes`, whose `topics_version` and `started_at` it repeats: regex -> topic names.
+
+    `rights`: the key of the rights with which they were matched.
+    """
 
     group_id: str
     topics: Mapping[str, frozenset[str]]
     topics_version: int
     started_at: Millis
+    rights: str = ""
 
 
 ClassicCommand = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groups.core.consumer.group import ConsumerGroup
+from groups.core.rights import TopicRights
 from groups.core.types import Millis, TopicView
 
 
@@ -30,14 +31,15 @@ class ResolveRegexes:
     """Match the patterns against the whole names of all topics as of `topics_version` or later, and submit an
     `ApplyRegexResolution` with the version used and this `started_at`.
 
-    `member_id`: whose heartbeat asked; only topics that it may describe match (consumer specification, section 4.6).
+    `rights`: of those members that use the patterns; only topics that they may describe match (consumer specification,
+    section 4.6).
     """
 
     group_id: str
     patterns: frozenset[str]
     topics_version: int
     started_at: Millis
-    member_id: str
+    rights: TopicRights
 
 
 @dataclass(frozen=True, slots=True)

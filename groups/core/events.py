@@ -84,6 +84,10 @@ class EventKind(str, Enum):
     TRANSACTION_ABORTED = "transaction_aborted"
 
 
+MOST_TOPICS = 10
+"""Names of topics that one event tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupEvent:
     """One line of the timeline. `generation_id` is the group's at that point, of a consumer group its epoch;

@@ -27,8 +27,8 @@ where id = %(id)s
 select member_id, instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, subscribed_topic_names,
        subscribed_topic_regex, server_assignor, classic_session_timeout_ms, classic_protocol_names,
        classic_protocol_metadata, member_epoch, previous_member_epoch, state,
-       case when %(targets)s then target else '{}' end, id, session_deadline, session_armed_at, rebalance_deadline, rebalance_armed_at, join_deadline, join_armed_at, sync_deadline,
-       sync_armed_at
+       case when %(targets)s then target else '{}' end, id, session_deadline, session_armed_at, rebalance_deadline,
+       rebalance_armed_at, join_deadline, join_armed_at, sync_deadline, sync_armed_at, topic_rights
 from groups_consumermember
 where group_id = %(id)s
 
@@ -46,17 +46,19 @@ where group_id = %(id)s
 -- name: upsert_consumer_member
 insert into groups_consumermember (group_id, member_id, instance_id, rack_id, client_id, client_host,
                                    rebalance_timeout_ms, subscribed_topic_names, subscribed_topic_regex,
-                                   server_assignor, classic_session_timeout_ms, classic_protocol_names,
+                                   topic_rights, server_assignor, classic_session_timeout_ms, classic_protocol_names,
                                    classic_protocol_metadata, member_epoch, previous_member_epoch, state, target)
 values (%(id)s, %(member_id)s, %(instance_id)s, %(rack_id)s, %(client_id)s, %(client_host)s,
-        %(rebalance_timeout_ms)s, %(subscribed_topic_names)s, %(subscribed_topic_regex)s, %(server_assignor)s,
+        %(rebalance_timeout_ms)s, %(subscribed_topic_names)s, %(subscribed_topic_regex)s, %(topic_rights)s,
+        %(server_assignor)s,
         %(classic_session_timeout_ms)s, %(classic_protocol_names)s, %(classic_protocol_metadata)s, %(member_epoch)s,
         %(previous_member_epoch)s, %(state)s, %(target)s)
 on conflict (group_id, member_id) do update
 set instance_id = excluded.instance_id, rack_id = excluded.rack_id, client_id = excluded.client_id,
     client_host = excluded.client_host, rebalance_timeout_ms = excluded.rebalance_timeout_ms,
     subscribed_topic_names = excluded.subscribed_topic_names,
-    subscribed_topic_regex = excluded.subscribed_topic_regex, server_assignor = excluded.server_assignor,
+    subscribed_topic_regex = excluded.subscribed_topic_regex, topic_rights = excluded.topic_rights,
+    server_assignor = excluded.server_assignor,
     classic_session_timeout_ms = excluded.classic_session_timeout_ms,
     classic_protocol_names = excluded.classic_protocol_names,
     classic_protocol_metadata = excluded.classic_protocol_metadata, member_epoch = excluded.member_epoch,

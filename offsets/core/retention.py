@@ -124,8 +124,7 @@ def rule_of(group: Group, pins: Pins, retention_ms: Millis) -> RetentionRule:
 
 def _of_consumer(group: ConsumerGroup) -> Kept | None:
     """Differs from Kafka: while a regular expression is not resolved yet, nobody can tell which topics it matches."""
-    resolved = group.resolution.topics if group.resolution is not None else {}
-    return None if all(regex in resolved for regex in group.members.regexes) else Kept.SUBSCRIBED
+    return None if all(group.is_resolved(key) for key in group.members.regexes) else Kept.SUBSCRIBED
 
 
 def _of_classic(group: ClassicGroup) -> tuple[Millis | None, Kept | None]:

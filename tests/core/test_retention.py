@@ -46,7 +46,10 @@ def consumer(*members: ConsumerMember, resolved: RegexResolution | None = None) 
     found = ConsumerMembers()
     for member in members:
         found = found.put(member)
-    return ConsumerGroup("g", state_since=SINCE, group_epoch=2, assignment_epoch=1, members=found, resolution=resolved)
+    resolutions = {"": resolved} if resolved is not None else {}
+    return ConsumerGroup(
+        "g", state_since=SINCE, group_epoch=2, assignment_epoch=1, members=found, resolutions=resolutions
+    )
 
 
 def fate(group: Group, topic: str = "bills", pins: Pins = NO_PINS, **offset: object) -> Fate:

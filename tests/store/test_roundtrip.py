@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from groups.core.commands import Command
+from groups.core.consumer.group import ConsumerGroup
 from groups.core.group import Group
 from groups.core.machine import decide
 from groups.core.types import ClassicGroup, Env, TopicView
-from groups.environment import CONSUMER_PROTOCOL
+from groups.environment import CONSUMER_PROTOCOL, regex_error
 from groups.store import GroupStore
 from groups.stored import MISSING, Stored
 from kcoord.clock import VirtualClock
@@ -23,7 +24,7 @@ from kcoord.config import Config
 from kcoord.db import Connection
 from kcoord.runtime import Runtime
 from tests.support.commands import random_command
-from tests.support.consumer_commands import random_consumer_command, random_topics
+from tests.support.consumer_commands import random_consumer_command, random_resolution, random_topics
 
 STEPS = 40
 
@@ -46,8 +47,13 @@ def test_classic_groups_are_read_back_as_they_were_folded(database: str, random:
 @SETTINGS
 @given(random=st.randoms(use_true_random=False))
 def test_consumer_groups_are_read_back_as_they_were_folded(database: str, random: Random) -> None:
+    def choose(random: Random, group_id: str, group: Group | None) -> Command:
+        if isinstance(group, ConsumerGroup) and group.members.regexes and random.random() < 0.2:
+            return random_resolution(random, group, random.randint(1, 1_000_000))
+        return random_consumer_command(random, group_id, group)
+
     with asyncio.Runner() as runner:
-        runner.run(walk(database, random, random_consumer_command))
+        runner.run(walk(database, random, choose))
 
 
 async def walk(database: str, random: Random, choose: Choose) -> None:
@@ -69,6 +75,7 @@ async def walk(database: str, random: Random, choose: Choose) -> None:
                 clock.now_ms(),
                 lambda prefix: f"{prefix}-{next(serial)}",
                 topics=topics,
+                regex_error=regex_error,
                 consumer_protocol=CONSUMER_PROTOCOL,
             )
             group = decide(group, choose(random, group_id, group), env).group

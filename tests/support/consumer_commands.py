@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from random import Random
 
-from groups.core.commands import Command, ConsumerHeartbeat, DeleteGroup, LeaveGroup, LeavingMember, Tick
+from groups.core.commands import (
+    ApplyRegexResolution,
+    Command,
+    ConsumerHeartbeat,
+    DeleteGroup,
+    LeaveGroup,
+    LeavingMember,
+    Tick,
+)
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.partitions import plain
 from groups.core.group import Group
+from groups.core.rights import UNLIMITED, TopicRights
 from groups.core.types import Topic, TopicView
 from tests.support.commands import random_command, random_operator
 
 NAMES = ("a", "b", "c")
 MEMBERS = tuple(f"m{n}" for n in range(6))
+RIGHTS = UNLIMITED, TopicRights("no-a", lambda name: name != "a")
 
 
 def random_topics(random: Random, version: int) -> TopicView:
@@ -66,6 +76,16 @@ def random_heartbeat(random: Random, group_id: str, group: Group | None) -> Cons
         client_id="c",
         client_host="127.0.0.1",
         subscribed_topic_names=names if random.random() < 0.1 else None,
+        subscribed_topic_regex=random.choice(("", "a|b", ".*")) if random.random() < 0.1 else None,
         topic_partitions=plain(member.assigned) if random.random() < 0.6 else None,
         max_wait_ms=random.choice((0, 0, 5_000)),
+        rights=RIGHTS[member_id in MEMBERS[3:] and random.random() < 0.8],
     )
+
+
+def random_resolution(random: Random, group: ConsumerGroup, now: int) -> ApplyRegexResolution:
+    """The result of one of the resolutions that a group waits for, or one that it does not."""
+    rights = random.choice([*group.regex_jobs, "no-a"])
+    names = frozenset(random.sample(NAMES, random.randint(0, 3)))
+    used = [regex for regex, key in group.members.regexes if key == rights]
+    return ApplyRegexResolution(group.group_id, dict.fromkeys(used, names), 1, now, rights)

@@ -47,6 +47,7 @@ def join_member(turn: Turn, command: JoinGroup) -> JoinReply:
         rebalance_timeout_ms=command.rebalance_timeout_ms,
         subscribed_topic_names=frozenset(subscription.topics),
         subscribed_topic_regex="",
+        topic_rights="",
         classic=ClassicMetadata(command.session_timeout_ms, command.protocols),
     )
     store_member(turn, before, updated)

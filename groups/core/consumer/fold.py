@@ -5,6 +5,7 @@ Source: consumer specification, section 1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -22,6 +23,7 @@ from groups.core.consumer.records import (
     MetadataChecked,
     RegexesRequested,
     RegexesResolved,
+    RegexInherited,
     StaticMemberDeparted,
     TargetComputed,
     TargetFailed,
@@ -82,10 +84,11 @@ def _apply(group: ConsumerGroup, record: ConsumerRecord) -> ConsumerGroup:
         case TimerCancelled():
             return replace(group, timers=group.timers.cancel(record.kind, record.member_id))
         case RegexesRequested():
-            return replace(group, regex_job=Job(record.at, record.deadline))
+            return replace(group, regex_jobs=_with_job(group, record))
         case RegexesResolved():
-            resolution = RegexResolution(record.topics, record.topics_version, record.started_at)
-            return replace(group, resolution=resolution, regex_job=None)
+            return _resolve(group, record)
+        case RegexInherited():
+            return _inherit(group, record)
         case ConsumerGroupCreated() | TimerArmed():
             raise IllegalRecord(f"{type(record).__name__} is folded elsewhere")
         case _:
@@ -130,11 +133,37 @@ def _existing(group: ConsumerGroup, member_id: str) -> ConsumerMember:
 
 def _without_unused_regexes(group: ConsumerGroup) -> ConsumerGroup:
     """What nobody uses any more is forgotten, and resolved anew should it come back (section 4.6)."""
-    resolution = group.resolution
-    if resolution is None or resolution.topics.keys() <= group.members.regexes.keys():
+    used = group.members.regexes
+    if all((regex, rights) in used for rights, found in group.resolutions.items() for regex in found.topics):
         return group
-    used = {regex: topics for regex, topics in resolution.topics.items() if regex in group.members.regexes}
-    return replace(group, resolution=replace(resolution, topics=used) if used else None)
+    kept: dict[str, RegexResolution] = {}
+    for rights, found in group.resolutions.items():
+        topics = {regex: names for regex, names in found.topics.items() if (regex, rights) in used}
+        if topics:
+            kept[rights] = replace(found, topics=topics)
+    return replace(group, resolutions=kept)
+
+
+def _with_job(group: ConsumerGroup, record: RegexesRequested) -> Mapping[str, Job]:
+    """Jobs that got lost are forgotten: nobody may ever come back with the rights that they were for."""
+    running = {rights: job for rights, job in group.regex_jobs.items() if job.deadline > record.at}
+    return {**running, record.rights: Job(record.at, record.deadline)}
+
+
+def _resolve(group: ConsumerGroup, record: RegexesResolved) -> ConsumerGroup:
+    resolutions = {rights: found for rights, found in group.resolutions.items() if rights != record.rights}
+    if record.topics:
+        resolutions[record.rights] = RegexResolution(record.topics, record.topics_version, record.started_at)
+    jobs = {rights: job for rights, job in group.regex_jobs.items() if rights != record.rights}
+    return replace(group, resolutions=resolutions, regex_jobs=jobs)
+
+
+def _inherit(group: ConsumerGroup, record: RegexInherited) -> ConsumerGroup:
+    known = group.resolutions.get(record.rights, RegexResolution({}, -1, None))
+    topics = {**known.topics, record.regex: record.topics}
+    return replace(
+        group, resolutions={**group.resolutions, record.rights: replace(known, topics=topics, topics_version=-1)}
+    )
 
 
 def _depart(group: ConsumerGroup, member_id: str) -> ConsumerGroup:

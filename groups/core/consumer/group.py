@@ -5,11 +5,12 @@ Source: consumer specification, sections 1.1, 1.4 and 4.6.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.state import ConsumerGroupState, ConsumerMember, Job, RegexResolution, Timers
+from groups.core.consumer.state import ConsumerGroupState, ConsumerMember, Job, RegexKey, RegexResolution, Timers
 from groups.core.types import Hold, Millis
 
 
@@ -19,8 +20,8 @@ class ConsumerGroup:
 
     `metadata_hash`: digest of the subscribed topics that exist, as of the last look; `metadata_version`: the version
     of the catalogue at that look, -1 before the first. `assignment_timestamp`: when the target was last computed, 0
-    for never. `resolution`: what the regular expressions match, None before the first result. `regex_job` and
-    `target_job`: background work that is out.
+    for never. `resolutions`: what regular expressions match, by the key of the rights of the members that use them.
+    `regex_jobs`, one for each key, and `target_job`: background work that is out.
     """
 
     group_id: str
@@ -32,8 +33,8 @@ class ConsumerGroup:
     metadata_version: int = -1
     members: ConsumerMembers = field(default_factory=ConsumerMembers)
     timers: Timers = field(default_factory=Timers)
-    resolution: RegexResolution | None = None
-    regex_job: Job | None = None
+    resolutions: Mapping[str, RegexResolution] = field(default_factory=dict)
+    regex_jobs: Mapping[str, Job] = field(default_factory=dict)
     target_job: Job | None = None
     hold: Hold | None = None
 
@@ -61,23 +62,32 @@ class ConsumerGroup:
             return not members.names and set(members.regexes.values()) == {size}
         return all(count == size for count in members.names.values())
 
-    def matched_by(self, regex: str) -> frozenset[str]:
-        """The names of the topics that a regular expression matches; nothing until it is resolved."""
-        return self.resolution.topics.get(regex, frozenset()) if self.resolution is not None else frozenset()
+    def matched_by(self, key: RegexKey) -> frozenset[str]:
+        """The names of the topics that a regular expression matches with some rights; nothing until it is resolved.
+
+        Differs from Kafka: there members that use the same expression share what it matches for one of them.
+        """
+        regex, rights = key
+        resolution = self.resolutions.get(rights)
+        return resolution.topics.get(regex, frozenset()) if resolution is not None else frozenset()
+
+    def is_resolved(self, key: RegexKey) -> bool:
+        """Is it known what a regular expression matches with some rights?"""
+        regex, rights = key
+        return rights in self.resolutions and regex in self.resolutions[rights].topics
 
     def subscription_of(self, member: ConsumerMember) -> frozenset[str]:
         """The names of all topics the member subscribes to, whether they exist or not."""
-        if not member.subscribed_topic_regex:
-            return member.subscribed_topic_names
-        return member.subscribed_topic_names | self.matched_by(member.subscribed_topic_regex)
+        key = member.regex_key
+        return member.subscribed_topic_names if key is None else member.subscribed_topic_names | self.matched_by(key)
 
     def subscribed_topics(self) -> AbstractSet[str]:
         """The names of all topics that any member subscribes to."""
         names = set(self.members.names)
-        for regex in self.members.regexes:
-            names |= self.matched_by(regex)
+        for key in self.members.regexes:
+            names |= self.matched_by(key)
         return names
 
     def subscribes_to(self, topic: str) -> bool:
         """Does any member subscribe to the topic of this name (sections 7.3 and 4.4)?"""
-        return topic in self.members.names or any(topic in self.matched_by(regex) for regex in self.members.regexes)
+        return topic in self.members.names or any(topic in self.matched_by(key) for key in self.members.regexes)

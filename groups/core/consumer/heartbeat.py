@@ -5,17 +5,17 @@ from __future__ import annotations
 from groups.core.commands import ConsumerHeartbeat
 from groups.core.consumer.checks import check_request
 from groups.core.consumer.epochs import refresh_epoch
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.joining import find_group, find_member, is_new, update_member
 from groups.core.consumer.leaving import Remove, leave
 from groups.core.consumer.partitions import Assigned, Partitions, plain
 from groups.core.consumer.polling import displaced, park
 from groups.core.consumer.reconcile import reconcile
 from groups.core.consumer.records import EpochCause, TimerArmed, TimerCancelled
-from groups.core.consumer.regexes import RegexChange, refresh_regexes, regex_change
+from groups.core.consumer.regexes import RegexChange, change_regex, refresh_regexes
 from groups.core.consumer.state import ConsumerMember, MemberState, TimerKind
 from groups.core.consumer.target import update_target
 from groups.core.replies import ConsumerHeartbeatReply, Parked
+from groups.core.rights import UNLIMITED, TopicRights
 from groups.core.turn import Turn
 from kcoord.errors import Error
 
@@ -32,20 +32,13 @@ def consumer_heartbeat(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -
     session_before = turn.consumer.timers.session.get(command.member_id)
     before = find_member(turn, command)
     joins = is_new(turn.consumer, before)
-    change = _regex_change(turn.consumer, before, command, turn)
+    change = change_regex(turn, before, command)
     update_member(turn, before, command)
-    advance(turn, command.member_id, before, change, command.topic_partitions, joins=joins)
+    advance(turn, command.member_id, before, change, command.topic_partitions, joins=joins, rights=command.rights)
     deadline = turn.now + turn.config.consumer_session_timeout_ms
     turn.emit(TimerArmed(TimerKind.SESSION, command.member_id, deadline, turn.now))
     reply = _reply(turn, command, before.assigned, deadline)
     return park(turn, command, reply, session_before) or reply
-
-
-def _regex_change(group: ConsumerGroup, before: ConsumerMember, command: ConsumerHeartbeat, turn: Turn) -> RegexChange:
-    regex = command.subscribed_topic_regex
-    if regex is None:
-        return RegexChange.NO_CHANGE
-    return regex_change(group, before.subscribed_topic_regex, regex, turn.env)
 
 
 def advance(
@@ -56,15 +49,17 @@ def advance(
     owned: Partitions | None,
     *,
     joins: bool,
+    rights: TopicRights = UNLIMITED,
 ) -> None:
     """Section 2.5, steps 2 to 6: bump the group epoch if need be, compute the target, and reconcile this member.
 
     `before` is the member as it was, `owned` what it reports to have (None: it does not report), `joins`: it is new.
+    `rights`: of whoever asks for this.
     Differs from Kafka: the first epoch of a new group is 1, as before KAFKA-20268 (section 0.1).
     Raises `ProtocolError`.
     """
     names_changed = before.subscribed_topic_names != turn.consumer.members[member_id].subscribed_topic_names
-    refresh_regexes(turn, member_id, change)
+    refresh_regexes(turn, rights, change)
     cause = None
     if turn.consumer.group_epoch == 0:
         cause = EpochCause.GROUP_CREATED

@@ -16,6 +16,7 @@ from groups.core.consumer.records import (
     ConsumerMemberReplaced,
     ConsumerMemberUpdated,
 )
+from groups.core.consumer.regexes import regex_of
 from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
 from groups.core.holds import require_open
 from groups.core.turn import Turn
@@ -101,7 +102,8 @@ def update_member(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat
 
     Differs from Kafka: a request that tells no client id leaves it as it was; there the connection always tells one.
     """
-    names, regex = command.subscribed_topic_names, command.subscribed_topic_regex
+    names = command.subscribed_topic_names
+    regex = regex_of(command, before)
     store_member(
         turn,
         before,
@@ -115,7 +117,8 @@ def update_member(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat
             if command.rebalance_timeout_ms != -1
             else before.rebalance_timeout_ms,
             subscribed_topic_names=names if names is not None else before.subscribed_topic_names,
-            subscribed_topic_regex=regex if regex is not None else before.subscribed_topic_regex,
+            subscribed_topic_regex=regex,
+            topic_rights=command.rights.key if regex else "",
             server_assignor=command.server_assignor if command.server_assignor is not None else before.server_assignor,
             classic=None,
         ),

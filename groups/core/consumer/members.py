@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from groups.core.consumer.partitions import flat
 from groups.core.consumer.persistent import PersistentMap
-from groups.core.consumer.state import ConsumerMember, MemberState
+from groups.core.consumer.state import ConsumerMember, MemberState, RegexKey
 
 T = TypeVar("T")
 
@@ -24,8 +24,9 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
 
     `owners`: (topic id, partition) -> member that has it assigned or pending revocation. `static`: instance id ->
     member id. `votes`: server assignor -> members that ask for it. `names`: topic name -> members that subscribe to
-    it by name. `regexes`: regex -> members that use it. `stable_at`: epoch -> members in STABLE with that epoch.
-    `classic`: members that use the classic protocol, `classic_protocols`: how many of those support each protocol.
+    it by name. `regexes`: regex and rights -> members that use it with these. `stable_at`: epoch -> members in STABLE
+    with that epoch. `classic`: members that use the classic protocol, `classic_protocols`: how many of those support
+    each protocol.
     """
 
     __slots__ = (
@@ -49,7 +50,7 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
         )
         self.votes: Mapping[str, int] = {}
         self.names: Mapping[str, int] = {}
-        self.regexes: Mapping[str, int] = {}
+        self.regexes: Mapping[RegexKey, int] = {}
         self.stable_at: Mapping[int, int] = {}
         self.classic_protocols: Mapping[str, int] = {}
         self.classic = 0
@@ -148,7 +149,7 @@ def _owners(members: Iterable[ConsumerMember]) -> dict[tuple[str, int], str]:
 def _count_all(into: ConsumerMembers, members: Iterable[ConsumerMember]) -> None:
     votes: dict[str, int] = {}
     names: dict[str, int] = {}
-    regexes: dict[str, int] = {}
+    regexes: dict[RegexKey, int] = {}
     stable_at: dict[int, int] = {}
     protocols: dict[str, int] = {}
     for member in members:
@@ -183,8 +184,9 @@ def _names(member: ConsumerMember | None) -> frozenset[str]:
     return frozenset() if member is None else member.subscribed_topic_names
 
 
-def _regex(member: ConsumerMember | None) -> tuple[str, ...]:
-    return () if member is None or not member.subscribed_topic_regex else (member.subscribed_topic_regex,)
+def _regex(member: ConsumerMember | None) -> tuple[RegexKey, ...]:
+    key = None if member is None else member.regex_key
+    return () if key is None else (key,)
 
 
 def _stable(member: ConsumerMember | None) -> tuple[int, ...]:

@@ -188,19 +188,34 @@ class TimerCancelled:
 
 @dataclass(frozen=True, slots=True)
 class RegexesRequested:
-    """The resolution of the group's regular expressions was handed out; it counts as lost from `deadline` on."""
+    """A resolution of regular expressions was handed out; it counts as lost from `deadline` on.
 
+    `rights`: the key of the rights of the members that use them.
+    """
+
+    rights: str
     deadline: Millis
     at: Millis
 
 
 @dataclass(frozen=True, slots=True)
 class RegexesResolved:
-    """What the regular expressions in use match, by a job that began at `started_at` (section 4.6)."""
+    """What the regular expressions in use match with some rights, by a job that began at `started_at` (section 4.6)."""
 
+    rights: str
     topics: Mapping[str, frozenset[str]]
     topics_version: int
     started_at: Millis
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class RegexInherited:
+    """A member's rights changed: until its expression is resolved with them it matches what is left of what it did."""
+
+    rights: str
+    regex: str
+    topics: frozenset[str]
     at: Millis
 
 
@@ -221,4 +236,5 @@ ConsumerRecord = (
     | TimerCancelled
     | RegexesRequested
     | RegexesResolved
+    | RegexInherited
 )

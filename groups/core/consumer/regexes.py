@@ -1,4 +1,8 @@
-"""Subscriptions by regular expression. They are matched in the background, all of a group together.
+"""Subscriptions by regular expression. They are matched in the background, all of a group together whose members may
+describe the same topics.
+
+Differs from Kafka: there an expression is matched with the rights of the member whose heartbeat happens to start it,
+and members with other rights share the result: they are given partitions that they may not read.
 
 Source: consumer specification, section 4.6.
 """
@@ -7,14 +11,15 @@ from __future__ import annotations
 
 from enum import Enum
 
-from groups.core.commands import ApplyRegexResolution
+from groups.core.commands import ApplyRegexResolution, ConsumerHeartbeat
 from groups.core.consumer.epochs import metadata_hash, refresh_epoch
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import EpochCause, RegexesRequested, RegexesResolved
+from groups.core.consumer.records import EpochCause, RegexesRequested, RegexesResolved, RegexInherited
+from groups.core.consumer.state import ConsumerMember, RegexKey, RegexResolution
 from groups.core.effects import ResolveRegexes
 from groups.core.replies import Done
+from groups.core.rights import TopicRights
 from groups.core.turn import Turn
-from groups.core.types import Env, Millis
+from groups.core.types import Millis
 from kcoord.errors import Error, ProtocolError
 
 LOST_AFTER_MS: Millis = 60_000
@@ -34,47 +39,75 @@ class RegexChange(Enum):
     """As UPDATED, and nobody else in the group uses the expression."""
 
 
-def regex_change(group: ConsumerGroup, before: str, after: str, env: Env) -> RegexChange:
-    """How a member's change from `before` to `after` ("": none) is to be treated; `group` is not yet changed.
+def regex_of(command: ConsumerHeartbeat, before: ConsumerMember) -> str:
+    """The regular expression of a member after a heartbeat, "" for none; it was `before`."""
+    regex = command.subscribed_topic_regex
+    return regex if regex is not None else before.subscribed_topic_regex
 
-    Raises `ProtocolError` INVALID_REGULAR_EXPRESSION.
+
+def change_regex(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat) -> RegexChange:
+    """How a heartbeat's change to the regular expression of its member is to be treated; the member is not yet changed.
+
+    Another expression and the same with other rights are both a change. Raises `ProtocolError`
+    INVALID_REGULAR_EXPRESSION.
     """
-    if before == after:
+    regex = regex_of(command, before)
+    if not regex:
+        return RegexChange.UPDATED_AND_RESOLVED if before.subscribed_topic_regex else RegexChange.NO_CHANGE
+    key = (regex, command.rights.key)
+    if key == before.regex_key:
         return RegexChange.NO_CHANGE
-    if not after:
-        return RegexChange.UPDATED_AND_RESOLVED
-    if after not in group.members.regexes:
-        error = env.regex_error(after)
-        if error is not None:
-            raise ProtocolError(Error.INVALID_REGULAR_EXPRESSION, f"subscribed_topic_regex {after!r}: {error}")
-        return RegexChange.NEW
-    if group.resolution is not None and after in group.resolution.topics:
-        return RegexChange.UPDATED_AND_RESOLVED
-    return RegexChange.UPDATED
-
-
-def refresh_regexes(turn: Turn, member_id: str, change: RegexChange) -> None:
-    """Ask for a resolution where one is due. One at a time; one that got lost does not block for ever."""
+    if regex == before.subscribed_topic_regex:
+        return _change_rights(turn, before, key, command.rights)
     group = turn.consumer
-    patterns = group.members.regexes.keys()
-    if not patterns or (group.regex_job is not None and turn.now < group.regex_job.deadline):
-        return
-    if not _is_due(group, turn, change):
-        return
-    turn.emit(RegexesRequested(turn.now + LOST_AFTER_MS, turn.now))
-    turn.ask(ResolveRegexes(group.group_id, frozenset(patterns), turn.env.topics.version, turn.now, member_id))
+    if key not in group.members.regexes:
+        error = turn.env.regex_error(regex)
+        if error is not None:
+            raise ProtocolError(Error.INVALID_REGULAR_EXPRESSION, f"subscribed_topic_regex {regex!r}: {error}")
+        return RegexChange.NEW
+    return RegexChange.UPDATED_AND_RESOLVED if group.is_resolved(key) else RegexChange.UPDATED
 
 
-def _is_due(group: ConsumerGroup, turn: Turn, change: RegexChange) -> bool:
-    resolution = group.resolution
-    if resolution is None:
+def _change_rights(turn: Turn, before: ConsumerMember, key: RegexKey, rights: TopicRights) -> RegexChange:
+    """What the member may no longer describe is out of its subscription at once, what it may describe now comes with
+    the next resolution. It gives nothing up in between: a rule that somebody adds must not stop a group.
+    """
+    had = turn.consumer.matched_by(before.regex_key) if before.regex_key is not None else frozenset()
+    if before.regex_key is not None and turn.consumer.is_resolved(before.regex_key):
+        if not turn.consumer.is_resolved(key):
+            left = frozenset(name for name in had if rights.may_describe(name))
+            turn.emit(RegexInherited(rights.key, before.subscribed_topic_regex, left, turn.now))
+    elif key not in turn.consumer.members.regexes:
+        return RegexChange.NEW
+    return RegexChange.UPDATED if turn.consumer.matched_by(key) == had else RegexChange.UPDATED_AND_RESOLVED
+
+
+def refresh_regexes(turn: Turn, rights: TopicRights, change: RegexChange) -> None:
+    """Ask for a resolution where one is due, of the expressions of all members with the rights of who asks.
+
+    One at a time; one that got lost does not block forever. Only who has rights can tell what they allow: the
+    expressions of members with other rights are resolved when these send heartbeats.
+    """
+    group = turn.consumer
+    job = group.regex_jobs.get(rights.key)
+    patterns = frozenset(regex for regex, key in group.members.regexes if key == rights.key)
+    if not patterns or (job is not None and turn.now < job.deadline):
+        return
+    if not _is_due(group.resolutions.get(rights.key), len(patterns), turn, change):
+        return
+    turn.emit(RegexesRequested(rights.key, turn.now + LOST_AFTER_MS, turn.now))
+    turn.ask(ResolveRegexes(group.group_id, patterns, turn.env.topics.version, turn.now, rights))
+
+
+def _is_due(resolution: RegexResolution | None, patterns: int, turn: Turn, change: RegexChange) -> bool:
+    if resolution is None or resolution.started_at is None:
         return True
     age = turn.now - resolution.started_at
     if age <= LEAST_PAUSE_MS:
         return False
     return (
         change is RegexChange.NEW
-        or len(resolution.topics) != len(group.members.regexes)
+        or len(resolution.topics) != patterns
         or turn.env.topics.version > resolution.topics_version
         or age > turn.config.consumer_regex_refresh_interval_ms
     )
@@ -85,15 +118,16 @@ def apply_resolution(turn: Turn, command: ApplyRegexResolution) -> Done:
 
     The target is computed by the next heartbeat.
     """
-    before = turn.consumer
-    if before.resolution is not None and before.resolution.started_at >= command.started_at:
+    before, rights = turn.consumer, command.rights
+    earlier = before.resolutions.get(rights)
+    if earlier is not None and earlier.started_at is not None and earlier.started_at >= command.started_at:
         return Done()
-    kept = before.resolution.topics if before.resolution is not None else {}
-    known = {**kept, **command.topics}
-    topics = {regex: known[regex] for regex in before.members.regexes if regex in known}
-    turn.emit(RegexesResolved(topics, command.topics_version, command.started_at, turn.now))
+    known = {**(earlier.topics if earlier is not None else {}), **command.topics}
+    topics = {regex: known[regex] for regex, key in before.members.regexes if key == rights and regex in known}
+    version = command.topics_version if topics.keys() <= command.topics.keys() else -1
+    turn.emit(RegexesResolved(rights, topics, version, command.started_at, turn.now))
     after = turn.consumer
-    changed = any(before.matched_by(regex) != matched for regex, matched in topics.items())
+    changed = any(before.matched_by((regex, rights)) != matched for regex, matched in topics.items())
     if changed or metadata_hash(after, turn.env.topics) != after.metadata_hash:
         refresh_epoch(turn, EpochCause.REGEXES_RESOLVED, None)
     return Done()

@@ -13,6 +13,9 @@ from groups.core.consumer.partitions import Assigned, Partitions
 from groups.core.consumer.persistent import DeadlineMap, Timer
 from groups.core.types import Millis, Protocol
 
+RegexKey = tuple[str, str]
+"""A regular expression, and the key of the rights with which it is matched."""
+
 DEPARTED_EPOCH = -2
 """The epoch of a heartbeat of a static member that means to come back, and of the member from then on."""
 
@@ -61,7 +64,8 @@ class ConsumerMember:
     """A member of a consumer group (section 1.2).
 
     `target` is what it is meant to have, `assigned` what it may use now; `pending_revocation` is what it was told to
-    give up and nobody else may have yet. `subscribed_topic_regex` "": none.
+    give up and nobody else may have yet. `subscribed_topic_regex` "": none. `topic_rights`: the key of what the caller
+    of its last heartbeat may describe (`groups.core.rights`), "" also without a regular expression.
     """
 
     member_id: str
@@ -72,6 +76,7 @@ class ConsumerMember:
     rebalance_timeout_ms: Millis = -1
     subscribed_topic_names: frozenset[str] = frozenset()
     subscribed_topic_regex: str = ""
+    topic_rights: str = ""
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
     member_epoch: int = 0
@@ -80,6 +85,11 @@ class ConsumerMember:
     assigned: Assigned = field(default_factory=dict)
     pending_revocation: Assigned = field(default_factory=dict)
     target: Partitions = field(default_factory=dict)
+
+    @property
+    def regex_key(self) -> RegexKey | None:
+        """Under which its regular expression is resolved; None: it has none."""
+        return (self.subscribed_topic_regex, self.topic_rights) if self.subscribed_topic_regex else None
 
     def reconciled_to(self, epoch: int) -> bool:
         """Has the member all it is meant to have as of `epoch`, and nothing else?"""
@@ -131,14 +141,16 @@ class Timers:
 
 @dataclass(frozen=True, slots=True)
 class RegexResolution:
-    """What the regular expressions of the group matched: regex -> topic names.
+    """What regular expressions matched of the topics that some rights allow to describe: regex -> topic names.
 
-    All of them are resolved together, from `topics_version` of the catalogue, in a job that began at `started_at`.
+    Those of members with the same rights are resolved together, from `topics_version` of the catalogue, in a job that
+    began at `started_at`. Version -1: to be resolved as soon as may be; some of it is only what is left of a
+    resolution with other rights. `started_at` None: with these rights nothing was resolved yet.
     """
 
     topics: Mapping[str, frozenset[str]]
     topics_version: int
-    started_at: Millis
+    started_at: Millis | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from groups.core.assignors import Assignor, AssignorFailed, GroupSpec, MemberSpe
 from groups.core.commands import ApplyTarget
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.records import TargetComputed, TargetFailed, TargetRequested
+from groups.core.consumer.state import RegexKey
 from groups.core.effects import ComputeTarget
 from groups.core.replies import Done
 from groups.core.turn import Turn
@@ -122,10 +123,10 @@ def _topics(group: ConsumerGroup, topics: TopicView) -> Mapping[str, int]:
 
 def _spec(group: ConsumerGroup, topics: TopicView) -> GroupSpec:
     """All members, departed static ones included. Equal subscriptions share one set of topic ids."""
-    shared: dict[tuple[frozenset[str], str], frozenset[str]] = {}
+    shared: dict[tuple[frozenset[str], RegexKey | None], frozenset[str]] = {}
     members = {}
     for member_id, member in group.members.items():
-        key = member.subscribed_topic_names, member.subscribed_topic_regex
+        key = member.subscribed_topic_names, member.regex_key
         if key not in shared:
             names = group.subscription_of(member)
             shared[key] = frozenset(topics.by_name[name].topic_id for name in names if name in topics.by_name)

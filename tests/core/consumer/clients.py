@@ -6,10 +6,12 @@ Source: consumer specification, section 11.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from groups.core.consumer.partitions import Partitions, flat, plain
 from groups.core.consumer.state import ConsumerGroupState
+from groups.core.rights import UNLIMITED, TopicRights
 from kcoord.errors import Error
 from tests.core.consumer.world import Call, World
 
@@ -33,6 +35,7 @@ class Client:
     instance_id: str | None = None
     assignor: str | None = None
     max_wait_ms: int = 0
+    rights: TopicRights = UNLIMITED
     running: bool = True
     epoch: int = 0
     owned: Partitions = field(default_factory=dict)
@@ -46,7 +49,11 @@ class Client:
         self._receive()
         # A held heartbeat that is given up may have had an answer: as after any that failed, everything is sent again.
         self.full = self.full or self.call is not None
-        fields: dict[str, object] = {"max_wait_ms": self.max_wait_ms, "instance_id": self.instance_id}
+        fields: dict[str, object] = {
+            "max_wait_ms": self.max_wait_ms,
+            "instance_id": self.instance_id,
+            "rights": self.rights,
+        }
         full = self.full or self.epoch == 0
         if full:
             fields |= {
@@ -122,3 +129,15 @@ def assert_complete(world: World, clients: list[Client]) -> None:
         if client.running:
             subscription = group.subscription_of(group.members[client.member_id])
             assert {world.topics.by_id[topic_id].name for topic_id in client.owned} <= subscription
+
+
+def assert_permitted(world: World, clients: list[Client]) -> None:
+    """What a running client works on without having named it, it may describe; and it is given all that it may have."""
+    for client in clients:
+        if client.running:
+            own = frozenset(client.names) | {
+                name
+                for name in world.topics.by_name
+                if client.regex and re.fullmatch(client.regex, name) and client.rights.may_describe(name)
+            }
+            assert world.consumer.subscription_of(world.consumer.members[client.member_id]) == own

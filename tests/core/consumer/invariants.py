@@ -37,10 +37,17 @@ def check(before: Group | None, command: Command, decision: Decision, env: Env) 
     assert group == decision.group
     if isinstance(group, ConsumerGroup):
         _check_timers(group)
+        _check_resolutions(group)
     if isinstance(decision.reply, Parked):
         assert answer_for(decision.group, decision.reply) is None, f"{decision.reply} need not wait"
     if isinstance(command, ConsumerHeartbeat):
         _check_heartbeat(before, command, decision, env)
+
+
+def _check_resolutions(group: ConsumerGroup) -> None:
+    for rights, resolution in group.resolutions.items():
+        assert resolution.topics, "nothing is kept of rights that nobody has"
+        assert {(regex, rights) for regex in resolution.topics} <= set(group.members.regexes)
 
 
 def _check_heartbeat(before: Group | None, command: ConsumerHeartbeat, decision: Decision, env: Env) -> None:
@@ -70,8 +77,6 @@ def check_group(group: ConsumerGroup) -> None:
         _check_member(group, member)
     for kind in TimerKind:
         assert set(group.timers.of(kind)) <= set(members), f"a {kind.value} timer of a stranger"
-    if group.resolution is not None:
-        assert set(group.resolution.topics) <= set(members.regexes)
 
 
 def _check_member(group: ConsumerGroup, member: ConsumerMember) -> None:

@@ -84,14 +84,14 @@ def test_to_give_an_expression_up_bumps_and_forgets_it() -> None:
     made = resolved()
     assert made.heartbeat("m1", 2, subscribed_topic_regex="").assignment == {}
     assert made.epochs == (3, 3)
-    assert made.consumer.resolution is None
+    assert not made.consumer.resolutions
 
 
 def test_the_expressions_of_a_member_that_is_gone_are_forgotten() -> None:
     made = resolved()
     join(made, "m2", "", "bar")
     made.heartbeat("m1", -1)
-    assert made.consumer.resolution is None
+    assert not made.consumer.resolutions
 
 
 def test_resolutions_keep_a_pause() -> None:
@@ -149,8 +149,7 @@ def test_a_resolution_for_expressions_nobody_uses_any_more_leaves_no_trace() -> 
     made.heartbeat("m1", 1, subscribed_topic_regex="b.*")
     made.resolve_regexes()
     assert made.epochs[0] == 1
-    assert made.consumer.resolution is not None
-    assert made.consumer.resolution.topics == {}
+    assert not made.consumer.resolutions
     made.now += LEAST_PAUSE_MS + 1
     made.heartbeat("m1", 1)
     made.resolve_regexes()
@@ -177,7 +176,7 @@ def test_subscriptions_are_alike_or_not(members: list[tuple[str, str]], homogene
 
 def test_a_resolution_counts_once() -> None:
     made = resolved()
-    assert made.consumer.resolution is not None
-    before = made.group
-    made.send(ApplyRegexResolution(GROUP, {"fo.*": frozenset()}, 1, made.consumer.resolution.started_at))
+    before, started_at = made.group, made.consumer.resolutions[""].started_at
+    assert started_at is not None
+    made.send(ApplyRegexResolution(GROUP, {"fo.*": frozenset()}, 1, started_at))
     assert made.group is before

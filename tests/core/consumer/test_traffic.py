@@ -13,10 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from groups.core.assignors import BUILT_IN
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.partitions import flat
+from groups.core.rights import UNLIMITED, TopicRights
 from groups.core.types import GroupConfig
 from groups.core.waiting import answer_for
 from kcoord.errors import Error
-from tests.core.consumer.clients import Client, assert_complete, is_settled
+from tests.core.consumer.clients import Client, assert_complete, assert_permitted, is_settled
 from tests.core.consumer.world import World
 
 MOST_CLIENTS = 5
@@ -26,6 +27,15 @@ SETTLING_ROUNDS = 120
 picks = st.integers(min_value=0, max_value=MOST_CLIENTS - 1)
 subscriptions = st.sampled_from([("foo",), ("foo", "bar"), ("bar",), ("later",), ()])
 regexes = st.sampled_from(["", "", "", "fo.*", ".*"])
+RIGHTS = {
+    rights.key: rights
+    for rights in (
+        UNLIMITED,
+        TopicRights("no foo", lambda name: name != "foo"),
+        TopicRights("later", lambda name: name == "later"),
+    )
+}
+some_rights = st.sampled_from([UNLIMITED, *RIGHTS.values()])
 
 
 class Traffic(RuleBasedStateMachine):
@@ -60,14 +70,21 @@ class Traffic(RuleBasedStateMachine):
         instance_id=st.sampled_from([None, None, "i1", "i2"]),
         assignor=st.sampled_from([None, "range", "uniform"]),
         max_wait_ms=st.sampled_from([0, 0, 5_000]),
+        rights=some_rights,
     )
     def start(
-        self, names: tuple[str, ...], regex: str, instance_id: str | None, assignor: str | None, max_wait_ms: int
+        self,
+        names: tuple[str, ...],
+        regex: str,
+        instance_id: str | None,
+        assignor: str | None,
+        max_wait_ms: int,
+        rights: TopicRights,
     ) -> None:
         if instance_id is not None and any(client.instance_id == instance_id for client in self.running):
             return
         self.started += 1
-        client = Client(self.world, f"m{self.started}", names, regex, instance_id, assignor, max_wait_ms)
+        client = Client(self.world, f"m{self.started}", names, regex, instance_id, assignor, max_wait_ms, rights)
         self.clients.append(client)
         client.beat()
 
@@ -103,6 +120,13 @@ class Traffic(RuleBasedStateMachine):
     def one_subscribes(self, number: int, names: tuple[str, ...], regex: str) -> None:
         self.pick(number).subscribe(names, regex)
         self.pick(number).beat()
+
+    @precondition(lambda self: self.running)
+    @rule(number=picks, rights=some_rights)
+    def rights_of_one_change(self, number: int, rights: TopicRights) -> None:
+        client = self.pick(number)
+        client.rights = rights
+        client.beat()
 
     @precondition(lambda self: self.running)
     @rule(number=picks, how=st.sampled_from(["leave", "crash", "depart"]))
@@ -188,6 +212,15 @@ class Traffic(RuleBasedStateMachine):
                     assert set(flat(client.owned)) <= mine
 
     @invariant()
+    def no_expression_matches_what_its_members_may_not_describe(self) -> None:
+        group = self.world.group
+        if not isinstance(group, ConsumerGroup):
+            return
+        for rights, resolution in group.resolutions.items():
+            for matched in resolution.topics.values():
+                assert all(RIGHTS[rights].may_describe(name) for name in matched)
+
+    @invariant()
     def nobody_is_in_a_held_group(self) -> None:
         group = self.world.group
         if group is not None and group.hold is not None:
@@ -218,6 +251,7 @@ class Traffic(RuleBasedStateMachine):
         assert epochs == (self.world.epochs if self.world.group is not None else None), "at rest nothing moves"
         if self.running:
             assert_complete(self.world, self.clients)
+            assert_permitted(self.world, self.clients)
 
 
 TestTraffic = Traffic.TestCase

@@ -232,9 +232,9 @@ class World:
     def resolve_regexes(self) -> None:
         """Run the oldest resolution that was asked for."""
         asked = self.resolutions.pop(0)
-        names = self.topics.by_name
+        names = [name for name in self.topics.by_name if asked.rights.may_describe(name)]
         topics = {regex: frozenset(name for name in names if re.fullmatch(regex, name)) for regex in asked.patterns}
-        self.send(ApplyRegexResolution(GROUP, topics, self.topics.version, asked.started_at))
+        self.send(ApplyRegexResolution(GROUP, topics, self.topics.version, asked.started_at, asked.rights.key))
 
     def compute_target(self) -> None:
         """Run the oldest computation that was asked for."""

@@ -1,0 +1,30 @@
+"""What a caller may know of topics, as far as the rules of groups depend on it.
+
+Source: consumer specification, section 4.6: a regular expression matches only what its member may describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+def everything(name: str) -> bool:
+    """Every topic may be described."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRights:
+    """Which topics a caller may describe.
+
+    `key` is opaque and equal for callers that may describe the same, now and of topics yet to come; "" stands for all
+    topics. `may_describe` answers for the name of one topic; it is not part of what is compared or stored.
+    """
+
+    key: str = ""
+    may_describe: Callable[[str], bool] = field(default=everything, compare=False)
+
+
+UNLIMITED = TopicRights()
+"""Of callers that may describe every topic."""
