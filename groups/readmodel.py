@@ -13,6 +13,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from groups.core.types import GroupState, Millis
+from groups.seen import SeenLag, seen_detail
 from groups.service import GroupService
 from kcoord.db import Connection
 from kcoord.errors import Error, ProtocolError
@@ -152,7 +153,7 @@ class GroupReads:
         visible: Visible = EVERYTHING,
         visible_topics: Visible = EVERYTHING,
     ) -> Page[GroupSummary]:
-        """A page of the groups in `visible` that match; labels are looked for on `visible_topics`.
+        """A page of the groups in `visible` that match, as if there were no topics but `visible_topics`.
 
         Raises INVALID_REQUEST for a cursor of another list.
         """
@@ -167,13 +168,18 @@ class GroupReads:
             "limit": limit + 1,
         }
 
+        if wanted.topic is not None and wanted.topic not in visible_topics:
+            return Page([], None)
         async with self._db.snapshot() as connection:
             labelled = await self._labelled(connection, wanted.labels, visible_topics)
-            parameters |= {"labelled": labelled}
+            seen = SeenLag(self._db, connection, visible_topics)
+            by_lag = order.statement == Q.list_groups_by_lag
+            parameters |= {"labelled": labelled, **await seen.conditions(wanted.min_lag, sorts=by_lag)}
             found, more = cut(await self._db.rows(connection, order.statement, parameters), limit)
             ids = [row[0] for row in found]
-            rows = await self._db.rows(connection, Q.group_summaries, {"ids": ids, "topics": MAX_TOPICS})
-            by_id = {row[0]: _summary(row[1:]) for row in rows}
+            shown = {"ids": ids, "topics": MAX_TOPICS, **visible_topics.parameters()}
+            rows = await self._db.rows(connection, Q.group_summaries, shown)
+            by_id = {row[0]: _summary(row[1:]) for row in await seen.with_lags(ids, rows)}
             return Page([by_id[pk] for pk in ids], _cursor_after(order, sort, found[-1]) if more else None)
 
     async def _labelled(
@@ -209,18 +215,29 @@ class GroupReads:
         since: Millis | None = None,
         cursor: str | None = None,
         limit: int = DEFAULT_LIMIT,
+        visible: Visible = EVERYTHING,
     ) -> Page[LoggedEvent]:
         """A page of what happened to a group, the newest first; also of one that is gone.
 
-        `since` in ms: nothing older. Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
+        `since` in ms: nothing older. What is about topics that are not in `visible` alone is left out; of the others
+        what tells of such topics is (`seen.seen_detail`). Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of
+        another list.
         """
         before = None if cursor is None else decode_cursor(cursor, int)[0]
-        parameters = {"group_id": group_id, "before": before, "kinds": kinds, "since": since, "limit": limit + 1}
+        parameters = {
+            "group_id": group_id,
+            "before": before,
+            "kinds": kinds,
+            "since": since,
+            "limit": limit + 1,
+            "unlimited": visible.unlimited,
+            **visible.parameters(),
+        }
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.list_events, parameters)
             if not rows and not await self._db.value(connection, Q.group_is_known, {"group_id": group_id}):
                 raise unknown_group(group_id)
-        events, more = cut([LoggedEvent(*row) for row in rows], limit)
+        events, more = cut([_logged(row, visible) for row in rows], limit)
         return Page(events, encode_cursor(events[-1].id) if more else None)
 
 
@@ -246,6 +263,12 @@ def _position(order: _Order, sort: GroupSort, cursor: str | None) -> dict[str, K
 def _cursor_after(order: _Order, sort: GroupSort, row: Sequence[Any]) -> str:
     _, group_id, key = row
     return encode_cursor(sort.value, group_id) if order.kind is None else encode_cursor(sort.value, key, group_id)
+
+
+def _logged(row: Sequence[Any], visible: Visible) -> LoggedEvent:
+    *columns, detail = row
+    values: tuple[Any, ...] = (*columns, seen_detail(columns[2], detail, visible))
+    return LoggedEvent(*values)
 
 
 def _summary(row: Sequence[Any]) -> GroupSummary:

@@ -20,7 +20,7 @@ from rest_framework.serializers import BaseSerializer, ListField, Serializer
 from rest_framework.views import APIView
 
 from kcoord import bridge
-from kcoord.access import Operation, Principal, Resource
+from kcoord.access import Principal, Resource
 from kcoord.http import paths, problem
 from kcoord.paging import Visible
 from kcoord.rest import NOTHING_HERE, first_complaint
@@ -77,8 +77,7 @@ class ControlView(APIView):
 
     def visible(self, resource: Resource) -> Visible:
         """The groups or topics that the caller may describe, as lists take them."""
-        names, prefixes = self.principal.rules.names(Operation.DESCRIBE, resource)
-        return Visible(names, prefixes)
+        return self.principal.visible(resource)
 
     def service(self, work: Callable[[Runtime], Awaitable[T]]) -> T:
         """Run a coroutine of the async services and return its result."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from groups.core.consumer.group import ConsumerGroup
-from groups.core.events import EventKind, GroupEvent
+from groups.core.events import MOST_TOPICS, EventKind, GroupEvent
 from groups.core.group import Group
 from offsets.core.types import TopicPartition
-
-MOST_TOPICS = 10
-"""Names of topics that one event tells."""
 
 
 def offsets_event(

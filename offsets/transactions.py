@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from groups.core.events import EventKind, GroupEvent
+from groups.core.events import MOST_TOPICS, EventKind, GroupEvent
 from groups.core.replies import CommitReply
 from groups.locked import LockedGroup
 from groups.service import GroupService
@@ -33,7 +33,6 @@ from offsets.core.transactions import (
     successor,
 )
 from offsets.core.types import ChangeKind, OffsetCommit, OffsetCommitReply
-from offsets.events import MOST_TOPICS
 from offsets.service import provenance
 from offsets.store import OffsetStore
 from offsets.transaction_store import Held, StartOver, TransactionStore

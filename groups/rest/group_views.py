@@ -21,6 +21,7 @@ from groups.rest import group_serializers as s
 from groups.rest.consumer_description import ConsumerGroupDescription, describe_consumer_group
 from groups.rest.consumer_serializers import AnyGroupView, ConsumerGroupView
 from groups.rest.description import GroupDescription, describe_group
+from groups.rest.seen import seen_classic_group, seen_consumer_group
 from groups.service import GroupService
 from kcoord.access import Operation, Resource
 from kcoord.errors import Error, ProtocolError
@@ -57,7 +58,8 @@ class GroupsView(ControlView):
         query=s.GroupQuery,
         response=s.GroupPage,
         description="Groups that match all conditions and that the caller may describe; all groups for one that may "
-        "describe the cluster. A condition that is given more than once holds where any of its values does.",
+        "describe the cluster. Topics that the caller may not describe count for nothing: not for conditions, not for "
+        "lag. A condition that is given more than once holds where any of its values does.",
     )
     def get(self, request: Request) -> Response:
         """A page of groups."""
@@ -125,7 +127,16 @@ class GroupsView(ControlView):
 class GroupDetailView(NamedGroupView):
     """`/v1/groups/{group_id}`."""
 
-    @describe("describeGroup", "Describe a group", tag="groups", path=[GROUP_ID], response=AnyGroupView, errors=NAMED)
+    @describe(
+        "describeGroup",
+        "Describe a group",
+        tag="groups",
+        path=[GROUP_ID],
+        response=AnyGroupView,
+        errors=(*NAMED, Error.TOPIC_AUTHORIZATION_FAILED),
+        description="A consumer group whose members use a topic that the caller may not describe is refused with "
+        "TOPIC_AUTHORIZATION_FAILED. Of a classic group such topics are left out, and bytes that may name them.",
+    )
     def get(self, request: Request, group_id: str) -> Response:
         """One group with its members."""
         self.query()
@@ -134,15 +145,19 @@ class GroupDetailView(NamedGroupView):
         return Response(view(described).data)
 
     async def _describe(self, runtime: Runtime) -> GroupDescription | ConsumerGroupDescription:
+        visible = self.visible(Resource.TOPIC)
         stored = await runtime.get(GroupService).describe(self.group_id)
         if stored.group is None:
             raise unknown_group(self.group_id)
         coordinator = coordinator_of(self.group_id, runtime.config)
         hold = await _hold_in_force(runtime, stored.group)
         if isinstance(stored.group, ClassicGroup):
-            return describe_group(stored.group, stored.due, coordinator, hold)
+            return seen_classic_group(describe_group(stored.group, stored.due, coordinator, hold), visible)
         world = await runtime.get(Environment).world(self.group_id)
-        return describe_consumer_group(stored.group, stored.due, coordinator, world.topics, world.assignors, hold)
+        described = describe_consumer_group(
+            stored.group, stored.due, coordinator, world.topics, world.assignors, hold
+        )
+        return seen_consumer_group(described, visible)
 
     @describe(
         "deleteGroup",
@@ -176,11 +191,13 @@ class GroupEventsView(NamedGroupView):
         query=s.EventQuery,
         response=s.EventPage,
         errors=NAMED,
-        description="Events outlive their group; they are kept for the time that `events.retention.days` says.",
+        description="Events outlive their group; they are kept for the time that `events.retention.days` says. What is "
+        "about topics that the caller may not describe is left out.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """A page of events."""
         query = self.query(s.EventQuery)
+        visible = self.visible(Resource.TOPIC)
         page = self.service(
             lambda runtime: runtime.get(GroupReads).events(
                 self.group_id,
@@ -188,6 +205,7 @@ class GroupEventsView(NamedGroupView):
                 since=query.get("from"),
                 cursor=query.get("cursor"),
                 limit=query["limit"],
+                visible=visible,
             )
         )
         return Response(s.EventPage({"events": page.items, "next_cursor": page.next_cursor}).data)

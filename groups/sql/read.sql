@@ -24,6 +24,7 @@ where g.group_id > %(after)s
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
   and (%(min_lag)s::bigint is null
        or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
+  and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
   and (g.group_id = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 order by g.group_id
@@ -54,6 +55,7 @@ where (%(after_key)s::bigint is null
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
   and (%(min_lag)s::bigint is null
        or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
+  and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
   and (g.group_id = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 order by g.updated_at desc, g.group_id
@@ -82,6 +84,7 @@ where (g.state, g.group_id) > (%(after_key)s, %(after)s)
                   and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
   and (%(min_lag)s::bigint is null
        or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
+  and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
   and (g.group_id = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 order by g.state, g.group_id
@@ -114,6 +117,7 @@ from (
                       and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
       and (%(min_lag)s::bigint is null
            or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
+      and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
       and (g.group_id = any(%(visible_names)s::text[])
            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 ) s
@@ -122,12 +126,16 @@ order by s.key, s.group_id
 limit %(limit)s
 
 -- name: list_groups_by_lag
--- Both directions, as above; a group whose lag is not known is behind by less than any other.
+-- Both directions, as above; a group whose lag is not known is behind by less than any other. `lag_of` and `lags`: what
+-- counts instead of the lag on all topics.
 select s.id, s.group_id, s.key
 from (
     select g.id, g.group_id,
-           %(sign)s * coalesce((select l.lag from offsets_grouplag l where l.group_id = g.id), -1) as key
+           %(sign)s * coalesce(case when %(lag_of)s::bigint[] is null
+                                    then (select l.lag from offsets_grouplag l where l.group_id = g.id)
+                                    else v.lag end, -1) as key
     from groups_group g
+    left join unnest(%(lag_of)s::bigint[], %(lags)s::bigint[]) v (id, lag) on v.id = g.id
     where (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
       and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
       and strpos(lower(g.group_id), lower(%(q)s)) > 0
@@ -147,6 +155,7 @@ from (
                       and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
       and (%(min_lag)s::bigint is null
            or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
+      and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
       and (g.group_id = any(%(visible_names)s::text[])
            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 ) s
@@ -175,11 +184,28 @@ select g.id, g.group_id, g.type, g.state, g.generation_id, g.protocol_type, g.pr
                select (select min(a.topic) from groups_assignment a where a.group_id = g.id and a.topic > t.topic)
                from t
                where t.topic is not null)
-           select topic from t where topic is not null limit %(topics)s),
+           select topic
+           from t
+           where topic is not null
+             and (topic = any(%(visible_names)s::text[])
+                  or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+           limit %(topics)s),
        l.lag, l.at
 from groups_group g
 left join offsets_grouplag l on l.group_id = g.id
 where g.id = any(%(ids)s)
+
+-- name: visible_lags
+-- How far groups were behind on some topics alone, at the last sample; a group of which that is not known has no row.
+select l.group_id, least(sum(s.lag), 9223372036854775807)::bigint
+from offsets_grouplag l
+join groups_group g on g.id = l.group_id
+join offsets_lagsample s on s.group_name = g.group_id and s.at = l.at
+where (%(ids)s::bigint[] is null or l.group_id = any(%(ids)s))
+  and (s.topic = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(s.topic, prefix)))
+group by l.group_id
+having %(min_lag)s::bigint is null or sum(s.lag) >= %(min_lag)s
 
 -- name: member_holdings
 -- One row for each topic of the member; one without a topic where it has none.
@@ -191,12 +217,20 @@ where g.group_id = %(group_id)s
 group by m.member_epoch, a.topic_id, a.topic
 
 -- name: list_events
+-- What is about topics that cannot be seen alone did not happen. Where `topics` is a number, it names none.
 select id, at, kind, generation_id, member_id, detail
 from groups_event
 where group_name = %(group_id)s
   and (%(before)s::bigint is null or id < %(before)s)
   and (%(kinds)s::text[] is null or kind = any(%(kinds)s))
   and (%(since)s::bigint is null or at >= %(since)s)
+  and (%(unlimited)s
+       or coalesce((select bool_or(named.topic #>> '{}' = any(%(visible_names)s::text[])
+                                   or exists (select from unnest(%(visible_prefixes)s::text[]) prefix
+                                              where starts_with(named.topic #>> '{}', prefix)))
+                    from (select jsonb_path_query(detail, '$.topic ? (@.type() == "string")') as topic
+                          union all
+                          select jsonb_path_query(detail, '$.topics[*] ? (@.type() == "string")')) named), true))
 order by id desc
 limit %(limit)s
 

@@ -1,6 +1,7 @@
 """Pins of a group: offsets that retention leaves alone.
 
-They exist whether or not the group does. Reading takes `describe` on the group, changing `alter-offsets`.
+They exist whether or not the group does. Reading takes `describe` on the group, changing `alter-offsets`; changing the
+pin of a topic takes `describe` on it too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from kcoord.rest_schema import GROUP_ID, describe
 from offsets.pins import MAX_PINS, PinService
 from offsets.rest import pin_serializers as s
 
-_CHANGES = (*NAMED, Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_TOPIC_EXCEPTION)
+_CHANGES = (
+    *NAMED,
+    Error.GROUP_AUTHORIZATION_FAILED,
+    Error.TOPIC_AUTHORIZATION_FAILED,
+    Error.INVALID_TOPIC_EXCEPTION,
+)
 _EXAMPLE = {"topic": "orders", "reason": "the audit of May reads these again"}
 
 
@@ -54,9 +60,9 @@ class GroupPinsView(NamedGroupView):
         request=s.NewPin,
         response=s.PinView,
         errors=_CHANGES,
-        description="What is pinned does not expire, and a group with a pin is not removed by retention. It can still "
-        "be deleted. Neither the group nor the topic has to exist. What is pinned already stays as it was, and is "
-        f"returned. A group has at most {MAX_PINS:,} pins.",
+        description="Takes `describe` on the topic. What is pinned does not expire, and a group with a pin is not "
+        "removed by retention. It can still be deleted. Neither the group nor the topic has to exist. What is pinned "
+        f"already stays as it was, and is returned. A group has at most {MAX_PINS:,} pins.",
         examples=[OpenApiExample("The offsets of one topic", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request, group_id: str) -> Response:
@@ -64,6 +70,8 @@ class GroupPinsView(NamedGroupView):
         self.query()
         given = self.given(s.NewPin)
         self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        if given["topic"] is not None:
+            self.principal.require_described(given["topic"])
         name = self.principal.name
         pin = self.service(
             lambda runtime: runtime.get(PinService).pin(
@@ -88,6 +96,8 @@ class GroupPinsView(NamedGroupView):
         """Unpin."""
         query = self.query(s.PinnedQuery)
         self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        if query.get("topic") is not None:
+            self.principal.require_described(query["topic"])
         name = self.principal.name
         self.service(lambda runtime: runtime.get(PinService).unpin(self.group_id, query.get("topic"), principal=name))
         return Response(status=204)

@@ -27,6 +27,7 @@ from offsets.core.plan_types import Line, PlanHeader
 from offsets.core.strategies import Reset, Scope, Strategy
 from offsets.plans import PlanService
 from offsets.rest import plan_serializers as s
+from offsets.seen_plans import with_seen_totals
 
 PLAN_ID = Name("plan_id", "Id of the plan.", {"type": "string", "format": "uuid"})
 _DENIED = (Error.GROUP_AUTHORIZATION_FAILED, Error.TOPIC_AUTHORIZATION_FAILED)
@@ -52,6 +53,7 @@ class PlanBase(NamedGroupView):
             plans = runtime.get(PlanService)
             found = await work(plans)
             size = {"limit": limit} if limit else {}
+            (found,) = await with_seen_totals(runtime, [found], visible)
             return found, await plans.lines(found, cursor=cursor, visible=visible, **size)
 
         found, page = self.service(read)
@@ -122,11 +124,15 @@ class PlansView(NamedGroupView):
     def get(self, request: Request, group_id: str) -> Response:
         """A page of plans."""
         query = self.query(s.PlanQuery)
-        page = self.service(
-            lambda runtime: runtime.get(PlanService).recent(
+        visible = self.visible(Resource.TOPIC)
+
+        async def read(runtime: Runtime) -> Page[PlanHeader]:
+            page = await runtime.get(PlanService).recent(
                 self.group_id, cursor=query.get("cursor"), limit=query["limit"]
             )
-        )
+            return Page(await with_seen_totals(runtime, page.items, visible), page.next_cursor)
+
+        page = self.service(read)
         plans = [shown_header(found, self.principal) for found in page.items]
         content = {"group_id": self.group_id, "plans": plans, "next_cursor": page.next_cursor}
         return Response(s.PlanPage(content).data)

@@ -135,6 +135,20 @@ where plan_id = %(id)s
 order by topic, partition
 limit %(limit)s
 
+-- name: seen_totals
+-- What `offsets.core.plan.totals` says of the lines on some topics alone: a test compares them.
+select plan_id, count(*), count(*) filter (where old_offset is distinct from new_offset),
+       count(*) filter (where requested_offset is distinct from new_offset),
+       count(*) filter (where new_offset is null and old_offset is not null),
+       sum(greatest(log_end_offset - greatest(new_offset, log_start_offset), 0)
+           - greatest(log_end_offset - greatest(old_offset, log_start_offset), 0))
+           filter (where log_end_offset is not null and new_offset is not null and old_offset is not null)::bigint
+from offsets_plannedoffset
+where plan_id = any(%(ids)s::uuid[])
+  and (topic = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+group by plan_id
+
 -- name: group_key
 select id from groups_group where group_id = %(group_id)s
 
