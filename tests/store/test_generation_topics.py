@@ -17,7 +17,7 @@ from kcoord.config import Config
 from kcoord.consumer_protocol import Subscription, encode_subscription
 from kcoord.runtime import Runtime
 
-FILL = import_module("groups.migrations.0007_generation_topics").fill
+FILL = import_module("groups.migrations.0008_generation_topics").fill
 READS = {name: encode_subscription(Subscription((name,))) for name in ("foo", "bar", "other")}
 
 

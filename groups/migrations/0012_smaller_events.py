@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("groups", "0008_assignment_by_owner")]
+    dependencies = [("groups", "0011_assignment_by_owner")]
     operations = [
         migrations.AddIndex(
             model_name="event", index=models.Index(fields=["group_name", "id"], name="groups_event_of_group")

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("groups", "0007_hot_rows")]
+    dependencies = [("groups", "0010_hot_rows")]
     operations = [
         migrations.AddIndex(
             model_name="assignment",

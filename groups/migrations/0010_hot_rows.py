@@ -27,7 +27,7 @@ def set_parameters(table, parameters):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("groups", "0006_holds")]
+    dependencies = [("groups", "0009_rights_of_regexes")]
     operations = [
         *(set_parameters(table, parameters) for table, parameters in TABLES.items()),
         migrations.AlterField(

@@ -34,7 +34,7 @@ def fill(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("groups", "0006_holds")]
+    dependencies = [("groups", "0007_version_tag")]
     operations = [
         migrations.CreateModel(
             name="GenerationTopics",

@@ -23,5 +23,5 @@ def set_parameters(table, parameters):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("kcoord", "0004_counter")]
+    dependencies = [("kcoord", "0005_queue_without_notify")]
     operations = [set_parameters(table, parameters) for table, parameters in TABLES.items()]

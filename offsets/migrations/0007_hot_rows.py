@@ -24,5 +24,5 @@ def set_parameters(table, parameters):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("offsets", "0005_commit_function")]
+    dependencies = [("offsets", "0006_drawn_producer_ids")]
     operations = [set_parameters(table, parameters) for table, parameters in TABLES.items()]

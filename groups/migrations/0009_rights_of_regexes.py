@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("groups", "0006_holds")]
+    dependencies = [("groups", "0008_generation_topics")]
     operations = [
         migrations.AddField(
             model_name="consumermember",
