@@ -20,8 +20,8 @@ committed as (
     where o.group_id = %(pk)s
     group by o.topic),
 line as (
-    select topic, coalesce(o.partitions, 0) + coalesce(c.unowned, 0) as partitions, coalesce(c.committed, 0) as committed,
-           coalesce(c.measured, 0) as measured, c.lag, c.sampled_at
+    select topic, coalesce(o.partitions, 0) + coalesce(c.unowned, 0) as partitions,
+           coalesce(c.committed, 0) as committed, coalesce(c.measured, 0) as measured, c.lag, c.sampled_at
     from owned o
     full join committed c using (topic)),
 furthest as (

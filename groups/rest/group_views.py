@@ -154,9 +154,7 @@ class GroupDetailView(NamedGroupView):
         if isinstance(stored.group, ClassicGroup):
             return seen_classic_group(describe_group(stored.group, stored.due, coordinator, hold), visible)
         world = await runtime.get(Environment).world(self.group_id)
-        described = describe_consumer_group(
-            stored.group, stored.due, coordinator, world.topics, world.assignors, hold
-        )
+        described = describe_consumer_group(stored.group, stored.due, coordinator, world.topics, world.assignors, hold)
         return seen_consumer_group(described, visible)
 
     @describe(
