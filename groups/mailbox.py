@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from groups import off_loop
-from groups.core.commands import Command
+from groups.core.commands import AbandonWait, ApplyRegexResolution, ApplyTarget, Command, Tick
 from groups.core.decision import Decision
 from groups.core.effects import Effect, WakeMembers
 from groups.core.events import GroupEvent, events_of
@@ -28,11 +28,16 @@ from groups.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hoo
 from groups.store import GroupStore
 from groups.stored import GroupAppeared, Stored
 from groups.waiting_room import Claim, Waiter, WaitingRoom
+from kcoord import freshness
 from kcoord.db import MAX_ATTEMPTS, Connection, Database
 from kcoord.errors import Error, ProtocolError
+from kcoord.freshness import Receipt
 from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
 
 log = structlog.get_logger(__name__)
+
+OWN = (AbandonWait, ApplyRegexResolution, ApplyTarget, Tick)
+"""What the service does by itself. It is decided by the state under the lock alone, however late it comes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,7 +45,7 @@ class Work:
     """One command on its way. `result` is the reply, the waiter of a parked request, or what `within` returned.
 
     `principal`: who asks for a deletion. `alone`: a batch that it was in failed, so it is tried once more in a
-    transaction of its own.
+    transaction of its own. `long`: it may hold the group for longer than others. `receipt`: of its request.
     """
 
     command: Command
@@ -49,6 +54,8 @@ class Work:
     principal: str = ""
     skip_locked: bool = False
     alone: bool = False
+    long: bool = False
+    receipt: Receipt | None = None
     result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -81,6 +88,7 @@ class Batch:
         self._outcomes: list[Outcome] = []
         self._events: list[GroupEvent] = []
         self._effects: list[Effect] = []
+        self._receipts: list[Receipt] = []
         self._answered = False
         self.stored: Stored | None = None
         self.now: Millis = 0
@@ -89,6 +97,15 @@ class Batch:
     def skip_locked(self) -> bool:
         """Nobody waits for an answer: a group that another transaction holds is left to it."""
         return all(work.skip_locked for work in self.works)
+
+    @property
+    def long(self) -> bool:
+        """Some work may take long."""
+        return any(work.long for work in self.works)
+
+    def oldest(self) -> Receipt | None:
+        """Of the requests that write."""
+        return min(self._receipts, key=lambda receipt: receipt.at + receipt.extra_ms / 1000, default=None)
 
     async def run(self, connection: Connection) -> None:
         """The body of the transaction. It may run more than once, each time from the start."""
@@ -107,10 +124,19 @@ class Batch:
         wake = self._answered or any(isinstance(effect, WakeMembers) for effect in self._effects)
         await box.store.notify(connection, self.group_id, wake=wake, changed=bool(self._events))
 
-    async def _ask_guards(self, connection: Connection, before: Stored) -> dict[int, Reply]:
-        """What guards answer in place of a decision, by position. Without a row there is nothing to guard."""
-        refusals: dict[int, Reply] = {}
+    async def _ask_guards(self, connection: Connection, before: Stored) -> dict[int, Reply | Exception]:
+        """What is answered in place of a decision, by position: the request is too old, or a guard refuses.
+
+        Without a row there is nothing to guard.
+        """
+        refusals: dict[int, Reply | Exception] = {}
         for position, work in enumerate(self.works):
+            late = self._mailbox.db.refusal(connection, work.receipt)
+            if late is not None:
+                refusals[position] = late
+                continue
+            if work.receipt is not None:
+                self._receipts.append(work.receipt)
             if work.guard is not None and before.pk is not None:
                 refusal = await work.guard(connection, before.pk, self.now)
                 if refusal is not None:
@@ -118,7 +144,7 @@ class Batch:
         return refusals
 
     async def _decide(
-        self, group: Group | None, refusals: Mapping[int, Reply]
+        self, group: Group | None, refusals: Mapping[int, Reply | Exception]
     ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
         """Decide in order, and note what that led to. Where it takes long, other groups are served meanwhile."""
         env = self.world.at(self.now)
@@ -135,7 +161,7 @@ class Batch:
         return after, replies
 
     def _decide_in_order(
-        self, group: Group | None, refusals: Mapping[int, Reply], env: Env
+        self, group: Group | None, refusals: Mapping[int, Reply | Exception], env: Env
     ) -> tuple[Group | None, list[Decided]]:
         """A command that meets a bug gets the exception; the others go on from before it. Touches this batch alone."""
         decided: list[Decided] = []
@@ -189,7 +215,7 @@ class Batch:
             if isinstance(outcome.value, Waiter):
                 self._mailbox.room.leave(outcome.value)
             self._mailbox.room.restore(outcome.claims)
-        self._outcomes, self._events, self._effects, self.left_over = [], [], [], []
+        self._outcomes, self._events, self._effects, self.left_over, self._receipts = [], [], [], [], []
         self._answered, self.stored = False, None
 
     def publish(self) -> None:
@@ -255,13 +281,15 @@ class Mailbox:
         guard: Guard | None = None,
         principal: str = "",
         skip_locked: bool = False,
+        long: bool = False,
     ) -> Any:
         """Decide a command; returns its reply, its Waiter where it parked, or what `guard` or `within` returned.
 
         `skip_locked`: do nothing where another transaction holds the group. Raises ProtocolError
-        COORDINATOR_NOT_AVAILABLE when the database is away.
+        COORDINATOR_NOT_AVAILABLE when the database is away, others hold the group, or the request is too old.
         """
-        work = Work(command, within, guard, principal, skip_locked)
+        receipt = None if isinstance(command, OWN) else freshness.current()
+        work = Work(command, within, guard, principal, skip_locked, long=long, receipt=receipt)
         queue = self._queues.get(command.group_id)
         if queue is None:
             self._queues[command.group_id] = queue = deque()
@@ -277,6 +305,7 @@ class Mailbox:
         return bool(self._queues)
 
     async def _drain(self, group_id: str, queue: deque[Work]) -> None:
+        freshness.enter(None)  # it goes on for others when the request that began it has ended
         while queue:
             works = self._take(queue)
             if not works:
@@ -328,7 +357,7 @@ class Mailbox:
         batch.world = await self._environment.world(batch.group_id)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                await self.db.transaction(batch.run)
+                await self.db.transaction(batch.run, key=batch.group_id, long=batch.long, receipt=batch.oldest)
             except GroupAppeared:
                 if attempt == MAX_ATTEMPTS:
                     raise ProtocolError(

@@ -48,6 +48,7 @@ from groups.mailbox import Mailbox
 from groups.store import GroupStore
 from groups.stored import MISSING, Stored
 from groups.waiting_room import BarrierReply, ShuttingDown, Waiter, WaitingRoom
+from kcoord import freshness
 from kcoord.errors import Action, Error, ProtocolError
 from kcoord.runtime import Runtime
 
@@ -105,7 +106,9 @@ class GroupService:
     async def consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
         """ConsumerGroupHeartbeat. With `max_wait_ms` it is held while there is nothing new for its member."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + command.max_wait_ms / 1000
+        longest_ms = command.max_wait_ms
+        until = loop.time() + longest_ms / 1000
+        received = freshness.current()
         while True:
             result = await self._submit_waiting(command)
             if not isinstance(result, Waiter):
@@ -118,6 +121,7 @@ class GroupService:
             # A heartbeat is not answered by whoever changed the group: it is run again and answers itself.
             left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
             command = replace(command, max_wait_ms=left_ms, resumes=result.parked)
+            freshness.enter(freshness.held(received, longest_ms))
 
     async def delete(self, group_id: str, *, principal: str = "", guard: Guard | None = None) -> Done:
         """DeleteGroups for one group: it goes with all its offsets if it is Empty. `principal`: who wants it."""
@@ -188,13 +192,17 @@ class GroupService:
         guard: Guard | None = None,
         principal: str = "",
         skip_locked: bool = False,
+        long: bool = False,
     ) -> Any:
         """Decide a command that does not park. `within` joins its transaction when the reply is a success.
 
-        `guard` may answer under the lock in place of the decision. See `groups.locked`.
+        `guard` may answer under the lock in place of the decision. See `groups.locked`. `long`: the transaction may
+        take longer than `database.transaction.timeout.ms`.
         """
         self._check_active()
-        return await self._mailbox.submit(command, within, guard=guard, principal=principal, skip_locked=skip_locked)
+        return await self._mailbox.submit(
+            command, within, guard=guard, principal=principal, skip_locked=skip_locked, long=long
+        )
 
     @property
     def busy(self) -> bool:

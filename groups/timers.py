@@ -46,6 +46,7 @@ class TimerService:
         """
         failed: list[str] = []
         handled = 0
+        await self._db.blockers.end()
         for _ in range(MAX_ROUNDS):
             due = await self._store.due_groups(self._batch)
             for group_id in due:

@@ -40,9 +40,11 @@ async def lifespan(application: Starlette) -> AsyncIterator[None]:
     running = runtime.Runtime(settings.KCOORD, settings.CONNINFO)
     await running.start()
     runtime.use(running)
+    running.db.freshness.pulse.start()
     try:
         yield
     finally:
+        running.db.freshness.pulse.stop()
         await running.stop()
         runtime.use(None)
 

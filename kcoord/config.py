@@ -98,9 +98,26 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("secure.cookies", False, "switch", "Send cookies over https only; switch on behind TLS."),
     Setting("log.level", "info", "level", "What is logged.", choices=("debug", "info", "warning", "error")),
     # The server
-    Setting("database.pool.size", 8, "connections", "Postgres connections of one server process.", 2, 200),
+    Setting("database.pool.size", 8, "connections", "Connections of one process that write; as many read.", 2, 200),
     Setting("database.statement.timeout.ms", 15_000, "ms", "Longest statement of the data plane.", 100, 600_000),
     Setting("database.acquire.timeout.ms", 5_000, "ms", "Wait for a free connection before answering 503.", 10, 60_000),
+    Setting("database.lock.timeout.ms", 3_000, "ms", "Wait for a locked group or other row before 503.", 100, 60_000),
+    Setting(
+        "database.transaction.timeout.ms",
+        2_500,
+        "ms",
+        "How long a process that stands still in a transaction keeps its locks.",
+        500,
+        60_000,
+    ),
+    Setting(
+        "request.max.age.ms",
+        10_000,
+        "ms",
+        "A request that is older, not counting max_wait_ms, writes nothing.",
+        4_000,
+        600_000,
+    ),
     Setting("http.max.body.bytes", 1_048_576, "bytes", "Largest request body; above it 413.", 1_024, 1_073_741_824),
     Setting("http.max.wait.ms", 60_000, "ms", "Longest time one request is held, whatever it asks for.", 0, 3_600_000),
     Setting("http.max.connections", 10_000, "connections", "Open connections; above it 503.", 10, 1_000_000),
@@ -260,6 +277,9 @@ NOT_LARGER = (
 )
 """The first of a pair is not larger than the second; max >= min follows from both."""
 
+LEAST_TIME_TO_BEGIN_MS = 3_000
+"""Half a second less is what is left for a request to begin its write: so much may pass before anybody notices."""
+
 
 class Config:
     """The values in force. `problems` holds one sentence for each value that could not be used."""
@@ -304,6 +324,10 @@ class Config:
         found = [f"{small} is larger than {large}" for small, large in NOT_LARGER if self.int(small) > self.int(large)]
         if self.int(HEARTBEAT_INTERVAL) >= self.int(SESSION_TIMEOUT):
             found.append(f"{HEARTBEAT_INTERVAL} is not smaller than {SESSION_TIMEOUT}")
+        if self.int("request.max.age.ms") < self.int("database.transaction.timeout.ms") + LEAST_TIME_TO_BEGIN_MS:
+            found.append(
+                f"request.max.age.ms is not larger than database.transaction.timeout.ms by {LEAST_TIME_TO_BEGIN_MS} ms"
+            )
         if "classic" not in self.names(REBALANCE_PROTOCOLS):
             found.append(f"{REBALANCE_PROTOCOLS} is without classic, which the coordinator cannot do without")
         return found

@@ -113,9 +113,13 @@ class Patience:
 
 
 class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
-    """A connection that does not wait for ever for a server that says nothing."""
+    """A connection that does not wait for ever for a server that says nothing.
+
+    `database_ms`: what the database's own clock was when it was last read on it.
+    """
 
     patience: Patience | None = None
+    database_ms: int | None = None
 
     async def wait(self, *args: Any, **kwargs: Any) -> Any:
         """As its base does: every exchange with the server goes through here."""

@@ -135,7 +135,7 @@ class PlanStore:
                 await connection.execute(Q.insert_plan_lines.encode(), {"id": plan_id, **_columns(some)})
                 await asyncio.sleep(0)
 
-        await self._db.transaction(work)
+        await self._db.transaction(work, long=True)
 
     async def read(self, group_id: str, plan_id: str) -> PlanHeader | None:
         """A plan of this group; None where it has none of this id."""
@@ -233,7 +233,7 @@ class PlanStore:
             await connection.execute(Q.delete_plan.encode(), {"id": plan_id})
             return True
 
-        return await self._db.transaction(work)
+        return await self._db.transaction(work, long=True)
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -23,6 +23,7 @@ from groups.core.replies import Done
 from groups.locked import LockedGroup
 from groups.readmodel import unknown_group
 from groups.service import GroupService
+from kcoord import freshness
 from kcoord.access import Operation, Principal
 from kcoord.errors import Error, ProtocolError
 from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
@@ -54,6 +55,10 @@ class PlanRefused(ProtocolError):
     def __init__(self, status: int, detail: str, **fields: object) -> None:
         super().__init__(Error.INVALID_REQUEST, detail, fields=fields)
         self.status = status
+
+
+EXTRA_MS = 30_000
+"""A plan may be large: it takes effect up to this much later than other requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,7 @@ class PlanService:
         the group to copy from).
         """
         self._check_active()
+        freshness.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         check(reset)
         now = await self._store.now()
@@ -175,6 +181,7 @@ class PlanService:
 
     async def _carry_out(self, step: _Step, group_id: str, plan_id: str, principal: Principal) -> PlanHeader:
         self._check_active()
+        freshness.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         found = await self._read(group_id, _id_of(group_id, plan_id))
         topics = await self._store.topics(found.id)
@@ -191,7 +198,7 @@ class PlanService:
             await self._write(step, found, change, locked, principal.name)
             return None
 
-        outcome: Any = await self._groups.execute(ResetOffsets(group_id, create), write)
+        outcome: Any = await self._groups.execute(ResetOffsets(group_id, create), write, long=True)
         if isinstance(outcome, _Refusal):
             raise outcome.error
         if isinstance(outcome, Done):

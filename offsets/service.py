@@ -82,7 +82,9 @@ class OffsetService:
         if fetch.topics is None:
             wanted = None
         if fetch.require_stable:
-            found = await self._db.transaction(lambda connection: self._fetch_stable(connection, fetch, wanted))
+            found = await self._db.transaction(
+                lambda connection: self._fetch_stable(connection, fetch, wanted), key=fetch.group_id
+            )
         else:
             await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
             found = [] if wanted == [] else await self._store.fetch(fetch.group_id, wanted)

@@ -246,7 +246,7 @@ class TransactionService:
 
         for _ in range(MAX_ATTEMPTS):
             try:
-                return await self._db.transaction(run)
+                return await self._db.transaction(run, key=f"transactional id {transactional_id}")
             except StartOver:
                 continue
         raise ProtocolError(

@@ -75,10 +75,10 @@ order by wake_at
 limit %(limit)s
 
 -- name: postpone_group
--- A group whose tick throws must not stop the others.
+-- A group whose tick throws must not stop the others. One that is locked is left to whoever has the lock.
 update groups_group
 set wake_at = coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + %(delay_ms)s
-where group_id = %(group_id)s
+where id = (select id from groups_group where group_id = %(group_id)s for update skip locked)
 
 -- name: record_tick
 insert into kcoord_timerheartbeat (id, ticked_at)

@@ -12,7 +12,8 @@ import msgspec
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kcoord import metrics
+from kcoord import freshness, metrics
+from kcoord import runtime as runtimes
 from kcoord.errors import Error
 from kcoord.http import context, paths, problem
 
@@ -45,6 +46,7 @@ class RequestLog:
             await send(message)
 
         token = context.enter(request)
+        receipt = freshness.enter(runtimes.current().db.freshness.receive() if runtimes.is_running() else None)
         started = time.perf_counter()
         try:
             await self.app(scope, receive, send_with_id)
@@ -55,6 +57,7 @@ class RequestLog:
             await problem.response(Error.UNKNOWN_SERVER_ERROR)(scope, receive, send_with_id)
         finally:
             self._finish(scope, request, time.perf_counter() - started)
+            freshness.leave(receipt)
             context.leave(token)
 
     def _finish(self, scope: Scope, request: context.RequestContext, seconds: float) -> None:

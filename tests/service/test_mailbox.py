@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
@@ -15,10 +18,14 @@ from groups.core.replies import HeartbeatReply
 from groups.core.types import ClassicGroup, Env
 from groups.locked import LockedGroup
 from groups.service import GroupService
+from kcoord import freshness
 from kcoord.clock import VirtualClock
 from kcoord.errors import Error, ProtocolError
+from kcoord.freshness import Receipt
 from kcoord.metrics import TRANSACTIONS
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
+
+T = TypeVar("T")
 
 
 async def test_a_storm_of_joins_takes_few_transactions(service: GroupService, clock: VirtualClock) -> None:
@@ -178,3 +185,26 @@ async def test_a_bug_after_the_commit_does_not_leave_the_group_unattended(
         await asyncio.wait_for(service.heartbeat(heartbeat(member)), 10)
     reply = await asyncio.wait_for(service.heartbeat(heartbeat(member)), 10)
     assert reply.error is Error.NONE
+
+
+async def test_an_old_request_is_refused_and_the_others_of_its_batch_go_on(
+    service: GroupService, clock: VirtualClock
+) -> None:
+    member = await stable_member(service, clock)
+
+    def sent(seconds_ago: float | None, request: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        receipt = None if seconds_ago is None else Receipt(time.monotonic() - seconds_ago)
+        token = freshness.enter(receipt)
+        try:
+            return asyncio.create_task(request)
+        finally:
+            freshness.leave(token)
+
+    late = sent(60, service.leave(leave(member.member_id)))
+    beat = sent(0, service.heartbeat(heartbeat(member)))
+    tick = sent(60, service.tick("g"))  # the service's own work is never too late
+    with pytest.raises(ProtocolError, match=r"request\.max\.age\.ms") as caught:
+        await late
+    assert caught.value.error is Error.COORDINATOR_NOT_AVAILABLE
+    assert ((await beat).error, (await tick).error) == (Error.NONE, Error.NONE)
+    assert (await sent(0, service.leave(leave(member.member_id)))).members[0].error is Error.NONE

@@ -1,0 +1,22 @@
+-- name: limit_transactions
+-- PostgreSQL 17 and newer have this setting; others refuse connections whose options name it.
+select set_config('transaction_timeout', %(timeout)s, false)
+
+-- name: lift_transaction_limit
+select set_config('transaction_timeout', '0', true)
+
+-- name: limit_lock_wait
+select set_config('lock_timeout', %(timeout)s, true)
+
+-- name: end_stuck_sessions
+-- A client that neither sends nor reads: one that wrote (backend_xid), says nothing for long, in the midst of a
+-- transaction. Postgres itself ends it only while it waits for a message that begins a new statement.
+select a.pid, a.wait_event, pg_terminate_backend(a.pid)
+  from pg_stat_activity a
+ where a.datname = current_database()
+   and a.usename = current_user
+   and a.application_name = 'kcoord'
+   and a.pid <> pg_backend_pid()
+   and a.backend_xid is not null
+   and a.wait_event_type = 'Client'
+   and a.state_change < clock_timestamp() - %(limit_ms)s * interval '1 millisecond'
