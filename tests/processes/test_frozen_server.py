@@ -1,0 +1,156 @@
+"""A frozen server holds no group for long, and what it writes after the thaw comes too late for nobody.
+
+Frozen, not killed: its connections stay open, its sockets take requests, and it goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.freezing import POINTS, Site, seen, site, tcp_postgres
+from tests.support.http_members import Answer, HttpMember
+
+pytestmark = pytest.mark.processes
+
+FROZEN_SECONDS = 3.0
+"""How long a server stays frozen after the healthy one has answered; long enough that it knows."""
+SESSION_MS = 6_000
+
+LATE = (503, "COORDINATOR_NOT_AVAILABLE")
+
+
+@pytest.fixture(params=["unix socket", "tcp"])
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where the servers find Postgres."""
+    if request.param == "tcp":
+        with tcp_postgres() as conninfo:
+            yield conninfo
+    else:
+        yield request.getfixturevalue("database")
+
+
+@pytest.fixture
+async def servers(address: str) -> AsyncIterator[Site]:
+    async with site(address) as made:
+        yield made
+
+
+async def test_a_frozen_server_gives_up_the_groups_it_holds_and_no_member_is_removed(servers: Site) -> None:
+    members = [await servers.member(f"g{number}", SESSION_MS) for number in range(4)]
+    healthy = [servers.at(servers.healthy, member) for member in members]
+    held = members[0]
+
+    async def commit(client: httpx.AsyncClient) -> Answer:
+        return await servers.at(servers.victim, held, client).commit(0, 1)
+
+    frozen, backend = await servers.freeze("in_transaction", held.group_id, commit)
+    try:
+        assert backend is not None
+        assert (await keep_trying(healthy[0].heartbeat))["error"] is None, "the group is served"
+        assert not await servers.holds(backend)
+        # As long as a session lasts, and longer.
+        for _ in range(SESSION_MS // 1_000 + 2):
+            answers = await asyncio.gather(*(member.heartbeat() for member in healthy))
+            assert [status for status, _ in answers] == [200] * len(members), answers
+            await asyncio.sleep(1)
+    finally:
+        servers.thaw()
+    assert named(await frozen) == LATE
+    for member in members:
+        await keep_trying(servers.at(servers.victim, member).heartbeat)
+    cursor = await servers.backends.execute("select count(*) from groups_event where kind = 'member_removed'")
+    assert await cursor.fetchone() == (0,)
+
+
+async def test_a_commit_that_a_frozen_server_had_undoes_none_of_another_server(servers: Site) -> None:
+    for point in POINTS:
+        member = await servers.member(point)
+
+        async def commit(client: httpx.AsyncClient, member: HttpMember = member) -> Answer:
+            return await servers.at(servers.victim, member, client).commit(0, 5101)
+
+        frozen, _ = await servers.freeze(point, point, commit)
+        try:
+            await keep_trying(lambda member=member: servers.at(servers.healthy, member).commit(0, 6100))
+            await asyncio.sleep(FROZEN_SECONDS)
+        finally:
+            servers.thaw()
+        assert named(await frozen) == LATE, point
+        assert await servers.committed(point) == 6100, point
+        # It serves as before when it has settled, also the member whose request it refused.
+        await keep_trying(lambda member=member: servers.at(servers.victim, member).commit(0, 6101))
+        assert await servers.committed(point) == 6101
+
+
+@pytest.mark.parametrize("address", ["unix socket"], indirect=True)
+async def test_no_write_of_a_thawed_server_takes_effect(servers: Site) -> None:
+    names = ("leave", "kick", "hold", "join", "delete")
+    members = {name: await servers.member(name) for name in names}
+    here = servers.victim.url
+    joining = {
+        "member_id": members["join"].member_id,
+        "session_timeout_ms": 30_000,
+        "rebalance_timeout_ms": 10_000,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "subscription": {"topics": ["other"]}}],
+    }
+    requests: list[tuple[str, str, dict[str, Any]]] = [
+        ("POST", "groups/leave/leave", {"members": [{"member_id": members["leave"].member_id}]}),
+        ("POST", f"groups/kick/members/{members['kick'].member_id}/kick", {"reason": "late"}),
+        ("POST", "groups/hold/hold", {"duration_ms": 60_000, "reason": "late"}),
+        ("POST", "groups/join/join", joining),
+        ("POST", "topics", {"name": "late", "partitions": 1}),
+        ("POST", "transactions/late/init", {}),
+        ("PATCH", "groups/delete/config", {"consumer.session.timeout.ms": 50_000}),
+        ("PATCH", "topics/t", {"partitions": 9}),
+    ]
+
+    async def send(client: httpx.AsyncClient) -> Answer:
+        answers = await asyncio.gather(
+            *(client.request(method, f"{here}/v1/{path}", json=body) for method, path, body in requests)
+        )
+        refused = {
+            (path, *named((answer.status_code, answer.json())))
+            for answer, (_, path, _) in zip(answers, requests, strict=True)
+        }
+        assert refused == {(path, *LATE) for _, path, _ in requests}
+        return LATE[0], {"error": LATE[1]}
+
+    frozen, _ = await servers.freeze("in_socket", "g", send)
+    try:
+        await asyncio.sleep(FROZEN_SECONDS)
+    finally:
+        servers.thaw()
+    assert named(await frozen) == LATE
+    for member in members.values():
+        assert (await servers.at(servers.healthy, member).heartbeat())[0] == 200
+    cursor = await servers.backends.execute(
+        "select (select array_agg((name, partitions)::text) from groups_topic),"
+        " (select count(*) from offsets_producer),"
+        " (select count(*) from groups_groupconfigoverride), (select count(*) from groups_group where held_until > 0)"
+    )
+    assert await cursor.fetchone() == (["(t,3)"], 0, 0, 0)
+
+
+def named(answer: Answer) -> tuple[int, str | None]:
+    """Status and error of an answer."""
+    return answer[0], answer[1].get("error")
+
+
+async def keep_trying(request: Any) -> dict[str, Any]:
+    """Send a request until it is not put off any more, as clients do; returns the answer."""
+    last: dict[str, Any] = {}
+
+    async def done() -> bool:
+        nonlocal last
+        status, last = await request()
+        last = {"error": None, **last}
+        return bool(status == 200)
+
+    await seen(done, f"the request is answered: {last}")
+    return last
