@@ -249,14 +249,17 @@ class TestAccess:
     async def test_the_name_of_a_topic_that_one_may_not_see_is_left_out(
         self, consumers: Consumers, orders: str, client_with: ClientWith
     ) -> None:
-        """Members share what an expression matches, whoever had it resolved."""
-        every = {"subscribed_topic_names": None, "subscribed_topic_regex": ".*"}
-        await consumers.join("m1", **every)
-        await eventually(lambda: not consumers.service.busy, "the expression is resolved")
+        """A subscription by name stays when the right to describe the topic is gone."""
+        first = await consumers.join("m1")
+        second = await consumers.join("m2")
+        kept = {"topic_id": orders, "partitions": [0, 1]}
+        assert partitions(await consumers.go_on(first)) == {"orders": [0, 1]}
+        await consumers.go_on(first, topic_partitions=[kept])
         reader = await client_with("read:group:g")
-        joined = (await reader.post(BEAT, json=joining("m2", **every))).json()
-        assert joined["assignment"]["topic_partitions"] == [{"topic_id": orders, "topic": None, "partitions": [2]}]
-        echo = {"member_id": "m2", "member_epoch": joined["member_epoch"], **joined["assignment"]}
+        beat = {"member_id": "m2", "member_epoch": second["member_epoch"]}
+        told = (await reader.post(BEAT, json=beat)).json()
+        assert told["assignment"]["topic_partitions"] == [{"topic_id": orders, "topic": None, "partitions": [2]}]
+        echo = {"member_id": "m2", "member_epoch": told["member_epoch"], **told["assignment"]}
         assert (await reader.post(BEAT, json=echo)).status_code == 200
 
 
