@@ -20,6 +20,9 @@ DEADLINE_S = 40.0
 SESSION_MS = 6_000
 """The shortest session that the service allows by default."""
 
+OUTLASTING_MS = 120_000
+"""A session that is longer than a server takes to start, also on a busy machine."""
+
 HEARTBEAT_MS = 500
 """How often members of consumer groups send heartbeats."""
 

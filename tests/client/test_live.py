@@ -19,7 +19,16 @@ from kcoord.client import (
     TopicPartition,
 )
 from tests.client.journal import Journal
-from tests.client.live import DEADLINE_S, SESSION_MS, Service, owned, poll_until, running_service, shared_out
+from tests.client.live import (
+    DEADLINE_S,
+    OUTLASTING_MS,
+    SESSION_MS,
+    Service,
+    owned,
+    poll_until,
+    running_service,
+    shared_out,
+)
 from tests.client.scripted import wait_until
 from tests.client.sources import lettered
 from tests.client.worker import start_worker_process
@@ -215,7 +224,7 @@ def test_members_outlive_a_restart_of_the_server(postgres: str, group: str, stac
     journals = [Journal() for _ in range(2)]
     members = []
     for journal in journals:
-        member = stack.enter_context(Consumer(**service.settings(group)))
+        member = stack.enter_context(Consumer(**service.settings(group, session_timeout_ms=OUTLASTING_MS)))
         member.subscribe([topic], journal)
         members.append(member)
     poll_until(lambda: shared_out(members, 4), *members)

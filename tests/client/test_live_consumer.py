@@ -26,7 +26,7 @@ from kcoord.client import (
     UnsupportedAssignorError,
 )
 from tests.client.journal import Journal
-from tests.client.live import DEADLINE_S, Service, owned, poll_until, running_service, shared_out
+from tests.client.live import DEADLINE_S, OUTLASTING_MS, Service, owned, poll_until, running_service, shared_out
 from tests.client.sources import lettered
 from tests.client.worker import start_worker_process
 from tests.support.database import cloned_database
@@ -228,6 +228,8 @@ def test_members_outlive_a_restart_of_the_server(postgres: str, group: str, stac
     conninfo = stack.enter_context(cloned_database(postgres))
     service = stack.enter_context(running_service(conninfo))
     topic = service.topic(4)
+    outlasting = {"consumer.session.timeout.ms": OUTLASTING_MS}
+    assert service.request("PATCH", f"groups/{group}/config", json=outlasting).status_code == 200
     journals = [Journal() for _ in range(2)]
     members = []
     for journal in journals:
