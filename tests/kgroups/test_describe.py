@@ -123,7 +123,7 @@ async def test_state_verbose_of_a_classic_group(kgroups: Kgroups, service: Group
 class TestConsumerProtocol:
     @pytest.fixture(autouse=True)
     async def handover(self, consumers: Consumers, commit: Committer, orders: str) -> None:
-        """m1 has been told to give two of its four partitions to m2."""
+        """m1 has been told to give two of its four partitions to m2, and has them until it says it gave them up."""
         first = await consumers.join()
         who = {"member_id": "m1", "generation_id_or_member_epoch": first["member_epoch"]}
         await commit("g", {0: 30}, epoch=2, **who)
@@ -134,9 +134,10 @@ class TestConsumerProtocol:
         run = await kgroups("--describe", "--group", "g", "--verbose")
         assert (run.status, run.err) == (0, "\nWarning: Consumer group 'g' is rebalancing.\n")
         assert [row[1:8] for row in run.rows[1:]] == [
+            ["orders", "0", "2", "30", "100", "70", "m1"],
+            ["orders", "1", "-", "-", "50", "-", "m1"],
             ["orders", "2", "-", "-", "7", "-", "m1"],
             ["orders", "3", "-", "-", "-", "-", "m1"],
-            ["orders", "0", "2", "30", "100", "70", "-"],
         ]
 
     async def test_members(self, kgroups: Kgroups) -> None:
@@ -145,8 +146,8 @@ class TestConsumerProtocol:
             "\n"
             "GROUP           CONSUMER-ID     GROUP-INSTANCE-ID HOST            CLIENT-ID       #PARTITIONS     "
             "CURRENT-EPOCH   CURRENT-ASSIGNMENT   TARGET-EPOCH    TARGET-ASSIGNMENT   \n"
-            "g               m1              -                 127.0.0.1       billing         2               "
-            "1               orders:2,3           2               orders:2,3          \n"
+            "g               m1              -                 127.0.0.1       billing         4               "
+            "1               orders:0,1,2,3       2               orders:2,3          \n"
             "g               m2              till-2            127.0.0.1       billing         0               "
             "2               -                    2               orders:0,1          \n"
         )
