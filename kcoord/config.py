@@ -245,6 +245,20 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("lag.stale.ms", 300_000, "ms", "Watermarks reported longer ago make lag stale.", 1_000, INT_MAX),
     Setting("lag.sample.retention.days", 7, "days", "How long samples of watermarks and lag are kept.", 1, 365),
+    # Archive and other jobs of Spark
+    Setting(
+        "archive.path", "", "path", "Where the journal is archived: a folder, s3a://… or hdfs://…; empty: no archive."
+    ),
+    Setting(
+        "archive.snapshot.timeout.ms",
+        1_800_000,
+        "ms",
+        "How long a run may read one snapshot of the database; vacuum waits for it.",
+        10_000,
+        86_400_000,
+    ),
+    Setting("spark.master", "local[2]", "master", "Where Spark runs: local[cores], spark://…, yarn or k8s://…"),
+    Setting("spark.driver.memory.mb", 1_024, "MB", "Memory of Spark's driver; local executors share it.", 512, 262_144),
     # Timers and upkeep
     Setting("timer.tick.interval.ms", 1_000, "ms", "How often Celery beat looks for due groups.", 100, 60_000),
     Setting("timer.tick.batch", 200, "groups", "Most groups one tick expires.", 1, 100_000),

@@ -9,6 +9,8 @@ there, unless a check constraint says so. So there are two ways. A default parti
 upkeep stood still for days, is simply locked. A large one gets the constraint, which closes it to lines of that day
 (`shut_…`): only of days that get none now, ahead or long over. Today then stays where it is until it is over.
 
+While an archive is configured, a day is dropped only once published runs cover it (`offsets.archived_days`).
+
 Source: design page "Architecture", sections 6 and 7; PostgreSQL's documentation of table partitioning.
 """
 
@@ -26,6 +28,7 @@ from psycopg import sql
 from kcoord.db import Connection
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
+from offsets.archived_days import ArchivedDays
 from offsets.core.days import Calendar, Day, bounds, day_named, partition_name
 from offsets.core.types import Millis
 
@@ -68,19 +71,28 @@ _SHUT = sql.SQL(
 _VALIDATE = sql.SQL("alter table offset_commit_log_default validate constraint {shut}")
 _REOPEN = sql.SQL("alter table offset_commit_log_default drop constraint if exists {shut}")
 _DROP = sql.SQL("drop table {day}")
+_PATIENCE = sql.SQL("set local lock_timeout = {ms}")
+_NO_LIMIT = sql.SQL("set local statement_timeout = {ms}")
+_LOCK_ROWS = sql.SQL("lock table {day} in share mode")
+_LOCK_DAY = sql.SQL("lock table only {day} in access exclusive mode")
+
+
+class _NotCovered(Exception):
+    """The archive does not hold what the journal does. The text says why."""
 
 
 @dataclass(slots=True)
 class UpkeepReport:
     """What a run did. `moved` lines left the default partition for days of their own; `put_off` is tried again.
 
-    `trimmed` lines of the default partition were too old to keep. `busy`: another run was under way, and this one did
-    nothing.
+    `trimmed` lines of the default partition were too old to keep. `kept` days are too old, but the archive does not cover
+    them. `busy`: another run was under way, and this one did nothing.
     """
 
     made: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     put_off: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
     moved: int = 0
     trimmed: int = 0
     busy: bool = False
@@ -91,6 +103,7 @@ class JournalDays:
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
+        self._archived = runtime.get(ArchivedDays)
         self._retention_days = runtime.config.int("offsets.journal.retention.days")
 
     async def keep(self) -> UpkeepReport:
@@ -117,12 +130,16 @@ class JournalDays:
             await self._try(name, report, partial(self._reopen, connection, name))
         tables: dict[str, bool] = dict(await self._db.rows(connection, Q.journal_tables))
         days = {day: attached for name, attached in tables.items() if (day := day_named(name)) is not None}
-        for day in calendar.to_drop([day for day, attached in days.items() if attached]):
-            if await self._try(partition_name(day), report, partial(self._drop, connection, day)):
-                report.dropped.append(partition_name(day))
-        report.trimmed = await self._trim_default(connection, bounds(calendar.oldest)[0])
+        there = [day for day, attached in days.items() if attached]
+        if self._archived.is_configured:
+            await self._drop_archived(connection, calendar, there, report)
+        else:
+            for day in calendar.to_drop(there):
+                if await self._try(partition_name(day), report, partial(self._drop, connection, day)):
+                    report.dropped.append(partition_name(day))
+            report.trimmed = await self._trim_default(connection, bounds(calendar.oldest)[0])
         in_default = [row[0] for row in await self._db.rows(connection, Q.days_in_default)]
-        for day in calendar.to_make([day for day, attached in days.items() if attached], in_default):
+        for day in calendar.to_make(there, in_default):
             await self._make(connection, calendar, day, report, taken=day in days)
 
     async def _make(
@@ -219,7 +236,48 @@ class JournalDays:
         """Takes a lock of the whole journal, for the moment that the catalogue needs; files go after the commit."""
         async with connection.transaction():
             await self._set_timeouts(connection, MOVE_TIMEOUT_MS)
-            await connection.execute(_about(_DROP, day))
+            await self._drop_locked(connection, day)
+
+    async def _drop_locked(self, connection: Connection, day: Day) -> None:
+        """The day is locked before the journal is: while a job reads the day, commits do not wait behind us."""
+        await connection.execute(_about(_LOCK_DAY, day))
+        await connection.execute(_about(_DROP, day))
+
+    async def _drop_archived(
+        self, connection: Connection, calendar: Calendar, there: list[Day], report: UpkeepReport
+    ) -> None:
+        """Drop the old days that the archive covers, with what lies of them in the default partition; keep the rest."""
+        in_default = [row[0] for row in await self._db.rows(connection, Q.days_in_default)]
+        for day in calendar.to_drop({*there, *in_default}):
+            name = partition_name(day)
+            problem = await self._archived.problem_of_files(connection, day)
+            if problem is None:
+                drop = partial(self._drop_covered, connection, day, day in there, report)
+                try:
+                    if await self._try(name, report, drop) and day in there:
+                        report.dropped.append(name)
+                    continue
+                except _NotCovered as error:
+                    problem = str(error)
+            log.warning("journal_day_kept", day=name, reason=problem, remedy="run `manage.py archive`")
+            report.kept.append(name)
+
+    async def _drop_covered(self, connection: Connection, day: Day, has_table: bool, report: UpkeepReport) -> None:
+        """Compare and drop in one transaction; nobody can write to the day meanwhile. Raises _NotCovered."""
+        async with connection.transaction():
+            # No statement before the lock takes a snapshot, so that what is counted later is all there is.
+            await connection.execute(Q.journal_isolation.encode())
+            await connection.execute(_PATIENCE.format(ms=sql.Literal(LOCK_TIMEOUT_MS)))
+            await connection.execute(_NO_LIMIT.format(ms=sql.Literal(MOVE_TIMEOUT_MS)))
+            if has_table:
+                await connection.execute(_about(_LOCK_ROWS, day))
+            problem = await self._archived.problem_of_rows(connection, day)
+            if problem is not None:
+                raise _NotCovered(problem)
+            trimmed = await self._archived.trim(connection, day)
+            if has_table:
+                await self._drop_locked(connection, day)
+        report.trimmed += trimmed
 
     async def _trim_default(self, connection: Connection, before: Millis) -> int:
         """Delete lines of the default partition that are too old for a day of their own, in batches."""

@@ -5,10 +5,12 @@ from offsets.models.journal import OffsetCommitLog
 from offsets.models.pins import RetentionPin
 from offsets.models.plans import OffsetPlan, PlannedOffset
 from offsets.models.samples import GroupLag, LagSample, WatermarkSample
+from offsets.models.spark_runs import ArchivedDay, SparkRun
 from offsets.models.topics import DeletedTopic
 from offsets.models.transactions import PendingOffset, Producer
 
 __all__ = [
+    "ArchivedDay",
     "CommittedOffset",
     "DeletedTopic",
     "GroupLag",
@@ -19,5 +21,6 @@ __all__ = [
     "PlannedOffset",
     "Producer",
     "RetentionPin",
+    "SparkRun",
     "WatermarkSample",
 ]

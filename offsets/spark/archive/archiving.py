@@ -1,0 +1,205 @@
+"""A run of the archive: what was committed since the last one, and what no open transaction can add to any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from offsets.spark.archive.compaction import MOST_FILES, Compacted, compact
+from offsets.spark.archive.jobs import also_in, buckets_for, dated, day_totals, laid_out, manifest_days, not_in
+from offsets.spark.archive.manifest import ArchivedFile, Manifest, ManifestDay
+from offsets.spark.archive.publishing import make_up, publish, staged_files, sweep, without_expired
+from offsets.spark.archive.schema import VERSION
+from offsets.spark.archive.storage import STAGING, Storage
+from offsets.spark.archive.table import ArchiveTable, open_or_create, read_archive, read_files
+from offsets.spark.errors import JobError
+from offsets.spark.postgres import DEADLINE_MS, Snapshot, exported_snapshot
+from offsets.spark.runs import Outcome, Run
+from offsets.spark.session import guarded
+from offsets.spark.source import SLICE_BLOCKS, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveOptions:
+    """How a run goes.
+
+    `deadline_ms` of its snapshot; `adopt`: this database takes over an archive of another one; `check_contents`: read
+    every published file and compare its SHA-256, else sizes alone; a day gets compacted with more small files than
+    `most_files`.
+    """
+
+    deadline_ms: int = DEADLINE_MS
+    adopt: bool = False
+    check_contents: bool = True
+    most_files: int = MOST_FILES
+    slice_blocks: int = SLICE_BLOCKS
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReport:
+    """What a run published. `bound` as in `Snapshot`; `made_up`: manifests of killed runs that were written down."""
+
+    archive_id: str
+    manifest: int
+    bound: int
+    rows: int
+    files: tuple[ArchivedFile, ...]
+    days: tuple[ManifestDay, ...]
+    rebased: bool
+    swept: int
+    made_up: tuple[int, ...]
+    compacted: Compacted
+
+    def outcome(self) -> Outcome:
+        """For the run's row and for `--format json`."""
+        size = sum(file.size for file in self.files)
+        result: dict[str, Any] = {
+            "archive_id": self.archive_id,
+            "manifest": self.manifest,
+            "bound": self.bound,
+            "rows": self.rows,
+            "files": len(self.files),
+            "bytes": size,
+            "days": [{"date": day.date, "rows": day.rows, "checksum": str(day.checksum)} for day in self.days],
+            "rebased": self.rebased,
+            "swept": self.swept,
+            "made_up": list(self.made_up),
+            "compacted": {"replaced": self.compacted.replaced, "by": self.compacted.by},
+        }
+        return Outcome(rows=self.rows, files=len(self.files), bytes=size, result=result)
+
+
+def archive(
+    run: Run,
+    start: Callable[[], SparkSession],
+    conninfo: str,
+    storage: Storage,
+    options: ArchiveOptions,
+) -> ArchiveReport:
+    """Publish the rows that are not in the archive yet. Spark is started once the archive was found in order.
+
+    Raises JobError, ArchiveDamaged, RunCancelled; nothing is published then.
+    """
+    run.enter("check")
+    table = open_or_create(storage)
+    table.check(contents=options.check_contents)
+    swept = sweep(table)
+    known = table.manifest is not None and run.knows(table.manifest.run_id)
+    made_up = make_up(run, table) if known else []
+    run.enter("start Spark")
+    spark = start()
+    with guarded(run, spark):
+        run.enter("read")
+        with exported_snapshot(conninfo, options.deadline_ms) as snapshot:
+            since = _since(table, snapshot, known=known, adopt=options.adopt)
+            rows = read_table(
+                spark,
+                "journal",
+                conninfo,
+                snapshot.id,
+                since=since,
+                below=snapshot.bound,
+                slice_blocks=options.slice_blocks,
+            )
+            folder = f"{STAGING}/{run.id}"
+            _write(rows, storage, folder, buckets_for(snapshot.journal_bytes))
+        run.enter("publish")
+        rebased = since is None and table.manifest is not None
+        staged, days = (_rebased if rebased else _added)(run, spark, table, folder)
+        if staged or rebased:
+            planned = _planned(run, table, snapshot, [file for _, file in staged], days, rebased=rebased)
+            table = publish(run, table, staged, planned, adds_rows=True)
+        run.enter("compact")
+        table, compacted = compact(run, spark, table, now=snapshot.taken_at, most=options.most_files)
+    storage.remove_folder(f"{STAGING}/{run.id}")
+    files = tuple(file for _, file in staged)
+    return ArchiveReport(
+        table.archive_id,
+        table.number,
+        snapshot.bound,
+        sum(file.rows for file in files),
+        files,
+        days,
+        rebased,
+        swept,
+        tuple(made_up),
+        compacted,
+    )
+
+
+def _since(table: ArchiveTable, snapshot: Snapshot, *, known: bool, adopt: bool) -> int | None:
+    """The first transaction id that is not in the archive; None: ids say nothing, compare rows. Raises JobError.
+
+    Ids are those of one cluster and one timeline. A database that does not know the run of the newest manifest was put
+    back to an older state, whose ids are given out again.
+    """
+    last = table.manifest
+    if last is None:
+        return None
+    if last.system_identifier != snapshot.system_identifier:
+        if adopt:
+            return None
+        raise JobError(
+            f"the archive at {table.storage.address} belongs to another installation (cluster "
+            f"{last.system_identifier}, this one is {snapshot.system_identifier}); name another KCOORD_ARCHIVE_PATH, "
+            "or take it over with --adopt if this database was restored from that one"
+        )
+    if last.timeline != snapshot.timeline or not known or last.bound > snapshot.bound:
+        return None
+    return last.bound
+
+
+def _write(rows: DataFrame, storage: Storage, folder: str, buckets: int) -> None:
+    laid_out(dated(rows), buckets).write.partitionBy("date").parquet(storage.spark_path(folder))
+
+
+Staged = tuple[list[tuple[str, ArchivedFile]], tuple[ManifestDay, ...]]
+
+
+def _added(run: Run, spark: SparkSession, table: ArchiveTable, folder: str) -> Staged:
+    """The staged files, and what they add to each day, read back from them."""
+    staged = staged_files(table.storage, folder, str(run.id))
+    rows = read_files(spark, table.storage, folder, [path for path, _ in staged])
+    return staged, manifest_days(day_totals(rows))
+
+
+def _rebased(run: Run, spark: SparkSession, table: ArchiveTable, folder: str) -> Staged:
+    """Of the whole journal, which was staged: what the archive lacks, and all that it then has of each day."""
+    storage, missing = table.storage, f"{STAGING}/{run.id}-missing"
+    everything = [path for path, _ in staged_files(storage, folder, str(run.id))]
+    journal = read_files(spark, storage, folder, everything)
+    archived = read_archive(spark, table)
+    laid_out(not_in(journal, archived), 1).write.partitionBy("date").parquet(storage.spark_path(missing))
+    staged = staged_files(storage, missing, str(run.id))
+    added = read_files(spark, storage, missing, [path for path, _ in staged])
+    return staged, manifest_days(day_totals(also_in(archived.unionByName(added), journal)))
+
+
+def _planned(
+    run: Run,
+    table: ArchiveTable,
+    snapshot: Snapshot,
+    files: list[ArchivedFile],
+    days: tuple[ManifestDay, ...],
+    *,
+    rebased: bool,
+) -> Manifest:
+    return without_expired(
+        Manifest(
+            number=table.number + 1,
+            run_id=run.id,
+            archive_id=table.archive_id,
+            schema_version=VERSION,
+            system_identifier=snapshot.system_identifier,
+            timeline=snapshot.timeline,
+            bound=snapshot.bound,
+            published_at=snapshot.taken_at,
+            rebased=rebased,
+            files=(*table.files, *files),
+            retired=table.manifest.retired if table.manifest is not None else (),
+            days=days,
+        )
+    )

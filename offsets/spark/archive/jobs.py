@@ -1,0 +1,90 @@
+"""What is done with rows of the journal on their way to the archive: functions from DataFrames to DataFrames.
+
+All take and return the columns of `offsets.spark.archive.schema`, unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from offsets.core.days import DAY_MS
+from offsets.spark.archive.days import day_number
+from offsets.spark.archive.manifest import ManifestDay
+from offsets.spark.archive.schema import COLUMNS, PARTITION
+from offsets.spark.runs import DayTotal
+
+HEX_DIGITS = 15
+"""Of the SHA-256 of a row: 60 bits, which fit a bigint of Postgres."""
+
+BYTES_PER_BUCKET = 512 << 20
+"""Of the journal in Postgres: some two million rows, about 12 MB of Parquet."""
+
+MAX_BUCKETS = 256
+
+
+def dated(journal: DataFrame) -> DataFrame:
+    """Rows of the journal with the column `date`: the UTC day of `at`."""
+    return journal.withColumn(PARTITION, F.expr(f"date_add(date'1970-01-01', cast(at div {DAY_MS} as int))"))
+
+
+def laid_out(rows: DataFrame, buckets: int) -> DataFrame:
+    """As files want it: a group's rows of a day in one of `buckets` files, sorted by partition and time of writing.
+
+    Sorted rows pack well, and who looks for a group skips most of a file by the minima and maxima of its row groups.
+    """
+    bucket = F.pmod(F.crc32(F.col("group_name").cast("binary")), F.lit(buckets))
+    spread = rows.repartition(max(8, 2 * buckets), F.col(PARTITION), bucket)
+    return spread.sortWithinPartitions(PARTITION, "group_name", "topic", "partition", "id")
+
+
+def buckets_for(journal_bytes: int) -> int:
+    """How many files a day gets of a journal of this size in Postgres."""
+    return min(MAX_BUCKETS, max(1, -(-journal_bytes // BYTES_PER_BUCKET)))
+
+
+def row_hash() -> Column:
+    """60 bits of a hash of all columns of the journal; Postgres computes the same (`archived_days.sql`).
+
+    Each value is written with its length in front, so that no two rows are written alike; NULL is `-`.
+    """
+    values = [
+        F.coalesce(F.concat(F.length(text), F.lit(":"), text), F.lit("-"))
+        for text in (F.col(name).cast("string") for name in COLUMNS)
+    ]
+    digits = F.substring(F.sha2(F.concat_ws(",", *values), 256), 1, HEX_DIGITS)
+    return F.conv(digits, 16, 10).cast("decimal(20,0)")
+
+
+def day_totals(rows: DataFrame) -> DataFrame:
+    """Columns `date`, `rows` and `checksum`: of each day the number of rows and the sum of their hashes."""
+    counted = rows.groupBy(PARTITION).agg(F.count(F.lit(1)).alias("rows"), F.sum(row_hash()).alias("checksum"))
+    return counted.orderBy(PARTITION)
+
+
+def not_in(rows: DataFrame, archived: DataFrame) -> DataFrame:
+    """Rows that are not in the archive, compared by all columns; NULL equals NULL."""
+    return rows.join(archived, _same_row(rows, archived), "left_anti")
+
+
+def also_in(archived: DataFrame, rows: DataFrame) -> DataFrame:
+    """Archived rows that are among `rows`, compared by all columns; NULL equals NULL."""
+    return archived.join(rows, _same_row(archived, rows), "left_semi")
+
+
+def _same_row(left: DataFrame, right: DataFrame) -> Column:
+    return reduce(and_, (left[name].eqNullSafe(right[name]) for name in COLUMNS))
+
+
+def manifest_days(totals: DataFrame) -> tuple[ManifestDay, ...]:
+    """What `day_totals` found, for a manifest."""
+    return tuple(ManifestDay(row["date"].isoformat(), row["rows"], int(row["checksum"])) for row in totals.collect())
+
+
+def counted_days(days: Iterable[ManifestDay]) -> list[DayTotal]:
+    """Days of a manifest as the database counts them."""
+    return [DayTotal(day_number(day.date), day.rows, day.checksum) for day in days]

@@ -1,0 +1,114 @@
+"""Manifests: what the archive consists of after each publication, in `manifests/<number>.json`.
+
+A manifest is written before the entry of the Delta log that makes its files visible, and counts once that entry is
+there: the entry carries its number, as the version of the application transaction `kcoord`. Each lists all files of the
+table with size and SHA-256, so the newest is enough to check the archive; the Delta log knows neither.
+
+Standard library alone: the service reads manifests before it drops a day of the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from uuid import UUID
+
+VERSION = 1
+KEPT = 100
+"""So many of the newest manifests are kept."""
+
+
+class ManifestUnreadable(Exception):
+    """It is no manifest, or one of a release that came later. The text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedFile:
+    """A Parquet file of the table. `path` is relative to the table, `date` as YYYY-MM-DD, `size` in bytes."""
+
+    path: str
+    date: str
+    rows: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetiredFile:
+    """A file that compaction replaced at `at` (ms): readers of the version before may still read it."""
+
+    path: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestDay:
+    """What the publication added to a day: rows, and the sum of their hashes."""
+
+    date: str
+    rows: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The archive after publication `number` by `run_id`.
+
+    `bound`: committed rows of transactions below it are in the archive, as far as the cluster goes that
+    `system_identifier` and `timeline` name. `rebased`: `days` are all days that the journal had, not what was added.
+    """
+
+    number: int
+    run_id: UUID
+    archive_id: str
+    schema_version: int
+    system_identifier: str
+    timeline: int
+    bound: int
+    published_at: int
+    rebased: bool
+    files: Sequence[ArchivedFile]
+    retired: Sequence[RetiredFile]
+    days: Sequence[ManifestDay]
+
+    def to_bytes(self) -> bytes:
+        """As it is stored."""
+        written = {**asdict(self), "run_id": str(self.run_id), "manifest_version": VERSION}
+        return (json.dumps(written, indent=1, sort_keys=True) + "\n").encode()
+
+    def renumbered(self, number: int, run_id: UUID) -> Manifest:
+        """The beginning of the next: the same files, and nothing added."""
+        return replace(self, number=number, run_id=run_id, rebased=False, days=())
+
+
+def path_of(number: int) -> str:
+    """Where a manifest is, relative to the archive."""
+    return f"manifests/{number:012d}.json"
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 of a manifest as it is stored, in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def parse(data: bytes) -> Manifest:
+    """What `to_bytes` wrote. Raises ManifestUnreadable."""
+    try:
+        read: dict[str, Any] = json.loads(data)
+        version = read.pop("manifest_version")
+        if not isinstance(version, int) or version > VERSION:
+            raise ManifestUnreadable(f"version {version} of manifests; this release knows up to {VERSION}")
+        return Manifest(
+            **{
+                **read,
+                "run_id": UUID(read["run_id"]),
+                "files": tuple(ArchivedFile(**one) for one in read["files"]),
+                "retired": tuple(RetiredFile(**one) for one in read["retired"]),
+                "days": tuple(ManifestDay(**one) for one in read["days"]),
+            }
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ManifestUnreadable(f"no manifest: {type(error).__name__} {error}") from error

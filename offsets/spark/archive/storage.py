@@ -1,0 +1,196 @@
+"""The folder of the archive, on a file system of this machine or on one that pyarrow knows (s3, hdfs).
+
+    journal/     the Delta table: published rows alone
+    manifests/   what each publication says of the files
+    staging/     files of runs that are not published yet
+
+Paths here are relative to the folder, with `/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+from offsets.spark.errors import JobError, first_line
+
+JOURNAL, MANIFESTS, STAGING = "journal", "manifests", "staging"
+CHUNK_BYTES = 1 << 20
+BASE = Path(__file__).resolve().parent.parent.parent.parent
+REMOVAL_ATTEMPTS = 10
+REMOVAL_PAUSE_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file and its size in bytes."""
+
+    path: str
+    size: int
+
+
+def resolved(address: str) -> str:
+    """The address of an archive as it is recorded: an absolute path, or a URI."""
+    return address.rstrip("/") if "://" in address else str((BASE / address).resolve())
+
+
+class Storage:
+    """Reads, writes, moves and removes files of an archive. Methods raise JobError naming the path."""
+
+    def __init__(self, address: str) -> None:
+        """`address`: a path (relative to the checkout) or a URI. Raises JobError for one that cannot be used."""
+        if not address:
+            raise JobError("there is no archive: say where it is to be in KCOORD_ARCHIVE_PATH")
+        self.address = resolved(address)
+        self.is_local = self.address.startswith("/")
+        try:
+            if self.is_local:
+                self._fs, self._base = fs.LocalFileSystem(), self.address
+            else:
+                self._fs, self._base = fs.FileSystem.from_uri(self.address.replace("s3a://", "s3://"))
+        except (pa.ArrowException, OSError) as error:
+            raise JobError(f"KCOORD_ARCHIVE_PATH={address}: {first_line(error)}") from error
+
+    def spark_path(self, path: str) -> str:
+        """As Spark reads and writes it."""
+        return f"file:{self.address}/{path}" if self.is_local else f"{self.address}/{path}"
+
+    def delta_path(self) -> str:
+        """The table, as the deltalake wheel opens it."""
+        return f"{self.address.replace('s3a://', 's3://')}/{JOURNAL}"
+
+    def check_writable(self) -> None:
+        """Raise JobError where the folder cannot be made or written."""
+        probe = f".probe-{uuid.uuid4().hex}"
+        self.write(probe, b"")
+        self.remove(probe)
+
+    def files(self, folder: str) -> Iterator[StoredFile]:
+        """All files below a folder, hidden ones as well; none where there is no such folder."""
+        selector = fs.FileSelector(self._full(folder), allow_not_found=True, recursive=True)
+        with self._explaining(folder):
+            found = self._fs.get_file_info(selector)
+        for info in found:
+            if info.is_file:
+                yield StoredFile(info.path[len(self._base) :].lstrip("/"), info.size)
+
+    def size(self, path: str) -> int | None:
+        """Its size in bytes; None where there is no such file."""
+        with self._explaining(path):
+            info = self._fs.get_file_info(self._full(path))
+        return info.size if info.is_file else None
+
+    def read(self, path: str) -> bytes:
+        """What is in a small file."""
+        with self._explaining(path), self._fs.open_input_stream(self._full(path)) as stream:
+            return stream.read()
+
+    def write(self, path: str, data: bytes) -> None:
+        """A small file: all of it, on disk, or nothing."""
+        with self._explaining(path):
+            if not self.is_local:
+                with self._fs.open_output_stream(self._full(path)) as stream:
+                    stream.write(data)
+                return
+            target = Path(self._full(path))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            fresh = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+            with fresh.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(target)
+            _sync_folder(target.parent)
+
+    def sha256(self, path: str, *, sync: bool = False) -> str:
+        """The SHA-256 of a file, in hex. `sync`: have it on disk first."""
+        digest = hashlib.sha256()
+        with self._explaining(path):
+            if sync and self.is_local:
+                _sync_file(Path(self._full(path)))
+            with self._fs.open_input_stream(self._full(path)) as stream:
+                while chunk := stream.read(CHUNK_BYTES):
+                    digest.update(chunk)
+        return digest.hexdigest()
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name. On an object store it is copied."""
+        with self._explaining(source):
+            self._fs.create_dir(self._full(target).rpartition("/")[0], recursive=True)
+            self._fs.move(self._full(source), self._full(target))
+
+    def sync_folder(self, folder: str) -> None:
+        """Have the names of its files on disk."""
+        with self._explaining(folder):
+            if self.is_local:
+                _sync_folder(Path(self._full(folder)))
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        with self._explaining(path):
+            self._fs.delete_file(self._full(path))
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove a folder with all that is in it; nothing where there is none.
+
+        The Java of a killed driver goes on for some seconds and may write to it meanwhile: hence several attempts.
+        """
+        for attempt in range(1, REMOVAL_ATTEMPTS + 1):
+            with self._explaining(folder):
+                try:
+                    if self._fs.get_file_info(self._full(folder)).type == fs.FileType.Directory:
+                        self._fs.delete_dir(self._full(folder))
+                except OSError:
+                    if attempt == REMOVAL_ATTEMPTS:
+                        raise
+                    time.sleep(REMOVAL_PAUSE_SECONDS)
+                else:
+                    return
+
+    def open_parquet(self, path: str) -> pa.NativeFile:
+        """A file for pyarrow.parquet."""
+        with self._explaining(path):
+            return self._fs.open_input_file(self._full(path))
+
+    def _full(self, path: str) -> str:
+        return f"{self._base}/{path}"
+
+    def _explaining(self, path: str) -> _Explaining:
+        return _Explaining(f"{self.address}/{path}")
+
+
+class _Explaining:
+    """What goes wrong with a path, as JobError."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        """Nothing yet."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (OSError, pa.ArrowException)):
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
+            raise JobError(
+                f"the archive cannot be used: {self._what}: {reason}; see KCOORD_ARCHIVE_PATH and its rights"
+            ) from error
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    _sync_file(path)

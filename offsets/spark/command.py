@@ -1,0 +1,170 @@
+"""The commands of the Spark jobs: `manage.py archive`, and `python -m offsets.spark archive` without Django.
+
+Each prints one object with `--format json`, or lines for people. Exit status: 0, 1 for findings, 2 for what cannot run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from pyspark.sql import SparkSession
+
+from kcoord.config import Config
+from offsets.spark.archive.archiving import ArchiveOptions, archive
+from offsets.spark.archive.storage import Storage
+from offsets.spark.errors import ArchiveDamaged, JobError
+from offsets.spark.runs import Outcome, Run, RunRequest, running
+from offsets.spark.session import SparkSettings, start_spark
+
+OK, FINDINGS, CANNOT_RUN = 0, 1, 2
+NICENESS = 10
+"""Of the run and of its Java: the service comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What a job is told of the service: its settings, its database, its data directory."""
+
+    config: Config
+    conninfo: str
+    data_dir: Path
+
+    def storage(self) -> Storage:
+        """The archive. Raises JobError where none is configured."""
+        return Storage(self.config.str("archive.path"))
+
+    def spark_settings(self) -> SparkSettings:
+        """How Spark is started."""
+        return SparkSettings(
+            self.config.str("spark.master"), self.data_dir / "spark", self.config.int("spark.driver.memory.mb")
+        )
+
+
+@dataclass(slots=True)
+class SparkStart:
+    """Starts Spark when a job wants it, stops it at the end, and knows how long the start took (`seconds`)."""
+
+    settings: SparkSettings
+    seconds: float = 0.0
+    _session: SparkSession | None = field(default=None)
+
+    def __call__(self) -> SparkSession:
+        """The running Spark. Raises JobError."""
+        if self._session is None:
+            begun = time.monotonic()
+            self._session = start_spark(self.settings)
+            self.seconds = time.monotonic() - begun
+        return self._session
+
+    def stop(self) -> None:
+        """Stop what was started."""
+        if self._session is not None:
+            self._session.stop()
+
+
+Job = Callable[[Run, SparkStart], Outcome]
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """What all commands of jobs take."""
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one object on one line")
+    parser.add_argument("--run-id", type=UUID, default=None, help="of a run that was asked for over the API")
+    parser.add_argument("--log-path", default="", help="where the caller sends what this process says")
+
+
+def add_archive_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `archive`."""
+    add_common_arguments(parser)
+    parser.add_argument(
+        "--adopt", action="store_true", help="take over the archive of the installation this database was restored from"
+    )
+    parser.add_argument(
+        "--check",
+        choices=("full", "sizes"),
+        default="full",
+        help="what is compared of the files that are published: SHA-256, or sizes alone",
+    )
+
+
+def archive_job(installation: Installation, given: Mapping[str, Any]) -> Job:
+    """The job of `archive` for the arguments in `given`."""
+
+    def job(run: Run, start: SparkStart) -> Outcome:
+        options = ArchiveOptions(
+            deadline_ms=installation.config.int("archive.snapshot.timeout.ms"),
+            adopt=bool(given.get("adopt")),
+            check_contents=given.get("check", "full") == "full",
+        )
+        return archive(run, start, installation.conninfo, installation.storage(), options).outcome()
+
+    return job
+
+
+def run_job(
+    kind: str, job: Job, installation: Installation, request: RunRequest, also: tuple[str, ...] = ()
+) -> tuple[int, dict[str, Any]]:
+    """Run a job under the lock of its kind (and those of `also`); the exit status and what `--format json` prints.
+
+    A job that cannot run is an `error` in the object, not an exception.
+    """
+    begun = time.monotonic()
+    start = SparkStart(installation.spark_settings())
+    told: dict[str, Any] = {"kind": kind}
+    try:
+        with running(installation.conninfo, kind, request, also) as run:
+            told["run"] = str(run.id)
+            run.outcome = job(run, start)
+            told |= run.outcome.result or {}
+        status = FINDINGS if run.outcome.findings else OK
+        told |= {"state": "succeeded"}
+    except JobError as error:
+        status = CANNOT_RUN
+        told |= {"state": "failed", "error": str(error)}
+        if isinstance(error, ArchiveDamaged):
+            told["problems"] = list(error.problems)
+    finally:
+        start.stop()
+    told |= {"seconds": round(time.monotonic() - begun, 3), "spark_start_seconds": round(start.seconds, 3)}
+    return status, told
+
+
+def be_nice() -> None:
+    """Leave the processor to the service where both want it."""
+    os.nice(NICENESS)
+
+
+def shown(kind: str, told: Mapping[str, Any], form: str) -> str:
+    """What a command prints."""
+    if form == "json":
+        return json.dumps(told, ensure_ascii=False)
+    if "error" in told:
+        return f"{kind}: {told['error']}"
+    return SUMMARIES[kind](told)
+
+
+def _archive_summary(told: Mapping[str, Any]) -> str:
+    days = ", ".join(f"{day['date']} ({day['rows']})" for day in told["days"]) or "none"
+    lines = [
+        f"archived {told['rows']} rows in {told['files']} files ({told['bytes']} bytes), days: {days}",
+        f"bound {told['bound']}, manifest {told['manifest']}, {told['seconds']} s, of which Spark's start "
+        f"{told['spark_start_seconds']} s",
+    ]
+    if told["rebased"]:
+        lines.append("another database, or another timeline, than at the last run: all rows were compared")
+    if told["made_up"]:
+        lines.append(f"written down for runs that were killed: manifests {', '.join(map(str, told['made_up']))}")
+    if told["compacted"]["replaced"]:
+        lines.append(f"compacted {told['compacted']['replaced']} files to {told['compacted']['by']}")
+    return "\n".join(lines)
+
+
+SUMMARIES: dict[str, Callable[[Mapping[str, Any]], str]] = {"archive": _archive_summary}
+"""How each kind of run is told to people."""

@@ -1,0 +1,40 @@
+"""What ends a run. The text of each is one line for an operator: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class JobError(Exception):
+    """A run cannot go on. Its text is shown as it is, so it holds no credentials."""
+
+
+class RunInProgress(JobError):
+    """Another run of the kind holds the lock."""
+
+
+class RunCancelled(JobError):
+    """Somebody asked for the run to end."""
+
+
+class SourceError(JobError):
+    """A slice could not be read from Postgres. Raised in Python workers; `session.explained` finds its text again."""
+
+
+class ArchiveDamaged(JobError):
+    """Files of the archive are missing, truncated or changed. `problems` has one line for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        shown = "; ".join(self.problems[:5])
+        more = f"; and {len(self.problems) - 5} more" if len(self.problems) > 5 else ""
+        super().__init__(
+            f"the archive is damaged: {shown}{more}. Nothing was published, and no day of the journal is dropped; "
+            "restore the files from a copy, or name another path in KCOORD_ARCHIVE_PATH"
+        )
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text; its type where it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__

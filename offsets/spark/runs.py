@@ -1,0 +1,239 @@
+"""Records of runs, and the lock that lets one run of a kind go on at a time.
+
+    with running(conninfo, "archive", RunRequest(requested_by="local:ada")) as run:
+        run.enter("read")
+        ...
+        run.check()          # before anything is published: is the lock still ours, does somebody want it to end?
+        run.outcome = Outcome(rows=10, result={...})
+
+The lock is an advisory lock of the run's own session, so it goes with the process, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+from offsets.spark.errors import JobError, RunCancelled, RunInProgress, first_line
+from offsets.spark.postgres import Connection, Q, connect
+
+BEAT_SECONDS = 1.0
+LONGEST_ERROR = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """Who asked for what. `run_id` of a row that is `requested` already; None makes one."""
+
+    requested_by: str = "local"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    run_id: uuid.UUID | None = None
+    log_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run leaves in its row. `result` is what the command prints as JSON."""
+
+    rows: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+    findings: int | None = None
+    result: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayTotal:
+    """Rows of a day (UTC, counted from 1970-01-01) and the sum of their hashes."""
+
+    day: int
+    rows: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What a manifest says that the service needs: see `offsets.spark.archive.manifest`."""
+
+    run_id: uuid.UUID
+    archive_id: str
+    archive_path: str
+    manifest: int
+    sha256: str
+    bound: int
+    system_identifier: str
+    timeline: int
+    days: Sequence[DayTotal]
+    rebased: bool
+
+
+class Run:
+    """A run that holds its lock. Use it in the thread that made it; a thread of its own writes signs of life."""
+
+    def __init__(self, run_id: uuid.UUID, kind: str, connection: Connection) -> None:
+        self.id = run_id
+        self.kind = kind
+        self.outcome = Outcome()
+        self.progress: Callable[[], tuple[int, int]] | None = None
+        """Says how many slices of the stage are done, and of how many."""
+        self.on_cancel: Callable[[], None] | None = None
+        """Called once, in another thread, when somebody asks for the end: cancels what Spark is doing."""
+        self._connection = connection
+        self._stage = "starting"
+        self._cancelled = False
+        self._broken: str | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat_until_over, name="kcoord-run", daemon=True)
+
+    @property
+    def stage(self) -> str:
+        """What the run does now."""
+        return self._stage
+
+    def enter(self, stage: str) -> None:
+        """Begin a stage; its name is shown. Raises what `check` raises."""
+        self.check()
+        self._stage = stage
+        self._beat()
+
+    def check(self) -> None:
+        """Raises RunCancelled, or JobError where the session that holds the lock was lost."""
+        if self._cancelled:
+            raise RunCancelled("the run was cancelled")
+        if self._broken is not None:
+            raise JobError(f"the session that held the run's lock was lost: {self._broken}; run it again")
+
+    def confirm(self) -> None:
+        """Ask Postgres itself, right before a publication. Raises what `check` raises."""
+        self._beat()
+        self.check()
+
+    def knows(self, run_id: uuid.UUID) -> bool:
+        """This database has seen that run begin."""
+        return bool(self._value(Q.knows_run, {"id": run_id}))
+
+    def has_recorded(self, published: Publication) -> bool:
+        """`record` was called for it."""
+        parameters = {"id": published.run_id, "archive_id": published.archive_id, "manifest": published.manifest}
+        return bool(self._value(Q.has_recorded, parameters))
+
+    def record(self, published: Publication) -> None:
+        """Write down what was published; harmless when it was written down already."""
+        facts = {
+            "id": published.run_id,
+            "archive_id": published.archive_id,
+            "archive_path": published.archive_path,
+            "manifest": published.manifest,
+            "sha256": published.sha256,
+            "bound": published.bound,
+            "system_identifier": published.system_identifier,
+            "timeline": published.timeline,
+        }
+        with self._connection.transaction():
+            if published.rebased and not self.has_recorded(published):
+                self._connection.execute(Q.forget_days.encode())
+            for total in published.days:
+                day = {"day": total.day, "rows": total.rows, "checksum": total.checksum}
+                self._connection.execute(Q.record_day.encode(), {**facts, **day})
+            self._connection.execute(Q.record_publication.encode(), facts)
+
+    def begin_beating(self) -> None:
+        """Start the thread that writes signs of life and looks whether the run is to end."""
+        self._thread.start()
+
+    def end(self, state: str, error: str = "") -> None:
+        """Close the record of the run."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        given = self.outcome
+        parameters = {
+            "id": self.id,
+            "state": state,
+            "stage": self._stage,
+            "rows": given.rows,
+            "files": given.files,
+            "bytes": given.bytes,
+            "findings": given.findings,
+            "result": None if given.result is None else Jsonb(dict(given.result)),
+            "error": error[:LONGEST_ERROR],
+        }
+        self._connection.execute(Q.end_run.encode(), parameters)
+
+    def _beat_until_over(self) -> None:
+        while not self._over.wait(BEAT_SECONDS):
+            self._beat()
+
+    def _beat(self) -> None:
+        done, total = self.progress() if self.progress is not None else (0, 0)
+        parameters = {"id": self.id, "stage": self._stage, "done": done, "total": total}
+        try:
+            wanted_to_end = self._value(Q.beat, parameters)
+        except psycopg.Error as error:
+            self._broken = first_line(error)
+            return
+        if wanted_to_end and not self._cancelled:
+            self._cancelled = True
+            if self.on_cancel is not None:
+                self.on_cancel()
+
+    def _value(self, statement: str, parameters: Mapping[str, Any]) -> Any:
+        row = self._connection.execute(statement.encode(), parameters).fetchone()
+        return None if row is None else row[0]
+
+
+@contextmanager
+def running(conninfo: str, kind: str, request: RunRequest, also: Sequence[str] = ()) -> Iterator[Run]:
+    """A run of `kind`, recorded with how it ended. `also`: kinds that must not run meanwhile.
+
+    Raises RunInProgress, JobError where Postgres cannot be reached, and whatever the block raises.
+    """
+    with ExitStack() as stack:
+        connection = stack.enter_context(connect(conninfo, autocommit=True))
+        for one in (kind, *also):
+            _lock(connection, one)
+        run = _start(connection, kind, request)
+        run.begin_beating()
+        try:
+            yield run
+        except RunCancelled as error:
+            run.end("cancelled", str(error))
+            raise
+        except BaseException as error:
+            run.end("failed", str(error) if isinstance(error, JobError) else first_line(error))
+            raise
+        run.end("succeeded")
+
+
+def _lock(connection: Connection, kind: str) -> None:
+    found = connection.execute(Q.lock_kind.encode(), {"kind": kind}).fetchone()
+    if found is None or not found[0]:
+        other = connection.execute(Q.running.encode(), {"kind": kind}).fetchone()
+        which = f" ({other[0]}, process {other[3]} on {other[2]})" if other else ""
+        raise RunInProgress(f"a run of {kind} is going on{which}; wait for it, or cancel it")
+    connection.execute(Q.mark_lost.encode(), {"kind": kind})
+
+
+def _start(connection: Connection, kind: str, request: RunRequest) -> Run:
+    run_id = request.run_id or uuid.uuid4()
+    parameters = {
+        "id": run_id,
+        "kind": kind,
+        "parameters": Jsonb(dict(request.parameters)),
+        "requested_by": request.requested_by,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "log_path": request.log_path,
+    }
+    if connection.execute(Q.start_run.encode(), parameters).fetchone() is None:
+        raise JobError(f"the run {run_id} is no {kind} that was asked for and has not begun")
+    return Run(run_id, kind, connection)

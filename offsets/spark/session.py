@@ -1,0 +1,156 @@
+"""Spark for one run: on loopback, without a UI, quiet, with its files in the data directory."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from offsets.spark.errors import JobError, first_line
+from offsets.spark.java import find_java, java_home
+from offsets.spark.runs import Run
+from offsets.spark.source import PostgresSource
+
+CODE = Path(__file__).resolve().parent.parent.parent
+"""Where kcoord's packages are."""
+
+SHIPPED = ("kcoord/__init__.py", "kcoord/sql/*", "offsets/__init__.py", "offsets/spark/**/*", "offsets/core/**/*")
+"""What Python workers on other machines import."""
+
+LOCAL = re.compile(r"local(\[.*\])?$")
+_OURS = re.compile(r"(?:SourceError|JobError): (?P<text>[^\n]+)")
+_MODULE = "offsets.spark"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How Spark is started.
+
+    `master` as Spark writes it, `directory` for what it spills (of the data directory), memory of the driver in MB.
+    """
+
+    master: str
+    directory: Path
+    memory_mb: int = 1024
+
+
+@contextmanager
+def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
+    """A running Spark, stopped at the end. Raises JobError where it cannot start, as without a Java."""
+    spark = start_spark(settings)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def start_spark(settings: SparkSettings, environ: Mapping[str, str] | None = None) -> SparkSession:
+    """Start Spark, or take the session of this process. Raises JobError."""
+    java = find_java(os.environ if environ is None else environ)
+    try:
+        (settings.directory / "local").mkdir(parents=True, exist_ok=True)
+        os.environ["JAVA_HOME"] = str(java_home(java, settings.directory))
+        log_settings = settings.directory / "log4j2.properties"
+        log_settings.write_text(files(_MODULE).joinpath("log4j2.properties").read_text())
+    except OSError as error:
+        raise JobError(f"{settings.directory} cannot be written: {error.strerror}; see KCOORD_DATA_DIR") from error
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    _find_our_code()
+    is_local = LOCAL.match(settings.master) is not None
+    if is_local:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(settings.master).appName("kcoord")
+    for name, value in _settings(settings, log_settings, is_local).items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        raise JobError(f"Spark does not start at {settings.master}: {first_line(error)}") from error
+    if not is_local:
+        spark.sparkContext.addPyFile(str(_shipped(settings.directory)))
+    spark.dataSource.register(PostgresSource)
+    return spark
+
+
+def _settings(settings: SparkSettings, log_settings: Path, is_local: bool) -> dict[str, str]:
+    found = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": f"{settings.memory_mb}m",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_settings.as_uri()}",
+        "spark.local.dir": str(settings.directory / "local"),
+        "spark.sql.warehouse.dir": str(settings.directory / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "8",
+        # Without it a source that defines pushFilters is refused.
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.parquet.compression.codec": "zstd",
+        # A flipped bit in a file is an error instead of a row.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+        # Files are published by our own log entry; these markers would only lie beside them.
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    }
+    if is_local:
+        found |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return found
+
+
+def _find_our_code() -> None:
+    """Python workers inherit the environment, not this process's sys.path."""
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(CODE) not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(CODE), *filter(None, paths)])
+
+
+def _shipped(directory: Path) -> Path:
+    """Our code as a zip file for executors on other machines."""
+    target = directory / "kcoord-spark.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for pattern in SHIPPED:
+            for path in CODE.glob(pattern):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    archive.write(path, path.relative_to(CODE))
+    return target
+
+
+@contextmanager
+def guarded(run: Run, spark: SparkSession) -> Iterator[None]:
+    """A block of a run that uses Spark: its progress is shown, it can be cancelled, and errors are one line.
+
+    Raises RunCancelled, JobError.
+    """
+    context = spark.sparkContext
+    tracker = context.statusTracker()
+
+    def progress() -> tuple[int, int]:
+        try:
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        except Py4JError:
+            return 0, 0  # Spark is ending
+        found = [stage for stage in stages if stage is not None]
+        return sum(one.numCompletedTasks for one in found), sum(one.numTasks for one in found)
+
+    run.progress, run.on_cancel = progress, context.cancelAllJobs
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        run.check()
+        raise JobError(explained(error)) from error
+    finally:
+        run.progress = run.on_cancel = None
+
+
+def explained(error: Exception) -> str:
+    """One line of an error of Spark: what our source said in a worker, else the first line."""
+    match = _OURS.search(str(error))
+    return match["text"].strip() if match else first_line(error)

@@ -1,0 +1,123 @@
+"""The tables of Postgres that the source reads, and the types of their columns. Statements: `sql/sources.sql`.
+
+Instants stay milliseconds since the epoch: a timestamp type would bring a time zone and a unit of its own into what
+must come back as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+ARROW: Mapping[str, pa.DataType] = {
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+}
+"""Spark's names of the types that occur, and Arrow's types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that can be read: its name in Postgres, and its columns as `name type`, types by Spark's names."""
+
+    relation: str
+    columns: Mapping[str, str]
+
+
+def _columns(text: str) -> dict[str, str]:
+    columns = {}
+    for pair in text.split(","):
+        name, kind = pair.split()
+        columns[name] = kind
+    return columns
+
+
+TABLES: Mapping[str, Table] = {
+    "journal": Table(
+        "offset_commit_log",
+        _columns(
+            "id bigint, at bigint, xact_id bigint, kind string, group_name string, topic string, partition int,"
+            "committed_offset bigint, leader_epoch int, metadata string, expire_timestamp bigint, member_id string,"
+            "generation_id int, client_id string, principal string, transactional_id string, plan_id string"
+        ),
+    ),
+    "offsets": Table(
+        "offsets_committedoffset",
+        _columns(
+            "group_name string, topic string, partition int, committed_offset bigint, leader_epoch int,"
+            "metadata string, commit_timestamp bigint, expire_timestamp bigint, member_id string, generation_id int,"
+            "record_offset bigint"
+        ),
+    ),
+    "pending_offsets": Table(
+        "offsets_pendingoffset",
+        _columns(
+            "group_name string, topic string, partition int, producer_id bigint, committed_offset bigint,"
+            "leader_epoch int, metadata string, commit_timestamp bigint, opened_at bigint, record_offset bigint,"
+            "member_id string, generation_id int"
+        ),
+    ),
+    "topics": Table(
+        "groups_topic",
+        _columns("topic_key bigint, topic string, topic_id string, partitions int, created_at bigint"),
+    ),
+    "deleted_topics": Table(
+        "offsets_deletedtopic", _columns("topic string, deleted_at bigint, record_offset bigint, swept boolean")
+    ),
+    "watermarks": Table(
+        "groups_watermark",
+        _columns(
+            "topic string, topic_key bigint, partition int, log_start_offset bigint, log_end_offset bigint,"
+            "sampled_at bigint"
+        ),
+    ),
+    "samples": Table(
+        "offsets_watermarksample",
+        _columns(
+            "topic string, topic_key bigint, partition int, at bigint, until bigint, log_start_offset bigint,"
+            "log_end_offset bigint"
+        ),
+    ),
+    "lag_samples": Table(
+        "offsets_lagsample", _columns("group_name string, topic string, at bigint, lag bigint, time_lag_ms bigint")
+    ),
+    "events": Table(
+        "groups_event",
+        _columns(
+            "id bigint, group_name string, at bigint, kind string, generation_id int, member_id string, detail string"
+        ),
+    ),
+    "groups": Table(
+        "groups_group",
+        _columns(
+            "group_key bigint, group_name string, type string, state string, state_since bigint, generation_id int,"
+            "assignment_epoch int, protocol_type string, protocol_name string, held_until bigint, version bigint,"
+            "created_at bigint, updated_at bigint"
+        ),
+    ),
+    "members": Table(
+        "groups_member",
+        _columns(
+            "group_name string, member_id string, instance_id string, client_id string, client_host string,"
+            "session_deadline bigint, last_heartbeat_at bigint"
+        ),
+    ),
+    "consumer_members": Table(
+        "groups_consumermember",
+        _columns(
+            "group_name string, member_id string, instance_id string, client_id string, client_host string,"
+            "member_epoch int, previous_member_epoch int, state int, session_deadline bigint"
+        ),
+    ),
+    "assignments": Table(
+        "groups_assignment",
+        _columns(
+            "group_name string, topic_id string, topic string, partition int, member_id string, generation_id int,"
+            "pending boolean"
+        ),
+    ),
+}
