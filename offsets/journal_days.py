@@ -85,8 +85,8 @@ class _NotCovered(Exception):
 class UpkeepReport:
     """What a run did. `moved` lines left the default partition for days of their own; `put_off` is tried again.
 
-    `trimmed` lines of the default partition were too old to keep. `kept` days are too old, but the archive does not cover
-    them. `busy`: another run was under way, and this one did nothing.
+    `trimmed` lines of the default partition were too old to keep. `kept` days are too old, but not in the archive.
+    `busy`: another run was under way, and this one did nothing.
     """
 
     made: list[str] = field(default_factory=list)

@@ -27,7 +27,7 @@ truncate groups_group, groups_member, groups_consumermember, groups_pendingmembe
          groups_topic, groups_watermark, groups_groupconfigoverride, offsets_committedoffset, kcoord_apitoken,
          offset_commit_log, offsets_producer, offsets_pendingoffset, offsets_retentionpin, offsets_offsetplan,
          offsets_plannedoffset, offsets_watermarksample, offsets_lagsample, offsets_grouplag,
-         offsets_deletedtopic,
+         offsets_deletedtopic, offsets_sparkrun, offsets_archivedday,
          kcoord_accessrule, kcoord_timerheartbeat
          restart identity cascade
 """

@@ -29,7 +29,7 @@ def main() -> int:
     request = RunRequest(f"local:{getpass.getuser()}", run_id=given.run_id, log_path=given.log_path)
     status, told = run_job(given.kind, archive_job(installation, vars(given)), installation, request)
     stream = sys.stderr if "error" in told and given.format == "text" else sys.stdout
-    print(shown(given.kind, told, given.format), file=stream)  # noqa: T201
+    print(shown(given.kind, told, given.format), file=stream)
     return status
 
 
