@@ -16,6 +16,8 @@ from kcoord.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.days import Day, bounds
 from offsets.spark.archive import manifest as manifests
+from offsets.spark.archive.address import resolved
+from offsets.spark.archive.days import written_day
 
 Q = queries("offsets")
 
@@ -75,15 +77,13 @@ class ArchivedDays:
         return trimmed.rowcount
 
     async def _published(self, connection: Connection) -> Published | None:
-        from offsets.spark.archive.storage import resolved
-
         row = await self._db.row(connection, Q.newest_publication, {"path": resolved(self._path)})
         return None if row is None else Published(*row)
 
 
 def _problem_of_files(path: str, published: Published, day: Day) -> str | None:
     """Compare the day's files with the manifest, and that with its digest in the database."""
-    from offsets.spark.archive.days import written_day
+    # Here: pyarrow is not for services without an archive.
     from offsets.spark.archive.storage import JOURNAL, Storage
     from offsets.spark.errors import JobError
 

@@ -126,6 +126,11 @@ class Run:
         parameters = {"id": published.run_id, "archive_id": published.archive_id, "manifest": published.manifest}
         return bool(self._value(Q.has_recorded, parameters))
 
+    def recorded_sha256(self, run_id: uuid.UUID, archive_id: str, manifest: int) -> str | None:
+        """The SHA-256 of a manifest as it was recorded; None where it was not, or a later one of the run was."""
+        found = self._value(Q.recorded_sha256, {"id": run_id, "archive_id": archive_id, "manifest": manifest})
+        return None if found is None else str(found)
+
     def record(self, published: Publication) -> None:
         """Write down what was published; harmless when it was written down already."""
         facts = {

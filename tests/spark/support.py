@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from psycopg import sql
 from pyspark.sql import SparkSession
 
+from kcoord.sql import queries
 from offsets.core.days import bounds, partition_name
 from offsets.spark.archive.archiving import ArchiveOptions, ArchiveReport, archive
 from offsets.spark.archive.schema import COLUMNS
@@ -102,3 +103,23 @@ def runs_of(conninfo: str) -> list[tuple[str, str, str]]:
     """Kind, state and error of every run, the oldest first."""
     with psycopg.connect(conninfo) as connection:
         return connection.execute("select kind, state, error from offsets_sparkrun order by requested_at").fetchall()
+
+
+def counted_days(conninfo: str) -> tuple[int, bool]:
+    """How many rows count as archived, and whether each day's count and checksum are those of the journal."""
+    queries_of_offsets = queries("offsets")
+    with psycopg.connect(conninfo) as connection:
+        days = connection.execute(
+            "select day, archive_id from offsets_archivedday where counts group by 1, 2"
+        ).fetchall()
+        total, agree = 0, True
+        for day, archive_id in days:
+            first, after = bounds(day)
+            journal = connection.execute(queries_of_offsets.day_in_journal.encode(), {"first": first, "after": after})
+            archived = connection.execute(
+                queries_of_offsets.day_in_archive.encode(), {"day": day, "archive_id": archive_id}
+            )
+            row = archived.fetchone()
+            assert row is not None
+            total, agree = total + row[0], agree and journal.fetchone() == row
+    return total, agree

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from offsets.spark.archive.compaction import MOST_FILES, Compacted, compact
 from offsets.spark.archive.jobs import also_in, buckets_for, dated, day_totals, laid_out, manifest_days, not_in
-from offsets.spark.archive.manifest import ArchivedFile, Manifest, ManifestDay
+from offsets.spark.archive.manifest import ArchivedFile, Manifest, ManifestDay, path_of
 from offsets.spark.archive.publishing import make_up, publish, staged_files, sweep, without_expired
 from offsets.spark.archive.schema import VERSION
 from offsets.spark.archive.storage import STAGING, Storage
 from offsets.spark.archive.table import ArchiveTable, open_or_create, read_archive, read_files
-from offsets.spark.errors import JobError
+from offsets.spark.errors import ArchiveDamaged, JobError
 from offsets.spark.postgres import DEADLINE_MS, Snapshot, exported_snapshot
 from offsets.spark.runs import Outcome, Run
 from offsets.spark.session import guarded
@@ -85,6 +85,7 @@ def archive(
     """
     run.enter("check")
     table = open_or_create(storage)
+    _check_manifest(run, table)
     table.check(contents=options.check_contents)
     swept = sweep(table)
     known = table.manifest is not None and run.knows(table.manifest.run_id)
@@ -128,6 +129,15 @@ def archive(
         tuple(made_up),
         compacted,
     )
+
+
+def _check_manifest(run: Run, table: ArchiveTable) -> None:
+    """Compare the newest manifest with what the database knows of it. Raises ArchiveDamaged."""
+    if table.manifest is None:
+        return
+    recorded = run.recorded_sha256(table.manifest.run_id, table.archive_id, table.number)
+    if recorded is not None and recorded != table.sha256:
+        raise ArchiveDamaged([f"{path_of(table.number)} was changed: its SHA-256 is another"])
 
 
 def _since(table: ArchiveTable, snapshot: Snapshot, *, known: bool, adopt: bool) -> int | None:

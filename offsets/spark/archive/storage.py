@@ -20,11 +20,11 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
+from offsets.spark.archive.address import resolved
 from offsets.spark.errors import JobError, first_line
 
 JOURNAL, MANIFESTS, STAGING = "journal", "manifests", "staging"
 CHUNK_BYTES = 1 << 20
-BASE = Path(__file__).resolve().parent.parent.parent.parent
 REMOVAL_ATTEMPTS = 10
 REMOVAL_PAUSE_SECONDS = 0.5
 
@@ -35,11 +35,6 @@ class StoredFile:
 
     path: str
     size: int
-
-
-def resolved(address: str) -> str:
-    """The address of an archive as it is recorded: an absolute path, or a URI."""
-    return address.rstrip("/") if "://" in address else str((BASE / address).resolve())
 
 
 class Storage:

@@ -53,6 +53,10 @@ select exists (
     where id = %(id)s and archive_id = %(archive_id)s and manifest >= %(manifest)s
 )
 
+-- name: recorded_sha256
+select manifest_sha256 from offsets_sparkrun
+where id = %(id)s and archive_id = %(archive_id)s and manifest = %(manifest)s
+
 -- name: record_publication
 update offsets_sparkrun
 set bound = %(bound)s, system_identifier = %(system_identifier)s, timeline = %(timeline)s,

