@@ -9,8 +9,15 @@ import sys
 
 from kcoord.config import Config
 from kcoord.postgres import libpq_conninfo
-from offsets.spark.command import CANNOT_RUN, Installation, add_archive_arguments, archive_job, be_nice, run_job, shown
-from offsets.spark.runs import RunRequest
+from offsets.spark.command import (
+    CANNOT_RUN,
+    Installation,
+    add_archive_arguments,
+    archive_job,
+    requested,
+    run_job,
+    shown,
+)
 from offsets.spark.session import CODE
 
 
@@ -25,8 +32,7 @@ def main() -> int:
         return CANNOT_RUN
     data_dir = (CODE / config.str("data.dir")).resolve()
     installation = Installation(config, libpq_conninfo(config.str("database.url"), data_dir), data_dir)
-    be_nice()
-    request = RunRequest(f"local:{getpass.getuser()}", run_id=given.run_id, log_path=given.log_path)
+    request = requested(vars(given), f"local:{getpass.getuser()}", adopt=given.adopt, check=given.check)
     status, told = run_job(given.kind, archive_job(installation, vars(given)), installation, request)
     stream = sys.stderr if "error" in told and given.format == "text" else sys.stdout
     print(shown(given.kind, told, given.format), file=stream)

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,13 +21,11 @@ from pyspark.sql import SparkSession
 from kcoord.config import Config
 from offsets.spark.archive.archiving import ArchiveOptions, archive
 from offsets.spark.archive.storage import Storage
-from offsets.spark.errors import ArchiveDamaged, JobError
+from offsets.spark.errors import ArchiveDamaged, JobError, first_line
 from offsets.spark.runs import Outcome, Run, RunRequest, running
 from offsets.spark.session import SparkSettings, start_spark
 
 OK, FINDINGS, CANNOT_RUN = 0, 1, 2
-NICENESS = 10
-"""Of the run and of its Java: the service comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """What all commands of jobs take."""
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one object on one line")
     parser.add_argument("--run-id", type=UUID, default=None, help="of a run that was asked for over the API")
+    parser.add_argument("--nice", type=int, default=0, help="let others go first, as nice(1) does; 0 to 19")
     parser.add_argument("--log-path", default="", help="where the caller sends what this process says")
 
 
@@ -108,12 +108,19 @@ def archive_job(installation: Installation, given: Mapping[str, Any]) -> Job:
     return job
 
 
+def requested(given: Mapping[str, Any], requested_by: str, **parameters: Any) -> RunRequest:
+    """The request of the common arguments in `given`; this process becomes as nice as they say."""
+    if given["nice"]:
+        os.nice(given["nice"])
+    return RunRequest(requested_by, parameters, given["run_id"], given["log_path"])
+
+
 def run_job(
     kind: str, job: Job, installation: Installation, request: RunRequest, also: tuple[str, ...] = ()
 ) -> tuple[int, dict[str, Any]]:
     """Run a job under the lock of its kind (and those of `also`); the exit status and what `--format json` prints.
 
-    A job that cannot run is an `error` in the object, not an exception.
+    A job that cannot run is an `error` in the object, not an exception: a crash must not look like findings.
     """
     begun = time.monotonic()
     start = SparkStart(installation.spark_settings())
@@ -130,15 +137,14 @@ def run_job(
         told |= {"state": "failed", "error": str(error)}
         if isinstance(error, ArchiveDamaged):
             told["problems"] = list(error.problems)
+    except Exception as error:  # noqa: BLE001 - told with its traceback, and with the status of what cannot run
+        traceback.print_exc()
+        status = CANNOT_RUN
+        told |= {"state": "failed", "error": f"{type(error).__name__}: {first_line(error)}"}
     finally:
         start.stop()
     told |= {"seconds": round(time.monotonic() - begun, 3), "spark_start_seconds": round(start.seconds, 3)}
     return status, told
-
-
-def be_nice() -> None:
-    """Leave the processor to the service where both want it."""
-    os.nice(NICENESS)
 
 
 def shown(kind: str, told: Mapping[str, Any], form: str) -> str:

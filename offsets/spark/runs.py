@@ -16,7 +16,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,7 +156,7 @@ class Run:
         self._thread.start()
 
     def end(self, state: str, error: str = "") -> None:
-        """Close the record of the run."""
+        """Close the record of the run. Raises JobError; the next run then marks this one as lost."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -172,7 +172,10 @@ class Run:
             "result": None if given.result is None else Jsonb(dict(given.result)),
             "error": error[:LONGEST_ERROR],
         }
-        self._connection.execute(Q.end_run.encode(), parameters)
+        try:
+            self._connection.execute(Q.end_run.encode(), parameters)
+        except psycopg.Error as lost:
+            raise JobError(f"how the run ended cannot be written down: {first_line(lost)}") from lost
 
     def _beat_until_over(self) -> None:
         while not self._over.wait(BEAT_SECONDS):
@@ -210,13 +213,16 @@ def running(conninfo: str, kind: str, request: RunRequest, also: Sequence[str] =
         run.begin_beating()
         try:
             yield run
-        except RunCancelled as error:
-            run.end("cancelled", str(error))
-            raise
         except BaseException as error:
-            run.end("failed", str(error) if isinstance(error, JobError) else first_line(error))
+            ended = (RunCancelled, KeyboardInterrupt)
+            with suppress(JobError):  # what went wrong matters more than that it cannot be written down
+                run.end("cancelled" if isinstance(error, ended) else "failed", _told(error))
             raise
         run.end("succeeded")
+
+
+def _told(error: BaseException) -> str:
+    return str(error) if isinstance(error, JobError) else first_line(error)
 
 
 def _lock(connection: Connection, kind: str) -> None:

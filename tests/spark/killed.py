@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def at_call(number: int, work: Callable[..., Any]) -> Callable[..., Any]:
 def die_while_writing(folder: Path) -> None:
     """Once a task has begun a file."""
     while not any(folder.glob("staging/*/**/*.parquet")):
-        pass
+        time.sleep(0.001)
     die()
 
 

@@ -21,25 +21,21 @@ MODULE = ["-m", "offsets.spark", "archive"]
 def command(archive: Archive, data_dir: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run it in a process of its own, with this archive."""
     parts = {key: str(value) for key, value in conninfo_to_dict(archive.conninfo).items()}
-    url = "postgresql://{user}@/{dbname}?host={host}".format(**parts)
+    removed = ("PG", "SPARK", "PYSPARK", "JAVA", "KCOORD")
     environment = {
-        **{
-            name: value for name, value in os.environ.items() if not name.startswith(("PG", "SPARK", "PYSPARK", "JAVA"))
-        },
-        "KCOORD_DATABASE_URL": url,
+        **{name: value for name, value in os.environ.items() if not name.startswith(removed)},
+        "KCOORD_DATABASE_URL": "postgresql://{user}@/{dbname}?host={host}".format(**parts),
         "KCOORD_DATA_DIR": str(data_dir),
         "KCOORD_ARCHIVE_PATH": archive.path,
         **variables,
     }
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    return python(arguments, environment)
+
+
+def python(arguments: tuple[str, ...], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run Python from the checkout."""
+    call = [sys.executable, *arguments]
+    return subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_the_command_prints_one_object(archive: Archive, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psycopg
@@ -48,7 +49,7 @@ def wait_until_unlocked(conninfo: str) -> None:
     """Postgres ends the session of a process that is gone; it is told by the closed connection."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         while connection.execute(LOCKED).fetchone() != (False,):
-            pass
+            time.sleep(0.05)
 
 
 def left_over(archive: Archive) -> set[str]:

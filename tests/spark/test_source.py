@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import psycopg
 import pytest
@@ -93,7 +94,7 @@ def test_a_snapshot_does_not_outlive_its_deadline(journal: str) -> None:
             gone = "select count(*) = 0 from pg_stat_activity where application_name = 'kcoord-spark'"
             gone += " and datname = current_database()"
             while connection.execute(gone).fetchone() != (True,):
-                pass
+                time.sleep(0.05)
         with connect(journal) as late, pytest.raises(psycopg.Error, match="does not exist"):
             use_snapshot(late, snapshot.id)
 

@@ -27,17 +27,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Run, print, exit."""
         # Here, so that other commands do not wait for pyspark.
-        from offsets.spark.command import Installation, archive_job, be_nice, run_job, shown
-        from offsets.spark.runs import RunRequest
+        from offsets.spark.command import Installation, archive_job, requested, run_job, shown
 
         installation = Installation(settings.KCOORD, settings.CONNINFO, settings.DATA_DIR)
-        request = RunRequest(
-            local_operator().name,
-            {"adopt": options["adopt"], "check": options["check"]},
-            options["run_id"],
-            options["log_path"],
-        )
-        be_nice()
+        request = requested(options, local_operator().name, adopt=options["adopt"], check=options["check"])
         status, told = run_job("archive", archive_job(installation, options), installation, request)
         stream = self.stderr if "error" in told and options["format"] == "text" else self.stdout
         stream.write(shown("archive", told, options["format"]))

@@ -9,13 +9,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from offsets.spark.archive.compaction import MOST_FILES, Compacted, compact
+from offsets.spark.archive.history import archived_below
 from offsets.spark.archive.jobs import also_in, buckets_for, dated, day_totals, laid_out, manifest_days, not_in
 from offsets.spark.archive.manifest import ArchivedFile, Manifest, ManifestDay, path_of
 from offsets.spark.archive.publishing import make_up, publish, staged_files, sweep, without_expired
 from offsets.spark.archive.schema import VERSION
 from offsets.spark.archive.storage import STAGING, Storage
 from offsets.spark.archive.table import ArchiveTable, open_or_create, read_archive, read_files
-from offsets.spark.errors import ArchiveDamaged, JobError
+from offsets.spark.errors import ArchiveDamaged
 from offsets.spark.postgres import DEADLINE_MS, Snapshot, exported_snapshot
 from offsets.spark.runs import Outcome, Run
 from offsets.spark.session import guarded
@@ -88,14 +89,13 @@ def archive(
     _check_manifest(run, table)
     table.check(contents=options.check_contents)
     swept = sweep(table)
-    known = table.manifest is not None and run.knows(table.manifest.run_id)
-    made_up = make_up(run, table) if known else []
+    made_up = make_up(run, table)
     run.enter("start Spark")
     spark = start()
     with guarded(run, spark):
         run.enter("read")
         with exported_snapshot(conninfo, options.deadline_ms) as snapshot:
-            since = _since(table, snapshot, known=known, adopt=options.adopt)
+            since = archived_below(run, table, snapshot, adopt=options.adopt)
             rows = read_table(
                 spark,
                 "journal",
@@ -138,28 +138,6 @@ def _check_manifest(run: Run, table: ArchiveTable) -> None:
     recorded = run.recorded_sha256(table.manifest.run_id, table.archive_id, table.number)
     if recorded is not None and recorded != table.sha256:
         raise ArchiveDamaged([f"{path_of(table.number)} was changed: its SHA-256 is another"])
-
-
-def _since(table: ArchiveTable, snapshot: Snapshot, *, known: bool, adopt: bool) -> int | None:
-    """The first transaction id that is not in the archive; None: ids say nothing, compare rows. Raises JobError.
-
-    Ids are those of one cluster and one timeline. A database that does not know the run of the newest manifest was put
-    back to an older state, whose ids are given out again.
-    """
-    last = table.manifest
-    if last is None:
-        return None
-    if last.system_identifier != snapshot.system_identifier:
-        if adopt:
-            return None
-        raise JobError(
-            f"the archive at {table.storage.address} belongs to another installation (cluster "
-            f"{last.system_identifier}, this one is {snapshot.system_identifier}); name another KCOORD_ARCHIVE_PATH, "
-            "or take it over with --adopt if this database was restored from that one"
-        )
-    if last.timeline != snapshot.timeline or not known or last.bound > snapshot.bound:
-        return None
-    return last.bound
 
 
 def _write(rows: DataFrame, storage: Storage, folder: str, buckets: int) -> None:

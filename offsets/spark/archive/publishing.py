@@ -95,7 +95,7 @@ def publication(table: ArchiveTable, published: Manifest, sha256: str) -> Public
 def make_up(run: Run, table: ArchiveTable) -> list[int]:
     """Write down what runs published that were killed right after it; the numbers of their manifests, oldest first.
 
-    Call it only where this database knows the run of the newest manifest.
+    Runs that this database does not know are not its own.
     """
     missed = []
     for number in range(table.number, 0, -1):
