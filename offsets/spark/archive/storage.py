@@ -86,7 +86,7 @@ class Storage:
     def read(self, path: str) -> bytes:
         """What is in a small file."""
         with self._explaining(path), self._fs.open_input_stream(self._full(path)) as stream:
-            return stream.read()
+            return bytes(stream.read())
 
     def write(self, path: str, data: bytes) -> None:
         """A small file: all of it, on disk, or nothing."""
