@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import class_row
+from psycopg.rows import TupleRow, class_row
 
 from kcoord.sql import queries
 from offsets.spark.errors import JobError, first_line
@@ -22,7 +22,7 @@ CONNECT_SECONDS = 10
 DEADLINE_MS = 1_800_000
 _SECRETS = {"password": "PGPASSWORD"}
 
-Connection = psycopg.Connection[tuple[object, ...]]
+Connection = psycopg.Connection[TupleRow]
 
 
 def without_secrets(conninfo: str) -> str:

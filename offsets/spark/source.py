@@ -134,11 +134,11 @@ class PostgresReader(api.DataSourceReader):
             return column, "is not null", None
         if isinstance(given, api.In) and None not in given.value:
             return column, "in", tuple(given.value)
-        operator = _COMPARISONS.get(type(given))
+        operator, value = _COMPARISONS.get(type(given)), getattr(given, "value", None)
         # Texts are ordered by the database's collation there, and by their bytes in Spark.
-        if operator is None or given.value is None or (kind == "string" and operator != "="):
+        if operator is None or value is None or (kind == "string" and operator != "="):
             return None
-        return column, operator, given.value
+        return column, operator, value
 
     def partitions(self) -> list[Slice]:
         """The slices, of all leaves."""
@@ -156,8 +156,9 @@ class PostgresReader(api.DataSourceReader):
             for first in range(0, max(blocks, 1), step)
         ]
 
-    def read(self, partition: Slice) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a slice. Raises SourceError."""
+        assert isinstance(partition, Slice)
         leaf = sql.Identifier(partition.schema, partition.leaf)
         types = {name: ARROW[self._table.columns[name]] for name in self._columns}
         try:
