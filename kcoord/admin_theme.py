@@ -85,6 +85,7 @@ UNFOLD: dict[str, Any] = {
                     _entry("Producers", "edit_note", "offsets", "producer"),
                     _entry("Lag", "speed", "offsets", "grouplag"),
                     _entry("Deleted topics", "delete", "offsets", "deletedtopic"),
+                    _entry("Spark runs", "bolt", "offsets", "sparkrun"),
                 ],
             },
             {

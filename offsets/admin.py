@@ -1,7 +1,8 @@
 """The Django admin of offsets: to look at rows, never to change them.
 
 Tables with a composite primary key, which the admin cannot list, stand on the page of what they belong to: committed
-offsets on that of their group, lines of a plan on that of the plan, pending offsets on that of their producer.
+offsets on that of their group, lines of a plan on that of the plan, pending offsets on that of their producer, archived
+days on that of the run.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from groups.models import Group
 from kcoord.admin import ReadOnlyAdmin, instant, kind_filter, utc
 from offsets.core.types import ChangeKind
 from offsets.models import (
+    ArchivedDay,
     CommittedOffset,
     DeletedTopic,
     GroupLag,
@@ -29,7 +31,9 @@ from offsets.models import (
     PlannedOffset,
     Producer,
     RetentionPin,
+    SparkRun,
 )
+from offsets.spark.archive.days import written_day
 
 admin.site.unregister(Group)
 
@@ -208,3 +212,32 @@ class DeletedTopicAdmin(ReadOnlyAdmin):
     readonly_fields = ("deleted",)
     ordering = ("topic",)
     deleted = instant("deleted_at", "deleted at")
+
+
+@admin.register(SparkRun)
+class SparkRunAdmin(ReadOnlyAdmin):
+    """Runs of the Spark jobs, with the days that they archived."""
+
+    list_display = ("requested", "kind", "state", "stage", "rows", "findings", "requested_by", "error")
+    list_filter = ("kind", "state")
+    ordering = ("-requested_at",)
+    fields = (
+        *("kind", "state", "stage", "slices_done", "slices_total", "parameters", "requested", "requested_by"),
+        *("started", "ended", "heartbeat", "cancel_requested", "host", "pid", "log_path"),
+        *("rows", "files", "bytes", "findings", "bound", "system_identifier", "timeline", "archive_path"),
+        *("archive_id", "manifest", "manifest_sha256", "result", "error", "archived_days"),
+    )
+    readonly_fields = ("requested", "started", "ended", "heartbeat", "cancel_requested", "archived_days")
+    requested = instant("requested_at", "requested")
+    started = instant("started_at", "started")
+    ended = instant("ended_at", "ended")
+    heartbeat = instant("heartbeat_at", "last sign of life")
+    cancel_requested = instant("cancel_requested_at", "asked to end")
+
+    @admin.display(description="days")
+    def archived_days(self, run: SparkRun) -> SafeString:
+        """What it published of each day, and whether that still counts for the journal."""
+        days = ArchivedDay.objects.filter(run=run).order_by("manifest", "day")
+        columns = ("manifest", "day", "rows", "checksum", "counts")
+        rows = [(row[0], written_day(row[1]), *row[2:]) for row in days.values_list(*columns)[:MOST_ROWS]]
+        return table(("manifest", "day", "rows", "checksum", "counts"), rows, days.count())

@@ -71,6 +71,7 @@ _SHUT = sql.SQL(
 _VALIDATE = sql.SQL("alter table offset_commit_log_default validate constraint {shut}")
 _REOPEN = sql.SQL("alter table offset_commit_log_default drop constraint if exists {shut}")
 _DROP = sql.SQL("drop table {day}")
+_ONE_STATE = sql.SQL("set transaction isolation level repeatable read")
 _PATIENCE = sql.SQL("set local lock_timeout = {ms}")
 _NO_LIMIT = sql.SQL("set local statement_timeout = {ms}")
 _LOCK_ROWS = sql.SQL("lock table {day} in share mode")
@@ -266,7 +267,7 @@ class JournalDays:
         """Compare and drop in one transaction; nobody can write to the day meanwhile. Raises _NotCovered."""
         async with connection.transaction():
             # No statement before the lock takes a snapshot, so that what is counted later is all there is.
-            await connection.execute(Q.journal_isolation.encode())
+            await connection.execute(_ONE_STATE)
             await connection.execute(_PATIENCE.format(ms=sql.Literal(LOCK_TIMEOUT_MS)))
             await connection.execute(_NO_LIMIT.format(ms=sql.Literal(MOVE_TIMEOUT_MS)))
             if has_table:

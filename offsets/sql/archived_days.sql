@@ -46,7 +46,3 @@ update offsets_archivedday set counts = false where counts and day = %(day)s
 
 -- name: trim_day
 delete from offset_commit_log_default where at >= %(first)s and at < %(after)s
-
--- name: journal_isolation
--- What is counted is what is deleted.
-set transaction isolation level repeatable read
