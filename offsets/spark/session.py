@@ -59,7 +59,7 @@ def start_spark(settings: SparkSettings, environ: Mapping[str, str] | None = Non
     java = find_java(os.environ if environ is None else environ)
     try:
         (settings.directory / "local").mkdir(parents=True, exist_ok=True)
-        os.environ["JAVA_HOME"] = str(java_home(java, settings.directory))
+        home = java_home(java, settings.directory)
         log_settings = settings.directory / "log4j2.properties"
         log_settings.write_text(files(_MODULE).joinpath("log4j2.properties").read_text())
     except OSError as error:
@@ -73,13 +73,27 @@ def start_spark(settings: SparkSettings, environ: Mapping[str, str] | None = Non
     for name, value in _settings(settings, log_settings, is_local).items():
         builder = builder.config(name, value)
     try:
-        spark = builder.getOrCreate()
+        with _java_home(home):
+            spark = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         raise JobError(f"Spark does not start at {settings.master}: {first_line(error)}") from error
     if not is_local:
         spark.sparkContext.addPyFile(str(_shipped(settings.directory)))
     spark.dataSource.register(PostgresSource)
     return spark
+
+
+@contextmanager
+def _java_home(home: Path) -> Iterator[None]:
+    """For the launcher alone: the next start would take our script for a Java, and have it call itself."""
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["JAVA_HOME"]
+        if before is not None:
+            os.environ["JAVA_HOME"] = before
 
 
 def _settings(settings: SparkSettings, log_settings: Path, is_local: bool) -> dict[str, str]:

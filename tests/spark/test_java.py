@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from offsets.spark import java
 from offsets.spark.errors import JobError
@@ -62,3 +64,8 @@ def test_the_launcher_drops_the_module_that_is_not_there_and_nothing_else(tmp_pa
     given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Dx=a b", "--add-opens=x=ALL", ""]
     said = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True).stdout
     assert said == "-Xmx1g\n-Dx=a b\n--add-opens=x=ALL\n\n"
+
+
+def test_a_start_leaves_java_home_as_it_was(spark: SparkSession) -> None:
+    """The next start of the process would find our script there, and make it call itself."""
+    assert "/spark" not in os.environ.get("JAVA_HOME", "")
