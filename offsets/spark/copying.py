@@ -47,7 +47,8 @@ def record_batches(copy: psycopg.Copy, types: Mapping[str, pa.DataType]) -> Iter
     yield from pacsv.open_csv(
         stream,
         pacsv.ReadOptions(column_names=list(types), block_size=BLOCK_BYTES, use_threads=False),
-        pacsv.ParseOptions(newlines_in_values=True),
+        # NULL in the only column is an empty line.
+        pacsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         # NULL arrives as nothing, an empty text as "".
         pacsv.ConvertOptions(
             column_types=dict(types),

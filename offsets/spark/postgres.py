@@ -89,7 +89,7 @@ def exported_snapshot(conninfo: str, deadline_ms: int = DEADLINE_MS) -> Iterator
         yield row
         try:
             keeper.rollback()
-        except psycopg.OperationalError:
+        except psycopg.Error:
             return  # it ended by its deadline, after the last slice was read
 
 

@@ -72,7 +72,7 @@ async def test_nothing_is_dropped_before_the_first_run(archive: Archive, days: J
     "statement",
     [
         f"insert into {NAME} (at, kind, group_name, topic, partition) values ({FIRST}, 'commit', 'late', 't', 0)",
-        f"update {NAME} set committed_offset = 1 where id = (select min(id) from {NAME})",
+        f"update {NAME} set committed_offset = 7 where id = (select min(id) from {NAME})",
         f"update {NAME} set transactional_id = '' where id = (select max(id) - 1 from {NAME})",
         f"delete from {NAME} where id = (select min(id) from {NAME})",
     ],
