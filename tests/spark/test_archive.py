@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import duckdb
 import psycopg
 import pyarrow.compute as pc
@@ -83,3 +85,27 @@ def test_small_files_are_compacted_in_one_entry(archive: Archive) -> None:
     fill(archive.conninfo, 10)
     archive.run(options)
     assert archive.rows() == journal_rows(archive.conninfo)
+
+
+def test_commits_go_on_during_runs(archive: Archive) -> None:
+    """Transactions of several lines that end in another order than they began, before, during and after each run."""
+    over = threading.Event()
+
+    def commit(pause: float) -> None:
+        with psycopg.connect(archive.conninfo) as connection:
+            while not over.is_set():
+                for _ in range(3):
+                    connection.execute(INSERT)
+                over.wait(pause)
+                connection.commit()
+
+    writers = [threading.Thread(target=commit, args=(pause,)) for pause in (0.01, 0.2, 1.5)]
+    for writer in writers:
+        writer.start()
+    seen = [set(archive.rows()) for _ in range(3) if archive.run()]
+    over.set()
+    for writer in writers:
+        writer.join()
+    archive.run()
+    assert archive.rows() == journal_rows(archive.conninfo)
+    assert seen[0] <= seen[1] <= seen[2] <= set(archive.rows())
