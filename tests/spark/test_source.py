@@ -76,9 +76,28 @@ def test_columns_filters_and_slices_lose_nothing(journal: str, spark: SparkSessi
         assert read_table(spark, "journal", journal, snapshot.id, columns=["partition"]).count() == 1_500
         lone = read_table(spark, "journal", journal, snapshot.id, columns=["expire_timestamp"])
         assert lone.where("expire_timestamp is null").count() == 1_200  # each an empty line of the COPY
+
+
+def test_every_table_is_read(journal: str, spark: SparkSession) -> None:
+    """Those that are not partitioned as well: a topic and its watermark, and tables that are empty."""
+    topic = "insert into groups_topic (name, topic_id, partitions, labels, created_at)"
+    topic += " values ('orders', '7b1c1bd0-0000-4000-8000-000000000001', 3, '{}', 5) returning id"
+    with psycopg.connect(journal, autocommit=True) as connection:
+        row = connection.execute(topic.encode()).fetchone()
+        assert row is not None
+        connection.execute(
+            "insert into groups_watermark (topic_id, partition, log_start_offset, log_end_offset, sampled_at)"
+            " values (%s, 1, 10, 20, 6)",
+            row,
+        )
+    expected = {
+        "topics": [(row[0], "orders", "7b1c1bd0-0000-4000-8000-000000000001", 3, 5)],
+        "watermarks": [("orders", row[0], 1, 10, 20, 6)],
+    }
+    with exported_snapshot(journal) as snapshot:
         for name in TABLES:
-            if name != "journal":
-                assert read_table(spark, name, journal, snapshot.id).count() == 0
+            found = read_table(spark, name, journal, snapshot.id).collect()
+            assert [tuple(one) for one in found] == expected.get(name, []), name
 
 
 def test_a_snapshot_that_ended_is_named(journal: str, spark: SparkSession) -> None:

@@ -1,11 +1,11 @@
 -- name: leaves
--- Tables that hold the rows of a table: itself, or the leaves of a partitioned one.
+-- Tables that hold the rows of a table: itself, or the leaves of a partitioned one, of which alone there is a tree.
 select l.relname, n.nspname, pg_relation_filenode(l.oid),
        (pg_relation_size(l.oid) / current_setting('block_size')::bigint)::bigint
-from pg_partition_tree(%(table)s::regclass) t
-join pg_class l on l.oid = t.relid
+from pg_class l
 join pg_namespace n on n.oid = l.relnamespace
-where t.isleaf
+where l.relkind = 'r'
+  and l.oid in (select relid from pg_partition_tree(%(table)s::regclass) union all select %(table)s::regclass)
 order by l.relname
 
 -- name: filenode
