@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from offsets.spark.archive.compaction import MOST_FILES, Compacted, compact
 from offsets.spark.archive.history import archived_below
@@ -94,28 +95,16 @@ def archive(
     spark = start()
     with guarded(run, spark):
         run.enter("read")
-        with exported_snapshot(conninfo, options.deadline_ms) as snapshot:
-            since = archived_below(run, table, snapshot, adopt=options.adopt)
-            rows = read_table(
-                spark,
-                "journal",
-                conninfo,
-                snapshot.id,
-                since=since,
-                below=snapshot.bound,
-                slice_blocks=options.slice_blocks,
-            )
-            folder = f"{STAGING}/{run.id}"
-            _write(rows, storage, folder, buckets_for(snapshot.journal_bytes))
+        snapshot, compares = _stage(run, spark, table, conninfo, options)
         run.enter("publish")
-        rebased = since is None and table.manifest is not None
-        staged, days = (_rebased if rebased else _added)(run, spark, table, folder)
-        if staged or rebased:
-            planned = _planned(run, table, snapshot, [file for _, file in staged], days, rebased=rebased)
+        staged, days = (_rebased if compares else _added)(run, spark, table, f"{STAGING}/{run.id}")
+        if staged or compares:
+            planned = _planned(run, table, snapshot, [file for _, file in staged], days, rebased=compares)
             table = publish(run, table, staged, planned, adds_rows=True)
         run.enter("compact")
         table, compacted = compact(run, spark, table, now=snapshot.taken_at, most=options.most_files)
-    storage.remove_folder(f"{STAGING}/{run.id}")
+    for folder in (f"{run.id}", f"{run.id}-missing", f"{run.id}-compaction"):
+        storage.remove_folder(f"{STAGING}/{folder}")
     files = tuple(file for _, file in staged)
     return ArchiveReport(
         table.archive_id,
@@ -124,7 +113,7 @@ def archive(
         sum(file.rows for file in files),
         files,
         days,
-        rebased,
+        compares,
         swept,
         tuple(made_up),
         compacted,
@@ -140,8 +129,17 @@ def _check_manifest(run: Run, table: ArchiveTable) -> None:
         raise ArchiveDamaged([f"{path_of(table.number)} was changed: its SHA-256 is another"])
 
 
-def _write(rows: DataFrame, storage: Storage, folder: str, buckets: int) -> None:
-    laid_out(dated(rows), buckets).write.partitionBy("date").parquet(storage.spark_path(folder))
+def _stage(
+    run: Run, spark: SparkSession, table: ArchiveTable, conninfo: str, options: ArchiveOptions
+) -> tuple[Snapshot, bool]:
+    """Write what is to be archived to the run's staging folder; the snapshot it is of, and whether to compare rows."""
+    with exported_snapshot(conninfo, options.deadline_ms) as snapshot:
+        since = archived_below(run, table, snapshot, adopt=options.adopt)
+        read = partial(read_table, since=since, below=snapshot.bound, slice_blocks=options.slice_blocks)
+        rows = dated(read(spark, "journal", conninfo, snapshot.id))
+        target = table.storage.spark_path(f"{STAGING}/{run.id}")
+        laid_out(rows, buckets_for(snapshot.journal_bytes)).write.partitionBy("date").parquet(target)
+    return snapshot, since is None and table.manifest is not None
 
 
 Staged = tuple[list[tuple[str, ArchivedFile]], tuple[ManifestDay, ...]]
