@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('offsets', '0005_commit_function'),
+        ('offsets', '0007_hot_rows'),
     ]
 
     operations = [
