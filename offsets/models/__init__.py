@@ -1,6 +1,7 @@
 """The schema of offsets. Rows are written by the stores of this app alone."""
 
 from offsets.models.committed import CommittedOffset
+from offsets.models.findings import ReconcileFinding
 from offsets.models.journal import OffsetCommitLog
 from offsets.models.pins import RetentionPin
 from offsets.models.plans import OffsetPlan, PlannedOffset
@@ -20,6 +21,7 @@ __all__ = [
     "PendingOffset",
     "PlannedOffset",
     "Producer",
+    "ReconcileFinding",
     "RetentionPin",
     "SparkRun",
     "WatermarkSample",
