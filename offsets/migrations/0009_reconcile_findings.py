@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('offsets', '0006_spark_runs'),
+        ('offsets', '0008_spark_runs'),
     ]
 
     operations = [
