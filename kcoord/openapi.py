@@ -25,6 +25,7 @@ TAGS = (
     ("offsets", "Committed offsets: commit, fetch, lag; transactions."),
     ("groups", "Groups, for operators."),
     ("topics", "The catalogue of topics and watermarks that assignment and lag need."),
+    ("archive", "Runs of the Spark jobs, and what reconcile found."),
     ("tokens", "Access."),
     (SERVICE_TAG, "Health and metrics."),
 )

@@ -59,7 +59,7 @@ def statuses(errors: Iterable[Error]) -> dict[int, list[Error]]:
     return dict(sorted(found.items()))
 
 
-def error_texts(errors: Iterable[Error], *, has_body: bool, missing: str = "") -> dict[int, str]:
+def error_texts(errors: Iterable[Error], *, has_body: bool, missing: str = "", conflict: str = "") -> dict[int, str]:
     """The description of each error response of an operation, by status."""
     found = {
         status: "\n".join(f"- `{error.name}` ({error.code}): {error.value.help}" for error in grouped)
@@ -67,6 +67,8 @@ def error_texts(errors: Iterable[Error], *, has_body: bool, missing: str = "") -
     }
     if missing:
         found[404] = f"- `INVALID_REQUEST` (42): {missing}"
+    if conflict:
+        found[409] = f"- `INVALID_REQUEST` (42): {conflict}"
     if has_body:
         found[413] = "- `INVALID_REQUEST` (42): The body is too large."
         found[415] = "- `INVALID_REQUEST` (42): The body is not said to be JSON in UTF-8."
@@ -112,13 +114,16 @@ def describe(
     examples: Sequence[OpenApiExample] = (),
     description: str = "",
     missing: str = "",
+    conflict: str = "",
 ) -> Callable[[F], F]:
     """Decorator of a view's method: what the document says of it.
 
-    `response` None: there is no body. `missing`: what a 404 means that no error of the registry stands for.
+    `response` None: there is no body. `missing`, `conflict`: what a 404 and a 409 mean that no error of the registry
+    stands for.
     """
     responses: dict[Any, Any] = {status: OpenApiResponse(response, "Done.")}
-    for code, text in error_texts((*CONTROL_ERRORS, *errors), has_body=request is not None, missing=missing).items():
+    said = error_texts((*CONTROL_ERRORS, *errors), has_body=request is not None, missing=missing, conflict=conflict)
+    for code, text in said.items():
         responses[(code, MEDIA_TYPE)] = OpenApiResponse(Problem, text)
     parameters: list[Any] = [name.parameter() for name in path]
     if query is not None:

@@ -13,6 +13,7 @@ from offsets.journal_days import JournalDays
 from offsets.plans import PlanService
 from offsets.retention import RetentionService
 from offsets.samples import SampleService
+from offsets.spark_runs import SparkRuns
 from offsets.transactions import TransactionService
 
 LONGEST_RUN_SECONDS = 3_600.0
@@ -68,6 +69,18 @@ def keep_journal_days() -> int:
     """Make and drop day partitions of the journal; see `JournalDays.keep`."""
     report = bridge.call(lambda runtime: runtime.get(JournalDays).keep(), LONGEST_RUN_SECONDS)
     return len(report.made) + len(report.dropped)
+
+
+@shared_task(name="offsets.archive")  # type: ignore[untyped-decorator]
+def archive() -> str:
+    """Start a run that archives the journal, where there is an archive; see `SparkRuns.start_scheduled`."""
+    return bridge.call(lambda runtime: runtime.get(SparkRuns).start_scheduled("archive"))
+
+
+@shared_task(name="offsets.reconcile")  # type: ignore[untyped-decorator]
+def reconcile() -> str:
+    """Start a run that compares offsets with their history; see `SparkRuns.start_scheduled`."""
+    return bridge.call(lambda runtime: runtime.get(SparkRuns).start_scheduled("reconcile"))
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

@@ -3,9 +3,14 @@
 from django.urls import path
 
 from kcoord import converters  # noqa: F401 - registers `anything`
-from offsets.rest import deletion_views, group_views, journal_views, lag_views, pin_views, plan_views, views
+from offsets.rest import deletion_views, group_views, journal_views, lag_views, pin_views, plan_views, run_views, views
 
 urlpatterns = [
+    path("archive/runs", run_views.RunsView.as_view()),
+    path("archive/runs/<anything:run_id>/log", run_views.RunLogView.as_view()),
+    path("archive/runs/<anything:run_id>/cancel", run_views.CancelRunView.as_view()),
+    path("archive/runs/<anything:run_id>", run_views.RunView.as_view()),
+    path("reconcile/findings", run_views.FindingsView.as_view()),
     path("groups", group_views.GroupsView.as_view()),
     path("groups/<anything:group_id>/commits", journal_views.GroupCommitsView.as_view()),
     path("groups/<anything:group_id>/lag", lag_views.GroupLagView.as_view()),

@@ -1,0 +1,130 @@
+"""What the endpoints of runs and findings take and give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
+from offsets.findings import Finding
+from offsets.models import ReconcileFinding, SparkRun
+from offsets.spark_runs import KINDS, STARTABLE
+from offsets.spark_runs import SparkRun as Run
+
+STATES = SparkRun.State.values
+FINDING_KINDS = ReconcileFinding.Kind.values
+OF_GROUPS = ("findings",)
+"""Parts of a result that name groups and topics: these come from the list of findings, for who may describe them."""
+
+
+class RunQuery(PageQuery):
+    """Which runs."""
+
+    kind = Choice(KINDS, required=False, help_text="Only runs of this kind.")
+
+
+class NewRun(StrictSerializer):
+    """A run to be started."""
+
+    kind = Choice(STARTABLE)
+
+
+class Slices(serializers.Serializer[Any]):
+    """How far the current stage is; 0 of 0: that is not known."""
+
+    done = serializers.IntegerField()
+    total = serializers.IntegerField()
+
+
+class RunView(serializers.Serializer[Any]):
+    """A run of a Spark job."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(KINDS)
+    state = serializers.ChoiceField(
+        STATES, help_text="lost: its process ended without saying how. requested: its process is starting."
+    )
+    requested_at = Instant()
+    requested_by = serializers.CharField(
+        help_text="A token, an account, `schedule`, or `local:` and who ran a command."
+    )
+    started_at = Instant(allow_null=True)
+    ended_at = Instant(allow_null=True)
+    cancel_requested_at = Instant(allow_null=True)
+    stage = serializers.CharField(allow_blank=True, help_text="What it does, or did last.")
+    slices = Slices()
+    rows = serializers.IntegerField(allow_null=True)
+    files = serializers.IntegerField(allow_null=True)
+    bytes = serializers.IntegerField(allow_null=True)
+    days = serializers.IntegerField(help_text="Days of the journal of which it archived something.")
+    findings = serializers.IntegerField(allow_null=True, help_text="All of them, also those that are not listed.")
+    result = serializers.DictField(allow_null=True, help_text="What the command prints with `--format json`.")
+    error = serializers.CharField(allow_blank=True)
+
+
+class RunPage(serializers.Serializer[Any]):
+    """A page of runs, the newest first."""
+
+    runs = RunView(many=True)
+    next_cursor = NextCursor()
+
+
+class RunLogView(serializers.Serializer[Any]):
+    """The end of a run's log."""
+
+    id = serializers.UUIDField()
+    log = serializers.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="null: this server does not have it; the run was started elsewhere.",
+    )
+    skipped_bytes = serializers.IntegerField(help_text="Of the log before `log`.")
+
+
+class FindingQuery(PageQuery):
+    """Which findings."""
+
+    run = Text(required=False, max_length=36, help_text="Of this run of reconcile; the newest that succeeded.")
+    kind = serializers.ListField(
+        child=Choice(FINDING_KINDS),
+        required=False,
+        max_length=len(FINDING_KINDS),
+        help_text="One of these kinds. Repeatable.",
+    )
+    group = Text(required=False, max_length=255, help_text="Only this group.")
+
+
+class FindingView(serializers.Serializer[Any]):
+    """Something that reconcile found."""
+
+    number = serializers.IntegerField()
+    kind = serializers.ChoiceField(FINDING_KINDS)
+    group_id = serializers.CharField()
+    topic = serializers.CharField()
+    partition = serializers.IntegerField()
+    expected = serializers.IntegerField(allow_null=True, help_text="What the journal, or the log, says.")
+    found = serializers.IntegerField(allow_null=True, help_text="What is committed, or was.")
+    evidence = serializers.DictField(help_text="Ids of journal lines, members, generations, instants; by kind.")
+
+
+class FindingPage(serializers.Serializer[Any]):
+    """A page of findings by group, topic and partition."""
+
+    run = serializers.UUIDField(allow_null=True, help_text="null: no run of reconcile has succeeded yet.")
+    ended_at = Instant(allow_null=True)
+    findings = FindingView(many=True)
+    next_cursor = NextCursor()
+
+
+def shown_run(run: Run) -> dict[str, Any]:
+    """A run as the view takes it."""
+    fields = RunView().fields.keys() - {"slices", "result"}
+    result = None if run.result is None else {k: v for k, v in run.result.items() if k not in OF_GROUPS}
+    slices = {"done": run.slices_done, "total": run.slices_total}
+    return {name: getattr(run, name) for name in fields} | {"slices": slices, "result": result}
+
+
+def shown_finding(finding: Finding) -> dict[str, Any]:
+    """A finding as the view takes it."""
+    return {name: getattr(finding, name) for name in FindingView().fields}
