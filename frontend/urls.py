@@ -9,6 +9,7 @@ from django.views.generic import RedirectView
 from frontend.live import live
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group, hold_group, kick_member
+from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
 from frontend.views.commits import group_commits
 from frontend.views.groups import group_events, group_list, group_page
 from frontend.views.pins import group_pins
@@ -38,5 +39,10 @@ urlpatterns = [
     path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
     path("topics", topic_list, name="topics"),
+    path("archive", archive, name="archive"),
+    path("archive/start", start_run, name="start-run"),
+    path("archive/findings", findings, name="findings"),
+    path("archive/runs/<uuid:run_id>", run_page, name="run"),
+    path("archive/runs/<uuid:run_id>/cancel", cancel_run, name="cancel-run"),
     path("live", live, name="live"),
 ]

@@ -10,6 +10,7 @@ from kcoord.errors import Error, ProtocolError
 from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.runtime import Runtime
 from kcoord.sql import queries
+from offsets.core.types import Millis
 from offsets.spark_runs import SparkRun, SparkRuns, checked, unknown_run
 
 Q = queries("offsets")
@@ -54,6 +55,15 @@ class SeenBy:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class GroupFindings:
+    """How many findings a run of reconcile, which ended at `ended_at` (ms), has of a group."""
+
+    run_id: str
+    ended_at: Millis
+    count: int
+
+
 class FindingReads:
     """Lists of findings. Methods may raise COORDINATOR_NOT_AVAILABLE."""
 
@@ -94,25 +104,22 @@ class FindingReads:
         found, more = cut([Finding(*row) for row in rows], limit)
         return found_run, Page(found, encode_cursor(found_run.id, found[-1].number) if more else None)
 
-    async def counts(self, *, run_id: str | None = None, group_id: str | None = None) -> Mapping[str, int]:
-        """How many findings of each kind the run stored, in all or of one group; empty where there was no run."""
-        found = await self._run(run_id)
-        if found is None:
-            return {}
+    async def counts(self, run_id: str, group_id: str | None = None) -> dict[str, int]:
+        """How many findings of each kind a run stored, in all or of one group."""
+        parameters = {"run_id": run_id, "group": group_id}
         async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.count_reconcile_findings, {"run_id": found.id, "group": group_id})
+            rows = await self._db.rows(connection, Q.count_reconcile_findings, parameters)
         return {str(kind): int(count) for kind, count in rows}
 
-    async def newest(self) -> SparkRun | None:
-        """The newest run of reconcile that succeeded."""
-        return await self._run(None)
+    async def of_group(self, group_id: str) -> GroupFindings | None:
+        """How many findings the newest run of reconcile that succeeded has of a group; None: there was no run."""
+        async with self._db.connection() as connection:
+            row = await self._db.row(connection, Q.findings_of_group, {"group": group_id})
+        return None if row is None else GroupFindings(*row)
 
     async def _run(self, run_id: str | None) -> SparkRun | None:
         if run_id is None:
-            async with self._db.connection() as connection:
-                run_id = await self._db.value(connection, Q.newest_reconcile)
-            if run_id is None:
-                return None
+            return await self._runs.newest("reconcile")
         found = await self._runs.run(run_id)
         if found.kind != "reconcile":
             raise unknown_run(run_id)

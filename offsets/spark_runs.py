@@ -122,6 +122,12 @@ class SparkRuns:
             raise unknown_run(run_id)
         return found[0]
 
+    async def newest(self, kind: str) -> SparkRun | None:
+        """The newest run of `kind` that succeeded."""
+        async with self._db.connection() as connection:
+            found = await self._db.value(connection, Q.newest_success, {"kind": kind})
+        return None if found is None else await self.run(found)
+
     async def start(self, kind: str, *, principal: str) -> SparkRun:
         """Start a process for a run of `kind`, one of STARTABLE.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -29,6 +29,7 @@ from groups.models import Group
 from kcoord import bridge
 from kcoord.runtime import Runtime
 from offsets.core.retention import RetentionRule
+from offsets.findings import FindingReads, GroupFindings
 from offsets.retention import RetentionService
 
 HOLD, KICK = "groups.change_group", "groups.delete_member"
@@ -221,6 +222,8 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "may_hold": request.user.has_perm(HOLD),
         "kick_url": f"{group_url(group_id)}/kick" if request.user.has_perm(KICK) else "",
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
+        "findings": looked.findings,
+        "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
         "history_url": f"{group_url(group_id)}/events",
         "commits_url": f"{group_url(group_id)}/commits",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
@@ -237,6 +240,7 @@ class Look:
     page: queries.GroupPage
     assignors: Sequence[str]
     rule: RetentionRule | None
+    findings: GroupFindings | None
 
 
 async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
@@ -246,7 +250,8 @@ async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
     assignors: Sequence[str] = ()
     if found.consumer is not None:
         assignors = tuple((await runtime.get(Environment).world(group_id)).assignors)
-    return Look(found, assignors, await runtime.get(RetentionService).rule(group_id))
+    rule = await runtime.get(RetentionService).rule(group_id)
+    return Look(found, assignors, rule, await runtime.get(FindingReads).of_group(group_id))
 
 
 def _limits(shown: tuple[str, ...]) -> Limits:

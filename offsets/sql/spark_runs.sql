@@ -61,10 +61,10 @@ set cancel_requested_at = coalesce(cancel_requested_at, now.ms),
 from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms) now
 where id = %(id)s and state in ('requested', 'running')
 
--- name: newest_reconcile
+-- name: newest_success
 select id::text
 from offsets_sparkrun
-where kind = 'reconcile' and state = 'succeeded'
+where kind = %(kind)s and state = 'succeeded'
 order by requested_at desc, id desc
 limit 1
 
@@ -87,3 +87,12 @@ from offsets_reconcilefinding
 where run_id = %(run_id)s and (%(group)s::text is null or group_name = %(group)s)
 group by kind
 order by kind
+
+-- name: findings_of_group
+-- Of the newest run of reconcile that succeeded.
+select run.id::text, run.ended_at,
+       (select count(*) from offsets_reconcilefinding f where f.run_id = run.id and f.group_name = %(group)s)
+from offsets_sparkrun run
+where run.kind = 'reconcile' and run.state = 'succeeded'
+order by run.requested_at desc, run.id desc
+limit 1

@@ -194,6 +194,8 @@ async def test_examples_of_the_control_plane_work(
                     await topics.create("example", 1)
                 if path == "/v1/groups/{group_id}/offsets/plan" or path.endswith("/offsets/delete"):
                     await consumed(api, topics, "orders")
+                if path == "/v1/archive/runs":
+                    continue  # starts a process; test_runs.py sends it
                 response = await api.request(method.upper(), path.format(**names), json=example["value"])
                 assert response.status_code in (200, 201, 204), response.text
                 sent += 1

@@ -1,0 +1,1 @@
+"""What pages show of the archive: runs of Spark jobs, and what reconcile found."""

@@ -1,0 +1,137 @@
+"""Runs and findings in words. Pure functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from frontend.rows import Millis
+from frontend.states import State
+from frontend.wording import duration, plural, short_id, utc
+from offsets.findings import Finding
+from offsets.spark_runs import SparkRun
+
+KINDS: Mapping[str, tuple[str, str]] = {
+    "archive": ("Archive", "Publishes the journal's new rows to the archive."),
+    "reconcile": ("Reconcile", "Compares committed offsets with archive and journal. It changes nothing."),
+    "restore": ("Restore", "Makes a plan of a group's offsets as of a moment of the archive."),
+    "report": ("Report", "Computes commits, rewinds, idle groups and rebalances by day from the archive."),
+    "import": ("Import", "Takes over offsets that were written down elsewhere."),
+}
+"""What each kind of run is called, and what it does."""
+
+STATES: Mapping[str, State] = {
+    "requested": State("requested", "Starting", "busy", "Its process is starting."),
+    "running": State("running", "Running", "busy", "Its process gives signs of life."),
+    "succeeded": State("succeeded", "Succeeded", "good", "It ended as it should."),
+    "failed": State("failed", "Failed", "bad", "It could not end as it should; its error says why."),
+    "cancelled": State("cancelled", "Cancelled", "idle", "Somebody ended it; it published nothing from then on."),
+    "lost": State("lost", "Lost", "bad", "Its process ended without saying how, as after a power failure."),
+}
+
+FINDINGS: Mapping[str, tuple[str, str, str]] = {
+    "missing_in_view": ("Missing offset", "bad", "The journal says that an offset is committed; none is."),
+    "missing_in_journal": ("Missing in journal", "bad", "An offset is committed of which the journal has no line."),
+    "surplus_in_view": ("Surplus offset", "bad", "An offset is committed that the journal says was removed."),
+    "other_offset": ("Other offset", "bad", "Another offset is committed than the journal says."),
+    "other_metadata": ("Other metadata", "warn", "The offset is right; what was committed with it is not."),
+    "rewind": ("Rewind", "warn", "A commit went back behind the one before, and no reset did it."),
+    "beyond_log_end": ("Beyond log end", "bad", "A commit lies behind the end of the log."),
+    "below_log_start": ("Below log start", "warn", "A commit lies before the first record that is left."),
+    "topic_gone": ("Topic gone", "warn", "An offset is committed on a topic that is not there."),
+    "partition_gone": ("Partition gone", "warn", "An offset is committed on a partition that the topic does not have."),
+    "two_members": ("Two members", "bad", "Two members of one generation committed on the partition."),
+    "fenced_generation": ("Fenced generation", "bad", "A commit of a generation that had ended was accepted."),
+    "time_backwards": ("Time backwards", "warn", "A later line of the journal has an earlier time."),
+}
+"""What each kind of finding is called, its tone, and what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run in words. `percent`: how far the stage is, None where that is not known."""
+
+    run: SparkRun
+    kind: str
+    state: State
+    url: str
+    duration: str
+    percent: int | None
+
+    @property
+    def began(self) -> Millis:
+        """When it began; for one that has not, when it was asked for."""
+        return self.run.started_at or self.run.requested_at
+
+
+@dataclass(frozen=True, slots=True)
+class FindingLine:
+    """A finding in words."""
+
+    finding: Finding
+    label: str
+    tone: str
+    meaning: str
+    group_url: str
+    commits_url: str
+    evidence: str
+
+
+def run_line(run: SparkRun, now: Millis, url: str) -> RunLine:
+    """A run as lists and its page show it."""
+    state = STATES.get(run.state) or State(run.state, run.state, "idle", "")
+    length = ""
+    if run.started_at is not None:
+        length = duration(max(0, (now if run.is_open else run.ended_at or run.started_at) - run.started_at))
+    percent = 100 * run.slices_done // run.slices_total if run.is_open and run.slices_total else None
+    return RunLine(run, KINDS.get(run.kind, (run.kind, ""))[0], state, url, length, percent)
+
+
+def finding_line(finding: Finding, group_url: str) -> FindingLine:
+    """A finding as the list shows it."""
+    label, tone, meaning = FINDINGS.get(finding.kind, (finding.kind, "idle", ""))
+    key = urlencode({"topic": finding.topic, "partition": finding.partition})
+    return FindingLine(finding, label, tone, meaning, group_url, f"{group_url}/commits?{key}", evidence(finding))
+
+
+def evidence(finding: Finding) -> str:
+    """What proves a finding: `journal 4, 5 · members a, b · at 2026-01-31 …`. Empty parts are left out."""
+    said = [_said(name, value) for name, value in finding.evidence.items() if value not in (None, [], "", {})]
+    return " · ".join(said)
+
+
+def _said(name: str, value: Any) -> str:
+    values = value if isinstance(value, list) else [value]
+    if name == "journal_ids":
+        return f"journal {', '.join(map(str, values))}"
+    if name in ("members", "member_ids"):
+        return f"{'member' if len(values) == 1 else 'members'} {', '.join(short_id(str(one)) for one in values)}"
+    if name in ("instants", "at"):
+        return f"at {', '.join(utc(one) for one in values if isinstance(one, int))}"
+    return f"{name.replace('_', ' ')} {', '.join(map(_plain, values))}"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def result_facts(run: SparkRun) -> list[tuple[str, str]]:
+    """The single values of a run's result, in words; lists are counted."""
+    found = []
+    for name, value in (run.result or {}).items():
+        if isinstance(value, bool):
+            found.append((_label(name), "yes" if value else "no"))
+        elif isinstance(value, int):
+            found.append((_label(name), f"{value:,}"))
+        elif isinstance(value, str | float):
+            found.append((_label(name), str(value)))
+        elif isinstance(value, list) and value:
+            found.append((_label(name), plural(len(value), "entry", "entries")))
+    return found
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ").capitalize()

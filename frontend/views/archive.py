@@ -1,0 +1,259 @@
+"""The archive: runs of Spark jobs, one run with its log, and what reconcile found."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from frontend import queries
+from frontend.archive.presenters import FINDINGS, KINDS, RunLine, finding_line, result_facts, run_line
+from frontend.views.actions import Refusal, actor, attempt, done, require
+from frontend.views.groups import Pace, group_url
+from frontend.views.page import BadAddress, address, choice, message, page, show, text
+from frontend.wording import plural
+from kcoord import bridge
+from kcoord.errors import Error, ProtocolError
+from kcoord.paging import Page
+from kcoord.runtime import Runtime
+from offsets.findings import Finding, FindingFilter, FindingReads
+from offsets.run_process import LogTail
+from offsets.spark_runs import KINDS as ALL_KINDS
+from offsets.spark_runs import STARTABLE, SparkRun, SparkRuns
+
+START, CANCEL = "offsets.add_sparkrun", "offsets.change_sparkrun"
+"""Permissions of Django that start runs, and end them."""
+PAGE_SIZE = 50
+BUSY, QUIET = Pace(every_ms=2_000, gap_ms=1_000), Pace(every_ms=15_000, gap_ms=5_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A kind of run that can be started."""
+
+    kind: str
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindChoice:
+    """A kind to filter the list by."""
+
+    label: str
+    url: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What the page of all runs reads."""
+
+    now: int
+    path: str
+    listed: Page[SparkRun]
+    open: tuple[SparkRun, ...]
+    archived: SparkRun | None
+    reconciled: SparkRun | None
+
+
+def run_url(run_id: str) -> str:
+    """The address of a run's page."""
+    return reverse("frontend:run", args=[run_id])
+
+
+@require_safe
+@page
+def archive(request: HttpRequest) -> HttpResponse:
+    """All runs, the newest first, a page at a time."""
+    kind = choice(request, "kind", ALL_KINDS)
+    cursor = text(request, "after") or None
+    found = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
+    busy = {run.kind for run in found.open}
+    startable = [Start(one, KINDS[one][0], _start_url(one)) for one in STARTABLE if one not in busy]
+    context = {
+        "now": found.now,
+        "path": found.path,
+        "lines": [_line(run, found.now) for run in found.listed.items],
+        "open_lines": [_line(run, found.now) for run in found.open],
+        "archived": found.archived and _line(found.archived, found.now),
+        "reconciled": found.reconciled and _line(found.reconciled, found.now),
+        "kinds": _kinds(request, kind),
+        "kind": KINDS[kind][0] if kind else "",
+        "starts": startable if found.path and request.user.has_perm(START) else [],
+        "newest_url": address(request, after=None) if cursor else None,
+        "older_url": address(request, after=found.listed.next_cursor) if found.listed.next_cursor else None,
+        "stream": reverse("frontend:live"),
+        "pace": BUSY if found.open else QUIET,
+    }
+    return show(request, "archive", context, section="archive")
+
+
+def _start_url(kind: str) -> str:
+    return f"{reverse('frontend:start-run')}?kind={kind}"
+
+
+def _line(run: SparkRun, now: int) -> RunLine:
+    return run_line(run, now, run_url(run.id))
+
+
+def _kinds(request: HttpRequest, chosen: str) -> list[KindChoice]:
+    named = [("", "All"), *((kind, KINDS[kind][0]) for kind in ALL_KINDS)]
+    return [KindChoice(label, address(request, kind=kind, after=None), kind == chosen) for kind, label in named]
+
+
+def _readable(work: Any) -> Any:
+    """What `work` reads. Raises BadAddress for a cursor of another list."""
+    try:
+        return bridge.call(work)
+    except ProtocolError as error:
+        if error.error is Error.INVALID_REQUEST and getattr(error, "status", 400) == 400:
+            raise BadAddress(error.detail) from error
+        raise
+
+
+async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> Overview:
+    runs = runtime.get(SparkRuns)
+    listed, newest, archived, reconciled, now = await asyncio.gather(
+        runs.runs(kind=kind, cursor=cursor, limit=PAGE_SIZE),
+        runs.runs(limit=PAGE_SIZE),
+        runs.newest("archive"),
+        runs.newest("reconcile"),
+        queries.now(runtime.db),
+    )
+    going_on = tuple(run for run in newest.items if run.is_open)
+    return Overview(now, runs.archive_path, listed, going_on, archived, reconciled)
+
+
+@require_safe
+@page
+def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """One run: how far it is, what it did, what it said."""
+    read = _run(run_id)
+    if read is None:
+        return _no_run(request)
+    run, tail, now = read
+    context = {
+        "now": now,
+        "line": _line(run, now),
+        "meaning": KINDS.get(run.kind, ("", ""))[1],
+        "facts": result_facts(run),
+        "log": tail,
+        "cancel_url": f"{run_url(run.id)}/cancel" if run.is_open and request.user.has_perm(CANCEL) else "",
+        "findings_url": _findings_url(run) if run.kind == "reconcile" and run.findings else "",
+        "stream": reverse("frontend:live") if run.is_open else "",
+        "pace": BUSY if run.is_open else QUIET,
+    }
+    return show(request, "run", context, section="archive")
+
+
+def _run(run_id: UUID) -> tuple[SparkRun, LogTail | None, int] | None:
+    async def read(runtime: Runtime) -> tuple[SparkRun, LogTail | None, int]:
+        runs = runtime.get(SparkRuns)
+        run = await runs.run(str(run_id))
+        return run, await runs.log_tail(run), await queries.now(runtime.db)
+
+    try:
+        return bridge.call(read)
+    except ProtocolError as error:
+        if getattr(error, "status", 0) == 404:
+            return None
+        raise
+
+
+def _no_run(request: HttpRequest) -> HttpResponse:
+    return message(request, 404, "No such run", "There is no such run; the page “Archive” lists all of them.")
+
+
+def _findings_url(run: SparkRun) -> str:
+    return f"{reverse('frontend:findings')}?run={run.id}"
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def start_run(request: HttpRequest) -> HttpResponse:
+    """Start a run, after a look at what it does."""
+    require(request, START)
+    kind = choice(request, "kind", STARTABLE) or STARTABLE[0]
+    refusal = Refusal()
+    if request.method == "POST":
+        started, refusal = attempt(lambda runtime: runtime.get(SparkRuns).start(kind, principal=actor(request)))
+        if started is not None:
+            return done(request, f"{KINDS[kind][0]} has been started.", run_url(started.id))
+    now, path = bridge.call(_now_and_path)
+    label, meaning = KINDS[kind]
+    context = {"now": now, "path": path, "label": label, "meaning": meaning, "refusal": refusal}
+    return show(request, "start_run", context, section="archive", status=refusal.status)
+
+
+async def _now_and_path(runtime: Runtime) -> tuple[int, str]:
+    return await queries.now(runtime.db), runtime.get(SparkRuns).archive_path
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """End a run, after a look at what that means."""
+    require(request, CANCEL)
+    refusal = Refusal()
+    if request.method == "POST":
+        asked = str(run_id)
+        cancelled, refusal = attempt(lambda runtime: runtime.get(SparkRuns).cancel(asked, principal=actor(request)))
+        if cancelled is not None:
+            return done(request, "The run ends as soon as it can.", run_url(asked))
+    read = _run(run_id)
+    if read is None:
+        return _no_run(request)
+    context = {"now": read[2], "line": _line(read[0], read[2]), "refusal": refusal}
+    return show(request, "cancel_run", context, section="archive", status=refusal.status)
+
+
+@require_safe
+@page
+def findings(request: HttpRequest) -> HttpResponse:
+    """What a run of reconcile found, by group, topic and partition."""
+    kind, group_id, run_id = choice(request, "kind", FINDINGS), text(request, "group"), text(request, "run") or None
+    cursor = text(request, "after") or None
+    wanted = FindingFilter([kind] if kind else None, group_id or None)
+
+    async def read(runtime: Runtime) -> tuple[SparkRun | None, Page[Finding], dict[str, int], int]:
+        reads = runtime.get(FindingReads)
+        run, listed = await reads.findings(wanted, run_id=run_id, cursor=cursor, limit=PAGE_SIZE)
+        counts = await reads.counts(run.id, group_id or None) if run else {}
+        return run, listed, counts, await queries.now(runtime.db)
+
+    try:
+        run, listed, counts, now = _readable(read)
+    except ProtocolError as error:
+        if getattr(error, "status", 0) == 404:
+            return _no_run(request)
+        raise
+    context = {
+        "now": now,
+        "line": run and _line(run, now),
+        "lines": [finding_line(finding, group_url(finding.group_id)) for finding in listed.items],
+        "kind": kind,
+        "group_id": group_id,
+        "run_id": run_id or "",
+        "kinds": [(name, f"{label} ({counts.get(name, 0):,})") for name, (label, _, _) in FINDINGS.items()],
+        "filtered": bool(kind or group_id),
+        "clear_url": _findings_url(run) if run else reverse("frontend:findings"),
+        "summary": _summary(run, counts, bool(group_id)),
+        "newest_url": address(request, after=None) if cursor else None,
+        "older_url": address(request, after=listed.next_cursor) if listed.next_cursor else None,
+    }
+    return show(request, "findings", context, section="archive")
+
+
+def _summary(run: SparkRun | None, counts: dict[str, int], of_group: bool) -> str:
+    if run is None:
+        return "No run of reconcile has succeeded yet"
+    stored = sum(counts.values())
+    if of_group or not run.findings or run.findings <= stored:
+        return plural(stored, "finding")
+    return f"{plural(run.findings, 'finding')}, the first {stored:,} of them here"
