@@ -24,6 +24,7 @@ class Counted(Enum):
     """What is counted here: the name without `kcoord_`, and what it means."""
 
     OFFSETS_EXPIRED = ("offsets_expired", "Offsets that retention removed.")
+    RECONCILE_FINDINGS = ("reconcile_findings", "Findings of reconcile; one that stays is counted by each run.")
     TRANSACTIONS_ABANDONED = ("transactions_abandoned", "Transactions aborted because nobody ended them in time.")
 
     @property

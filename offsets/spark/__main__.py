@@ -1,4 +1,4 @@
-"""`python -m offsets.spark archive`: the jobs without Django, as `spark-submit` starts them."""
+"""`python -m offsets.spark archive|reconcile`: the jobs without Django, as `spark-submit` starts them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,26 @@ from offsets.spark.command import (
     CANNOT_RUN,
     Installation,
     add_archive_arguments,
+    add_reconcile_arguments,
     archive_job,
+    reconcile_job,
     requested,
     run_job,
     shown,
 )
 from offsets.spark.session import CODE
 
+JOBS = {"archive": archive_job, "reconcile": reconcile_job}
+ASKED = {"archive": ("adopt", "check"), "reconcile": ("watermark_margin_ms",)}
+"""Arguments that the record of the run shows."""
+
 
 def main() -> int:
     """Run the job that the arguments name; the exit status."""
     parser = argparse.ArgumentParser(prog="offsets.spark", description="The Spark jobs of kcoord.")
-    add_archive_arguments(parser.add_subparsers(dest="kind", required=True).add_parser("archive"))
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    add_archive_arguments(kinds.add_parser("archive"))
+    add_reconcile_arguments(kinds.add_parser("reconcile"))
     given = parser.parse_args()
     config = Config.from_env(os.environ)
     if config.problems:
@@ -32,8 +40,10 @@ def main() -> int:
         return CANNOT_RUN
     data_dir = (CODE / config.str("data.dir")).resolve()
     installation = Installation(config, libpq_conninfo(config.str("database.url"), data_dir), data_dir)
-    request = requested(vars(given), f"local:{getpass.getuser()}", adopt=given.adopt, check=given.check)
-    status, told = run_job(given.kind, archive_job(installation, vars(given)), installation, request)
+    arguments = vars(given)
+    asked = {name: arguments[name] for name in ASKED[given.kind]}
+    request = requested(arguments, f"local:{getpass.getuser()}", **asked)
+    status, told = run_job(given.kind, JOBS[given.kind](installation, arguments), installation, request)
     stream = sys.stderr if "error" in told and given.format == "text" else sys.stdout
     print(shown(given.kind, told, given.format), file=stream)
     return status

@@ -19,9 +19,11 @@ from uuid import UUID
 from pyspark.sql import SparkSession
 
 from kcoord.config import Config
+from offsets.core.days import DAY_MS
 from offsets.spark.archive.archiving import ArchiveOptions, archive
 from offsets.spark.archive.storage import Storage
 from offsets.spark.errors import ArchiveDamaged, JobError, first_line
+from offsets.spark.reconcile.reconciling import ReconcileOptions, reconcile
 from offsets.spark.runs import Outcome, Run, RunRequest, running
 from offsets.spark.session import SparkSettings, start_spark
 
@@ -108,6 +110,34 @@ def archive_job(installation: Installation, given: Mapping[str, Any]) -> Job:
     return job
 
 
+def add_reconcile_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `reconcile`."""
+    add_common_arguments(parser)
+    parser.add_argument(
+        "--watermark-margin-ms",
+        type=int,
+        default=0,
+        help="a watermark proves where a log ended at a commit if it was reported this much later; for probes that "
+        "measure long before they report",
+    )
+
+
+def reconcile_job(installation: Installation, given: Mapping[str, Any]) -> Job:
+    """The job of `reconcile` for the arguments in `given`."""
+    config = installation.config
+
+    def job(run: Run, start: SparkStart) -> Outcome:
+        options = ReconcileOptions(
+            deadline_ms=config.int("archive.snapshot.timeout.ms"),
+            events_retention_ms=config.int("events.retention.days") * DAY_MS,
+            margin_ms=given.get("watermark_margin_ms", 0),
+        )
+        storage = installation.storage() if config.str("archive.path") else None
+        return reconcile(run, start, installation.conninfo, storage, options).outcome()
+
+    return job
+
+
 def requested(given: Mapping[str, Any], requested_by: str, **parameters: Any) -> RunRequest:
     """The request of the common arguments in `given`; this process becomes as nice as they say."""
     if given["nice"]:
@@ -129,7 +159,7 @@ def run_job(
         with running(installation.conninfo, kind, request, also) as run:
             told["run"] = str(run.id)
             run.outcome = job(run, start)
-            told |= run.outcome.result or {}
+            told |= {**(run.outcome.result or {}), **run.outcome.printed}
         status = FINDINGS if run.outcome.findings else OK
         told |= {"state": "succeeded"}
     except JobError as error:
@@ -172,5 +202,29 @@ def _archive_summary(told: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-SUMMARIES: dict[str, Callable[[Mapping[str, Any]], str]] = {"archive": _archive_summary}
+def _reconcile_summary(told: Mapping[str, Any]) -> str:
+    source = "archive and journal" if told["with_archive"] else "the journal"
+    kinds = ", ".join(f"{kind} {count}" for kind, count in told["by_kind"].items())
+    lines = [
+        f"{one['kind']:18} {one['group']} {one['topic']}-{one['partition']}: expected {_value(one['expected'])}, "
+        f"found {_value(one['found'])} (journal: {', '.join(map(str, one['evidence']['journal_ids'])) or 'no line'})"
+        for one in told["findings"]
+    ]
+    if told["not_listed"]:
+        lines.append(f"and {told['not_listed']} more")
+    lines.append(
+        f"{told['findings_total']} findings{f' ({kinds})' if kinds else ''} in {told['rows']} lines of {source}, "
+        f"{told['partitions']} partitions; {told['seconds']} s, of which Spark's start {told['spark_start_seconds']} s"
+    )
+    return "\n".join(lines)
+
+
+def _value(number: int | None) -> str:
+    return "none" if number is None else str(number)
+
+
+SUMMARIES: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "archive": _archive_summary,
+    "reconcile": _reconcile_summary,
+}
 """How each kind of run is told to people."""

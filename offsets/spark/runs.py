@@ -42,13 +42,14 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run leaves in its row. `result` is what the command prints as JSON."""
+    """What a run leaves in its row. `result` is what the command prints as JSON, with what is `printed` alone."""
 
     rows: int | None = None
     files: int | None = None
     bytes: int | None = None
     findings: int | None = None
     result: Mapping[str, Any] | None = None
+    printed: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

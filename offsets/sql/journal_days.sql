@@ -24,8 +24,9 @@ select distinct div(at, 86400000)::bigint from offset_commit_log_default
 select pg_relation_size('offset_commit_log_default')
 
 -- name: trim_default
+-- The oldest first: whoever reads the journal in between sees all lines since one instant.
 delete from offset_commit_log_default
-where ctid = any(array(select ctid from offset_commit_log_default where at < %(before)s limit %(limit)s))
+where ctid = any(array(select ctid from offset_commit_log_default where at < %(before)s order by at limit %(limit)s))
 
 -- name: shut_days
 -- Days that an upkeep which was ended in the middle has left closed to new lines.

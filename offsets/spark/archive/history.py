@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame, SparkSession
 
 from offsets.spark.archive.jobs import dated
@@ -42,9 +44,11 @@ def read_history(
     conninfo: str,
     snapshot: Snapshot,
     *,
+    columns: Sequence[str] | None = None,
     slice_blocks: int = SLICE_BLOCKS,
 ) -> DataFrame:
-    """All rows of the archive, and those of the journal that it has not got; columns as `schema.SPARK_SCHEMA`.
+    """All rows of the archive, and those of the journal that it has not got; columns as `schema.SPARK_SCHEMA`, or these
+    of the journal.
 
     Rows of the journal are those that the snapshot sees: read them while it is open. Raises JobError for an archive of
     another installation, and for one that has to compare rows first, which the next run of `archive` does.
@@ -53,5 +57,9 @@ def read_history(
     below = archived_below(run, table, snapshot)
     if below is None and table.manifest is not None:
         raise JobError("the database was put back, or a standby took over, since the last archive: run it first")
-    journal = read_table(spark, "journal", conninfo, snapshot.id, since=below, slice_blocks=slice_blocks)
+    journal = read_table(
+        spark, "journal", conninfo, snapshot.id, columns=columns, since=below, slice_blocks=slice_blocks
+    )
+    if columns is not None:
+        return archived.select(*columns).unionByName(journal)
     return archived.unionByName(dated(journal))

@@ -131,6 +131,14 @@ class ArchiveTable:
         return open_table(self.storage)
 
 
+def has_table(storage: Storage) -> bool:
+    """Whether there is an archive. Raises ArchiveDamaged where that cannot be read."""
+    try:
+        return bool(DeltaTable.is_deltatable(storage.delta_path()))
+    except (DeltaError, OSError) as error:
+        raise ArchiveDamaged([f"the Delta log of {storage.delta_path()}: {first_line(error)}"]) from error
+
+
 def open_table(storage: Storage) -> ArchiveTable:
     """The archive's table. Raises JobError where there is none, ArchiveDamaged where its log cannot be read."""
     try:

@@ -1,0 +1,95 @@
+"""Generations and members: commits that a fence should have refused.
+
+A generation (an epoch of a consumer group) is comparable within one life of a group alone. A group that is deleted and
+made again begins at 1, and so does one that changes its protocol while it is empty and keeps its offsets; a static
+member that comes back goes on in the same generation under another member id (KIP-345). Events of the group tell of
+both, so nothing older than the events is judged.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from offsets.spark.reconcile.findings import KEY, finding, spread
+from offsets.spark.reconcile.order import changes_hands, is_older
+
+EVENTS = ("group_converted", "member_replaced")
+"""Kinds of events that are read."""
+
+
+def two_members(lines: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
+    """`two_members`: a partition that two members committed in one generation. `lines`: of `order.notable`.
+
+    Not where the second one took over a static member. `events_from` (ms): since when all events are there.
+    """
+    takeovers = events.where(F.col("kind") == "member_replaced").select("group_name", "member_id").distinct()
+    found = lines.where(changes_hands() & (F.col("other.at") >= events_from))
+    found = _not_converted(found, F.col("other.at"), events).join(takeovers, ["group_name", "member_id"], "left_anti")
+    return spread(found, _of_members("two_members", "other", "committed_offset"))
+
+
+def fenced_generations(lines: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
+    """`fenced_generation`, on one partition: an older generation after a newer one of another member.
+
+    True of both protocols: who gets a partition is at the newest epoch by then.
+    """
+    found = lines.where(is_older() & (F.col("newest.at") >= events_from))
+    found = _not_converted(found, F.col("newest.at"), events)
+    return spread(found, _of_members("fenced_generation", "newest", "generation_id"))
+
+
+def fenced_in_classic_groups(history: DataFrame, groups: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
+    """`fenced_generation`, in the whole group: of the classic protocol all members commit in the group's generation.
+
+    Of groups that are there, since they were made or converted. Transactional commits are left out: their lines are
+    written when the transaction ends.
+    """
+    lines = _of_classic_groups(history, groups, events, events_from)
+    older = Window.partitionBy("group_name").orderBy(F.desc("generation_id"))
+    newer = older.rowsBetween(Window.unboundedPreceding, -1)
+    first = F.min(F.struct("id", "at", "member_id", "generation_id")).alias("first")
+    generations = (
+        lines.groupBy("group_name", "generation_id")
+        .agg(first, F.max("id").alias("last_id"))
+        .withColumn("newest", F.min("first").over(newer))
+        .where(F.col("last_id") > F.col("newest.id"))
+        .select("group_name", "generation_id", "newest")
+    )
+    found = lines.join(F.broadcast(generations), ["group_name", "generation_id"])
+    return spread(
+        found.where(F.col("id") > F.col("newest.id")),
+        _of_members("fenced_generation", "newest", "generation_id"),
+    )
+
+
+def _of_classic_groups(history: DataFrame, groups: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
+    converted = events.where(F.col("kind") == "group_converted").groupBy("group_name").agg(F.max("at").alias("at"))
+    since = F.greatest("created_at", F.coalesce("at", F.lit(0)), F.lit(events_from)).alias("since")
+    known = groups.where(F.col("type") == "classic").join(converted, "group_name", "left").select("group_name", since)
+    commits = history.where((F.col("kind") == "commit") & (F.col("generation_id") >= 0)).select(
+        *KEY, "id", "at", "member_id", "generation_id"
+    )
+    return commits.join(F.broadcast(known), "group_name").where(F.col("at") > F.col("since"))
+
+
+def _not_converted(found: DataFrame, since: Column, events: DataFrame) -> DataFrame:
+    """Without lines before which, since an instant of theirs, their group changed its protocol."""
+    converted = events.where(F.col("kind") == "group_converted").select(
+        F.col("group_name").alias("converted_group"), F.col("at").alias("converted_at")
+    )
+    between = F.col("converted_at").between(F.col("since"), F.col("at"))
+    same = F.col("converted_group") == F.col("group_name")
+    return found.withColumn("since", since).join(F.broadcast(converted), same & between, "left_anti")
+
+
+def _of_members(kind: str, before: str, value: str) -> Column:
+    return finding(
+        kind,
+        expected=F.col(f"{before}.{value}"),
+        found=F.col(value),
+        journal_ids=F.array(f"{before}.id", "id"),
+        members=F.array(f"{before}.member_id", "member_id"),
+        generations=F.array(f"{before}.generation_id", "generation_id"),
+        instants=F.array(f"{before}.at", "at"),
+    )

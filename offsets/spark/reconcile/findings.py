@@ -1,0 +1,68 @@
+"""What a finding is, for all jobs of reconcile.
+
+`expected` and `found` are offsets, or generations or instants where the kind is about those. Evidence that a kind does
+not have is null, and is left out of JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+KEY = ("group_name", "topic", "partition")
+
+EVIDENCE: Mapping[str, str] = {
+    "journal_ids": "array<bigint>",
+    "members": "array<string>",
+    "generations": "array<int>",
+    "instants": "array<bigint>",
+    "record_offset": "bigint",
+    "log_start_offset": "bigint",
+    "log_end_offset": "bigint",
+    "sampled_at": "bigint",
+    "metadata": "array<string>",
+    "line": "struct<id: bigint, at: bigint, committed_offset: bigint, leader_epoch: int, metadata: string,"
+    " expire_timestamp: bigint>",
+}
+"""Lines of the journal that prove it, who wrote them, in which generations, when (ms), the oldest first.
+
+`record_offset`: the line that the committed offset names. `metadata`: that of the journal and that of the view.
+`line`: what the last line of the partition says, which a repair writes.
+"""
+
+LISTED = ("journal_ids", "members", "generations", "instants")
+"""Evidence that every finding has, if only as an empty list."""
+
+
+def finding(kind: str, *, expected: Column | None = None, found: Column | None = None, **evidence: Column) -> Column:
+    """A struct of the columns that a finding has beside its key."""
+    parts = []
+    for name, kind_of in EVIDENCE.items():
+        missing = F.array() if name in LISTED else F.lit(None)
+        parts.append(evidence.get(name, missing).cast(kind_of).alias(name))
+    nothing = F.lit(None)
+    return F.struct(
+        F.lit(kind).alias("kind"),
+        (nothing if expected is None else expected).cast("bigint").alias("expected"),
+        (nothing if found is None else found).cast("bigint").alias("found"),
+        F.struct(*parts).alias("evidence"),
+    )
+
+
+def spread(rows: DataFrame, *found: Column) -> DataFrame:
+    """A row for each finding of each row: the key, then `kind`, `expected`, `found` and `evidence`. Nulls are none."""
+    each = F.explode(F.filter(F.array(*found), lambda one: one.isNotNull())).alias("one")
+    return rows.select(*KEY, each).select(*KEY, "one.*")
+
+
+def as_json(row: Row) -> dict[str, Any]:
+    """A finding as it is stored and printed."""
+    told = row.asDict(recursive=True)
+    evidence = told.pop("evidence")
+    told["group"] = told.pop("group_name")
+    shown = {name: value for name, value in evidence.items() if value is not None}
+    order = ("kind", "group", "topic", "partition", "expected", "found")
+    return {**{name: told[name] for name in order}, "evidence": shown}

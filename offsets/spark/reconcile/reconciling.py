@@ -1,0 +1,129 @@
+"""A run of reconcile: read once, as of one snapshot; find; keep what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from offsets.core.days import DAY_MS
+from offsets.spark.archive.storage import Storage
+from offsets.spark.postgres import DEADLINE_MS
+from offsets.spark.reconcile.fencing import fenced_generations, fenced_in_classic_groups, two_members
+from offsets.spark.reconcile.findings import KEY, as_json
+from offsets.spark.reconcile.keeping import export, store
+from offsets.spark.reconcile.order import last_lines, notable, rewinds, times_backwards
+from offsets.spark.reconcile.reading import Horizon, Inputs, find_horizon, read_inputs, settled
+from offsets.spark.reconcile.state import Known, disagreements, outside_of_logs, side_by_side
+from offsets.spark.runs import Outcome, Run
+from offsets.spark.session import guarded
+
+MOST_LISTED = 10_000
+"""Findings of one run that are stored and printed; the others are counted, and exported."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileOptions:
+    """`deadline_ms` of the snapshot; how long events of groups are kept (`events_retention_ms`); `margin_ms`: see
+    `state.Known`; `most_listed`: findings that are stored and printed.
+    """
+
+    deadline_ms: int = DEADLINE_MS
+    events_retention_ms: int = 30 * DAY_MS
+    margin_ms: int = 0
+    most_listed: int = MOST_LISTED
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileReport:
+    """What a run found. `listed`: the findings that are stored; `by_kind` counts all of them."""
+
+    rows: int
+    partitions: int
+    by_kind: Mapping[str, int]
+    listed: Sequence[Mapping[str, Any]]
+    exported: Sequence[str]
+    with_archive: bool
+    taken_at: int
+
+    @property
+    def total(self) -> int:
+        """All findings."""
+        return sum(self.by_kind.values())
+
+    def outcome(self) -> Outcome:
+        """For the run's row, and for `--format json`, which lists the findings as well."""
+        result: dict[str, Any] = {
+            "rows": self.rows,
+            "partitions": self.partitions,
+            "with_archive": self.with_archive,
+            "snapshot_at": self.taken_at,
+            "findings_total": self.total,
+            "by_kind": dict(self.by_kind),
+            "listed": len(self.listed),
+            "not_listed": self.total - len(self.listed),
+            "exported": list(self.exported),
+        }
+        return Outcome(
+            rows=self.rows, findings=self.total, result=result, printed={"findings": [dict(one) for one in self.listed]}
+        )
+
+
+def reconcile(
+    run: Run, start: Callable[[], SparkSession], conninfo: str, storage: Storage | None, options: ReconcileOptions
+) -> ReconcileReport:
+    """Compare what was committed with what stands, and keep what was found. `storage` None: from the journal alone.
+
+    Raises JobError, ArchiveDamaged, RunCancelled; nothing is kept then.
+    """
+    run.enter("start Spark")
+    spark = start()
+    with guarded(run, spark):
+        run.enter("read")
+        with settled(conninfo, storage, options.deadline_ms) as (table, snapshot):
+            inputs = read_inputs(run, spark, conninfo, table, snapshot)
+            horizon = find_horizon(conninfo, snapshot, options.events_retention_ms)
+            seen = Observation("history")
+            counted = inputs.history.observe(seen, F.count(F.lit(1)).alias("rows"), F.min("id").alias("first_id"))
+            lines = notable(counted).persist()
+            partitions = lines.where("is_last").count()
+            run.enter("compare")
+            known = Known(seen.get["first_id"], horizon.sure_since, options.margin_ms)
+            found = find(inputs, lines, known, horizon).persist()
+            by_kind = {row["kind"]: row["count"] for row in found.groupBy("kind").count().orderBy("kind").collect()}
+            listed = [as_json(row) for row in _first(found, options.most_listed).collect()] if by_kind else []
+            run.enter("keep")
+            exported = export(found, storage, str(run.id)) if by_kind and storage is not None else []
+            found.unpersist()
+            lines.unpersist()
+    run.confirm()
+    store(conninfo, run.id, listed, sum(by_kind.values()))
+    return ReconcileReport(
+        seen.get["rows"], partitions, by_kind, listed, exported, table is not None, snapshot.taken_at
+    )
+
+
+def find(inputs: Inputs, lines: DataFrame, known: Known, horizon: Horizon) -> DataFrame:
+    """All findings. `lines`: of `order.notable`, which are used several times."""
+    both = side_by_side(last_lines(lines), inputs.view, inputs.topics, inputs.deleted_topics, inputs.watermarks)
+    found = [
+        disagreements(both, known),
+        outside_of_logs(both, known),
+        rewinds(lines, inputs.topics),
+        times_backwards(lines),
+        two_members(lines, inputs.events, horizon.events_from),
+        fenced_generations(lines, inputs.events, horizon.events_from),
+        fenced_in_classic_groups(inputs.history, inputs.groups, inputs.events, horizon.events_from),
+    ]
+    together = reduce(DataFrame.unionByName, found)
+    # A fenced commit may be found by the partition and by the group; the line that it came after may be another.
+    line = F.element_at("evidence.journal_ids", -1)
+    return together.withColumn("line_id", line).dropDuplicates([*KEY, "kind", "line_id"]).drop("line_id")
+
+
+def _first(found: DataFrame, count: int) -> DataFrame:
+    return found.orderBy(*KEY, "kind", F.element_at("evidence.journal_ids", -1)).limit(count)
