@@ -2,7 +2,7 @@
 
 Tables with a composite primary key, which the admin cannot list, stand on the page of what they belong to: committed
 offsets on that of their group, lines of a plan on that of the plan, pending offsets on that of their producer, archived
-days on that of the run.
+days and findings on that of the run.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from offsets.models import (
     PendingOffset,
     PlannedOffset,
     Producer,
+    ReconcileFinding,
     RetentionPin,
     SparkRun,
 )
@@ -225,9 +226,11 @@ class SparkRunAdmin(ReadOnlyAdmin):
         *("kind", "state", "stage", "slices_done", "slices_total", "parameters", "requested", "requested_by"),
         *("started", "ended", "heartbeat", "cancel_requested", "host", "pid", "log_path"),
         *("rows", "files", "bytes", "findings", "bound", "system_identifier", "timeline", "archive_path"),
-        *("archive_id", "manifest", "manifest_sha256", "result", "error", "archived_days"),
+        *("archive_id", "manifest", "manifest_sha256", "result", "error", "archived_days", "what_it_found"),
     )
-    readonly_fields = ("requested", "started", "ended", "heartbeat", "cancel_requested", "archived_days")
+    readonly_fields = (
+        *("requested", "started", "ended", "heartbeat", "cancel_requested", "archived_days", "what_it_found"),
+    )
     requested = instant("requested_at", "requested")
     started = instant("started_at", "started")
     ended = instant("ended_at", "ended")
@@ -241,3 +244,14 @@ class SparkRunAdmin(ReadOnlyAdmin):
         columns = ("manifest", "day", "rows", "checksum", "counts")
         rows = [(row[0], written_day(row[1]), *row[2:]) for row in days.values_list(*columns)[:MOST_ROWS]]
         return table(("manifest", "day", "rows", "checksum", "counts"), rows, days.count())
+
+    @admin.display(description="findings")
+    def what_it_found(self, run: SparkRun) -> SafeString:
+        """What reconcile found: docs/reconcile.md says what each kind means."""
+        found = ReconcileFinding.objects.filter(run=run).order_by("number")
+        columns = ("kind", "group_name", "topic", "partition", "expected", "found", "evidence")
+        rows = [
+            (*row[:4], *("–" if value is None else value for value in row[4:6]), row[6].get("journal_ids"))
+            for row in found.values_list(*columns)[:MOST_ROWS]
+        ]
+        return table(("kind", "group", "topic", "partition", "expected", "found", "journal"), rows, found.count())

@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from offsets.spark.reconcile.findings import KEY, finding, spread
-from offsets.spark.reconcile.order import changes_hands, is_older
 
 EVENTS = ("group_converted", "member_replaced")
 """Kinds of events that are read."""
@@ -24,7 +23,7 @@ def two_members(lines: DataFrame, events: DataFrame, events_from: int) -> DataFr
     Not where the second one took over a static member. `events_from` (ms): since when all events are there.
     """
     takeovers = events.where(F.col("kind") == "member_replaced").select("group_name", "member_id").distinct()
-    found = lines.where(changes_hands() & (F.col("other.at") >= events_from))
+    found = lines.where(F.col("changes_hands") & (F.col("other.at") >= events_from))
     found = _not_converted(found, F.col("other.at"), events).join(takeovers, ["group_name", "member_id"], "left_anti")
     return spread(found, _of_members("two_members", "other", "committed_offset"))
 
@@ -34,7 +33,7 @@ def fenced_generations(lines: DataFrame, events: DataFrame, events_from: int) ->
 
     True of both protocols: who gets a partition is at the newest epoch by then.
     """
-    found = lines.where(is_older() & (F.col("newest.at") >= events_from))
+    found = lines.where(F.col("is_older") & (F.col("newest.at") >= events_from))
     found = _not_converted(found, F.col("newest.at"), events)
     return spread(found, _of_members("fenced_generation", "newest", "generation_id"))
 

@@ -6,6 +6,9 @@ another look is little, and is all that the other jobs get.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
@@ -17,12 +20,15 @@ COLUMNS = (
 )
 """Columns of the journal that reconcile reads."""
 
+SIGNS = ("goes_back", "is_earlier", "changes_hands", "is_older")
+"""Columns of `notable` lines that may be a finding."""
+
 COMMITS = ("commit", "txn_commit")
 """Lines that consumers wrote. What operators and the service write may go back: that is what resets are for."""
 
 
 def notable(history: DataFrame) -> DataFrame:
-    """Lines that are the last of their partition (`is_last`), or that may be a finding, with lines before them.
+    """Lines that are the last of their partition (`is_last`), or that may be a finding (`SIGNS`), with what was before.
 
     `before`: the line before. `segment`: counts the removals before the line; a group that was deleted and made again,
     whose generations begin again, always has one in between. `other`: the last line of a member before it in the
@@ -41,7 +47,20 @@ def notable(history: DataFrame) -> DataFrame:
         .withColumn("other", F.last(F.when(of_member(), by_member), ignorenulls=True).over(earlier))
         .withColumn("newest", F.max(F.when(of_member(), by_member)).over(earlier))
     )
-    return seen.where(F.col("is_last") | goes_back() | is_earlier() | changes_hands() | is_older())
+    signs = {
+        "goes_back": goes_back(),
+        "is_earlier": is_earlier(),
+        "changes_hands": changes_hands(),
+        "is_older": is_older(),
+    }
+    return seen.withColumns(signs).where(reduce(or_, map(F.col, ("is_last", *SIGNS))))
+
+
+def signs_in(lines: DataFrame) -> dict[str, int]:
+    """How many `notable` lines have each sign, and how many are `is_last`: what is not there needs no job."""
+    names = ("is_last", *SIGNS)
+    row = lines.agg(*[F.count_if(F.col(name)).alias(name) for name in names]).collect()[0]
+    return {name: row[name] for name in names}
 
 
 def of_member(line: str = "") -> Column:
@@ -87,15 +106,17 @@ def last_lines(lines: DataFrame) -> DataFrame:
     return lines.where("is_last").select(*COLUMNS)
 
 
-def rewinds(lines: DataFrame, topics: DataFrame) -> DataFrame:
+def rewinds(lines: DataFrame, topics: DataFrame, deleted: DataFrame) -> DataFrame:
     """`rewind`: consumers that committed less than what was committed, on the same topic.
 
     A topic that was made again begins at 0, and commits may come before the old offset is removed; so both lines must
-    be younger than the topic. Of a topic that is gone nothing is known, unless its offset was never removed.
+    be younger than the topic. Of a topic that is gone nothing is known, unless its offset was never removed and is not
+    on its way out (`deleted`).
     """
-    kept = last_lines(lines).where(F.col("committed_offset").isNotNull()).select(*KEY, F.lit(True).alias("kept"))
+    stands = last_lines(lines).where(F.col("committed_offset").isNotNull())
+    kept = stands.join(F.broadcast(deleted), "topic", "left_anti").select(*KEY, F.lit(True).alias("kept"))
     found = (
-        lines.where(goes_back())
+        lines.where("goes_back")
         .join(F.broadcast(topics.select("topic", "created_at")), "topic", "left")
         .join(kept, list(KEY), "left")
     )
@@ -117,7 +138,7 @@ def rewinds(lines: DataFrame, topics: DataFrame) -> DataFrame:
 def times_backwards(lines: DataFrame) -> DataFrame:
     """`time_backwards`: a line that is older than the one written before it on the same partition."""
     return spread(
-        lines.where(is_earlier()),
+        lines.where("is_earlier"),
         finding(
             "time_backwards",
             expected=F.col("before.at"),

@@ -16,9 +16,9 @@ from offsets.spark.postgres import DEADLINE_MS
 from offsets.spark.reconcile.fencing import fenced_generations, fenced_in_classic_groups, two_members
 from offsets.spark.reconcile.findings import KEY, as_json
 from offsets.spark.reconcile.keeping import export, store
-from offsets.spark.reconcile.order import last_lines, notable, rewinds, times_backwards
-from offsets.spark.reconcile.reading import Horizon, Inputs, find_horizon, read_inputs, settled
-from offsets.spark.reconcile.state import Known, disagreements, outside_of_logs, side_by_side
+from offsets.spark.reconcile.order import last_lines, notable, rewinds, signs_in, times_backwards
+from offsets.spark.reconcile.reading import Horizon, Inputs, find_archive, find_horizon, read_inputs, settled
+from offsets.spark.reconcile.state import Known, compared, side_by_side
 from offsets.spark.runs import Outcome, Run
 from offsets.spark.session import guarded
 
@@ -80,6 +80,8 @@ def reconcile(
 
     Raises JobError, ArchiveDamaged, RunCancelled; nothing is kept then.
     """
+    run.enter("check")
+    find_archive(conninfo, storage)
     run.enter("start Spark")
     spark = start()
     with guarded(run, spark):
@@ -90,10 +92,10 @@ def reconcile(
             seen = Observation("history")
             counted = inputs.history.observe(seen, F.count(F.lit(1)).alias("rows"), F.min("id").alias("first_id"))
             lines = notable(counted).persist()
-            partitions = lines.where("is_last").count()
+            signs = signs_in(lines)
             run.enter("compare")
             known = Known(seen.get["first_id"], horizon.sure_since, options.margin_ms)
-            found = find(inputs, lines, known, horizon).persist()
+            found = find(inputs, lines, signs, known, horizon).persist()
             by_kind = {row["kind"]: row["count"] for row in found.groupBy("kind").count().orderBy("kind").collect()}
             listed = [as_json(row) for row in _first(found, options.most_listed).collect()] if by_kind else []
             run.enter("keep")
@@ -103,22 +105,25 @@ def reconcile(
     run.confirm()
     store(conninfo, run.id, listed, sum(by_kind.values()))
     return ReconcileReport(
-        seen.get["rows"], partitions, by_kind, listed, exported, table is not None, snapshot.taken_at
+        seen.get["rows"], signs["is_last"], by_kind, listed, exported, table is not None, snapshot.taken_at
     )
 
 
-def find(inputs: Inputs, lines: DataFrame, known: Known, horizon: Horizon) -> DataFrame:
-    """All findings. `lines`: of `order.notable`, which are used several times."""
+def find(inputs: Inputs, lines: DataFrame, signs: Mapping[str, int], known: Known, horizon: Horizon) -> DataFrame:
+    """All findings. `lines`: of `order.notable`, which are used several times; `signs`: of `order.signs_in`."""
     both = side_by_side(last_lines(lines), inputs.view, inputs.topics, inputs.deleted_topics, inputs.watermarks)
     found = [
-        disagreements(both, known),
-        outside_of_logs(both, known),
-        rewinds(lines, inputs.topics),
-        times_backwards(lines),
-        two_members(lines, inputs.events, horizon.events_from),
-        fenced_generations(lines, inputs.events, horizon.events_from),
+        compared(both, known),
         fenced_in_classic_groups(inputs.history, inputs.groups, inputs.events, horizon.events_from),
     ]
+    if signs["goes_back"]:
+        found.append(rewinds(lines, inputs.topics, inputs.deleted_topics))
+    if signs["is_earlier"]:
+        found.append(times_backwards(lines))
+    if signs["changes_hands"]:
+        found.append(two_members(lines, inputs.events, horizon.events_from))
+    if signs["is_older"]:
+        found.append(fenced_generations(lines, inputs.events, horizon.events_from))
     together = reduce(DataFrame.unionByName, found)
     # A fenced commit may be found by the partition and by the group; the line that it came after may be another.
     line = F.element_at("evidence.journal_ids", -1)

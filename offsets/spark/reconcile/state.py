@@ -53,7 +53,12 @@ def side_by_side(
     )
 
 
-def disagreements(both: DataFrame, known: Known) -> DataFrame:
+def compared(both: DataFrame, known: Known) -> DataFrame:
+    """What is found in one pass over both sides: `disagreements` and `outside_of_logs`."""
+    return spread(both, *disagreements(known), *outside_of_logs(known))
+
+
+def disagreements(known: Known) -> list[Column]:
     """`missing_in_view`, `missing_in_journal`, `surplus_in_view`, `other_offset`, `other_metadata`."""
     line, row = F.col("line"), F.col("row")
     lost = _is_known(row, known) & (line.isNull() | (row["record_offset"] > line["id"]))
@@ -64,14 +69,13 @@ def disagreements(both: DataFrame, known: Known) -> DataFrame:
     same = row["committed_offset"] == line["committed_offset"]
     same_rest = (row["metadata"] == line["metadata"]) & (row["leader_epoch"] == line["leader_epoch"])
     written = (row["record_offset"] == line["id"]) | (line["kind"] == "txn_commit")
-    return spread(
-        both,
+    return [
         F.when(line.isNotNull() & ~removed & row.isNull(), _disagreement("missing_in_view", line, row)),
         F.when(row.isNotNull() & lost, _disagreement("missing_in_journal", line, row)),
         F.when(there & removed & ~F.coalesce(of_old_topic, F.lit(False)), _disagreement("surplus_in_view", line, row)),
         F.when(there & ~removed & ~same, _disagreement("other_offset", line, row)),
         F.when(there & ~removed & same & written & ~same_rest, _disagreement("other_metadata", line, row)),
-    )
+    ]
 
 
 def _is_known(row: Column, known: Known) -> Column:
@@ -103,25 +107,24 @@ def _disagreement(kind: str, line: Column, row: Column) -> Column:
     )
 
 
-def outside_of_logs(both: DataFrame, known: Known) -> DataFrame:
+def outside_of_logs(known: Known) -> list[Column]:
     """`topic_gone`, `partition_gone`, `beyond_log_end`, `below_log_start`: what is committed, against the logs.
 
     Where a topic was deleted and its offsets are still being removed, nothing is found. Logs only grow at their ends:
-    a watermark that is younger than the commit proves where the log ended then, any other does not. They only
-    lose at their beginnings, so any watermark proves that.
+    a watermark that is younger than the commit proves where the log ended then, any other does not. They only lose at
+    their beginnings, so any watermark proves that.
     """
-    row, log = F.col("row"), F.col("log")
-    committed = both.where(row.isNotNull() & F.col("going").isNull())
+    row, log, life = F.col("row"), F.col("log"), F.col("life")
+    committed = row.isNotNull() & F.col("going").isNull()
     written_at = F.greatest(row["commit_timestamp"], F.col("line.at"))
     beyond = (row["committed_offset"] > log["log_end_offset"]) & (log["sampled_at"] > written_at + known.margin_ms)
-    life = F.col("life")
-    return spread(
-        committed,
-        F.when(life.isNull(), _outside("topic_gone")),
-        F.when(F.col("partition") >= life["partitions"], _outside("partition_gone")),
-        F.when(beyond, _outside("beyond_log_end", log["log_end_offset"])),
-        F.when(row["committed_offset"] < log["log_start_offset"], _outside("below_log_start", log["log_start_offset"])),
-    )
+    below = row["committed_offset"] < log["log_start_offset"]
+    return [
+        F.when(committed & life.isNull(), _outside("topic_gone")),
+        F.when(committed & (F.col("partition") >= life["partitions"]), _outside("partition_gone")),
+        F.when(committed & beyond, _outside("beyond_log_end", log["log_end_offset"])),
+        F.when(committed & below, _outside("below_log_start", log["log_start_offset"])),
+    ]
 
 
 def _outside(kind: str, expected: Column | None = None) -> Column:

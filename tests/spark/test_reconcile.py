@@ -1,0 +1,280 @@
+"""Reconcile on a real Postgres: what the service wrote, what was tampered with, archives, repairs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+from psycopg.rows import dict_row
+from pyspark.sql import SparkSession
+
+from kcoord import bridge
+from kcoord.local import local_operator
+from offsets.repair import MENDED, RepairService, planned
+from offsets.spark.archive.storage import Storage
+from offsets.spark.errors import JobError
+from offsets.spark.reconcile.reconciling import ReconcileOptions, ReconcileReport, reconcile
+from offsets.spark.runs import RunRequest, running
+from tests.spark.support import Archive
+from tests.support.journal import journal_lines
+
+MINUTE = 60_000
+
+COMMIT = """
+with line as (
+    insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset, metadata, member_id,
+                                   generation_id)
+    values (%(at)s, %(kind)s, %(group)s, %(topic)s, %(partition)s, %(offset)s, 'note', %(member)s, %(generation)s)
+    returning *
+)
+insert into offsets_committedoffset (group_id, topic, partition, committed_offset, leader_epoch, metadata,
+                                     commit_timestamp, member_id, generation_id, record_offset)
+select g.id, l.topic, l.partition, l.committed_offset, -1, l.metadata, l.at, l.member_id, l.generation_id, l.id
+from line l
+join groups_group g on g.group_id = l.group_name
+on conflict (group_id, topic, partition) do update
+set committed_offset = excluded.committed_offset, commit_timestamp = excluded.commit_timestamp,
+    record_offset = excluded.record_offset, member_id = excluded.member_id, generation_id = excluded.generation_id
+"""
+
+
+class Ledger:
+    """Writes as the service does, at any instant."""
+
+    def __init__(self, conninfo: str) -> None:
+        self.connection = psycopg.connect(conninfo, autocommit=True, row_factory=dict_row)
+        row = self.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint as now")[0]
+        self.now = row["now"] - 60 * MINUTE
+
+    def execute(self, statement: str, **parameters: Any) -> list[dict[str, Any]]:
+        """Run a statement; its rows."""
+        cursor = self.connection.execute(statement.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    def topic(self, name: str, partitions: int = 20) -> None:
+        """A topic, an hour and a minute old."""
+        self.execute(
+            "insert into groups_topic (name, topic_id, partitions, labels, created_at)"
+            " values (%(name)s, gen_random_uuid(), %(partitions)s, '{}', %(at)s)",
+            name=name, partitions=partitions, at=self.now - MINUTE,
+        )  # fmt: skip
+
+    def group(self, name: str, kind: str = "classic") -> None:
+        """An empty group, as old as the topics."""
+        self.execute(
+            "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id,"
+            " new_member_added, version, created_at, updated_at)"
+            " values (%(name)s, %(kind)s, 'Empty', 'Empty', %(at)s, 0, false, 1, %(at)s, %(at)s)",
+            name=name, kind=kind, at=self.now - MINUTE,
+        )  # fmt: skip
+
+    def commit(self, partition: int, offset: int, *, member: str = "", generation: int = -1, **given: Any) -> None:
+        """A commit of the group `billing` on the topic `orders`, a second after the one before."""
+        self.now += given.pop("after_ms", 1_000)
+        values = {"kind": "commit", "group": "billing", "topic": "orders", "at": self.now, **given}
+        self.execute(COMMIT, partition=partition, offset=offset, member=member, generation=generation, **values)
+
+    def watermark(self, partition: int, start: int, end: int) -> None:
+        """A report of now."""
+        self.now += 1_000
+        self.execute(
+            "insert into groups_watermark (topic_id, partition, log_start_offset, log_end_offset, sampled_at)"
+            " select id, %(partition)s, %(start)s, %(end)s, %(at)s from groups_topic where name = 'orders'",
+            partition=partition, start=start, end=end, at=self.now,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def ledger(journal: str) -> Iterator[Ledger]:
+    """The group `billing` and the topic `orders`, with clean commits on partitions 0 to 12."""
+    made = Ledger(journal)
+    made.topic("orders")
+    made.group("billing")
+    for partition in range(13):
+        made.commit(partition, 10, member="m1", generation=1)
+        made.commit(partition, 20, member="m1", generation=1)
+    yield made
+    made.connection.close()
+
+
+@dataclass
+class Reconciler:
+    """Runs of reconcile in this process."""
+
+    conninfo: str
+    start: Callable[[], SparkSession]
+
+    def __call__(self, path: str = "", **options: Any) -> ReconcileReport:
+        """A run that is recorded as the command's are."""
+        storage = Storage(path) if path else None
+        with running(self.conninfo, "reconcile", RunRequest("test")) as run:
+            report = reconcile(run, self.start, self.conninfo, storage, ReconcileOptions(**options))
+            run.outcome = report.outcome()
+        return report
+
+
+@pytest.fixture
+def run(journal: str, spark: SparkSession) -> Reconciler:
+    """Runs without an archive, unless told."""
+    return Reconciler(journal, lambda: spark)
+
+
+def short(report: ReconcileReport) -> list[tuple[str, int, int | None, int | None]]:
+    """Kind, partition, expected and found of each finding, by partition."""
+    found = [(one["kind"], one["partition"], one["expected"], one["found"]) for one in report.listed]
+    return sorted(found, key=lambda one: (one[1], one[0]))
+
+
+def tamper(ledger: Ledger) -> list[tuple[str, int, int | None, int | None]]:
+    """A fault of each kind, each on a partition of its own; what is to be found."""
+    ledger.execute("delete from offsets_committedoffset where partition = 0")
+    ledger.execute("delete from offset_commit_log where partition = 1")
+    ledger.execute("update offsets_committedoffset set committed_offset = 99 where partition = 2")
+    ledger.execute("update offsets_committedoffset set metadata = 'x' where partition = 3")
+    ledger.execute(
+        "insert into offset_commit_log (at, kind, group_name, topic, partition)"
+        " values (%(at)s, 'delete', 'billing', 'orders', 4)", at=ledger.now,
+    )  # fmt: skip
+    ledger.commit(5, 15, member="m1", generation=1)
+    ledger.watermark(6, 0, 19)
+    ledger.watermark(7, 21, 30)
+    ledger.commit(8, 30, member="m2", generation=1)
+    ledger.commit(9, 30, member="m2", generation=2)
+    ledger.commit(9, 31, member="m1", generation=1)
+    last = ledger.execute("select max(at) as at from offset_commit_log where partition = 10")[0]["at"]
+    ledger.commit(10, 30, member="m2", generation=2, at=last - 5)
+    ledger.execute("update offsets_committedoffset set topic = 'gone' where partition = 11")
+    ledger.execute("update offset_commit_log set topic = 'gone' where partition = 11")
+    ledger.execute("update groups_topic set partitions = 12")
+    return [
+        ("missing_in_view", 0, 20, None),
+        ("missing_in_journal", 1, None, 20),
+        ("other_offset", 2, 20, 99),
+        ("other_metadata", 3, 20, 20),
+        ("surplus_in_view", 4, None, 20),
+        ("rewind", 5, 20, 15),
+        ("beyond_log_end", 6, 19, 20),
+        ("below_log_start", 7, 21, 20),
+        ("two_members", 8, 20, 30),
+        ("fenced_generation", 9, 2, 1),
+        ("time_backwards", 10, last, last - 5),
+        ("topic_gone", 11, None, 20),
+        ("partition_gone", 12, None, 20),
+    ]
+
+
+def test_every_kind_is_found_and_nothing_else(ledger: Ledger, run: Reconciler, tmp_path: Path) -> None:
+    clean = run()
+    assert (clean.listed, clean.total, clean.rows, clean.partitions) == ([], 0, 26, 13)
+    expected = tamper(ledger)
+    report = run(str(tmp_path / "archive"), most_listed=100)  # nothing is archived there yet
+    assert short(report) == expected
+    assert (report.total, report.with_archive) == (13, False)
+    stored = ledger.execute("select * from offsets_reconcilefinding order by number")
+    assert [(one["kind"], one["expected"], one["found"]) for one in stored] == [
+        (one["kind"], one["expected"], one["found"]) for one in report.listed
+    ]
+    (path,) = report.exported
+    assert pq.read_table(tmp_path / "archive" / path).num_rows == 13
+    assert ledger.execute("select value from kcoord_counter where name = 'reconcile_findings'") == [{"value": 13}]
+    runs = ledger.execute("select findings, result from offsets_sparkrun order by requested_at")
+    assert [one["findings"] for one in runs] == [0, 13]
+    assert runs[1]["result"]["by_kind"] == dict.fromkeys(sorted(kind for kind, *_ in expected), 1)
+    fenced = next(one for one in report.listed if one["kind"] == "fenced_generation")
+    assert fenced["evidence"]["members"] == ["m2", "m1"]
+    assert fenced["evidence"]["generations"] == [2, 1]
+    few = run(most_listed=2)
+    assert (few.total, len(few.listed), few.outcome().result["not_listed"]) == (13, 2, 11)  # type: ignore[index]
+
+
+def test_the_history_is_archive_and_journal(ledger: Ledger, run: Reconciler, archive: Archive) -> None:
+    archive.run()
+    ledger.execute("delete from offset_commit_log")  # the days that the archive covers were dropped
+    ledger.commit(0, 30, member="m1", generation=1)
+    clean = run(archive.path)
+    assert (clean.listed, clean.rows, clean.with_archive) == ([], 27, True)
+    ledger.commit(1, 5, member="m1", generation=1)
+    ledger.execute("update offsets_committedoffset set committed_offset = 99 where partition = 2")
+    assert short(run(archive.path)) == [("rewind", 1, 20, 5), ("other_offset", 2, 20, 99)]
+
+
+def test_what_was_dropped_without_archive_is_not_missing(ledger: Ledger, run: Reconciler) -> None:
+    ledger.execute("update offsets_committedoffset set commit_timestamp = commit_timestamp - 90 * 86400000::bigint")
+    ledger.execute("update offset_commit_log set at = at - 90 * 86400000::bigint")
+    ledger.execute("delete from offset_commit_log where partition < 6")
+    assert run().listed == []
+    ledger.execute("delete from offset_commit_log where partition = 12")  # younger than what is kept
+    assert short(run()) == [("missing_in_journal", 12, None, 20)]
+
+
+def test_an_archive_that_is_gone_is_named(ledger: Ledger, run: Reconciler, archive: Archive) -> None:
+    archive.run()
+    Path(archive.path).rename(f"{archive.path}-elsewhere")
+    with pytest.raises(JobError, match=f"the archive at {archive.path} is gone"):
+        run(archive.path)
+
+
+def test_commits_that_go_on_are_no_findings(ledger: Ledger, run: Reconciler, journal: str) -> None:
+    over, offsets = threading.Event(), iter(range(21, 1_000_000))
+    busy = Ledger(journal)
+    busy.now = ledger.now
+
+    def commit() -> None:
+        while not over.is_set():
+            number = next(offsets)
+            busy.commit(number % 13, number, member="m1", generation=1, after_ms=1)
+
+    thread = threading.Thread(target=commit)
+    thread.start()
+    try:
+        report = run()
+    finally:
+        over.set()
+        thread.join()
+        busy.connection.close()
+    assert report.listed == []
+    assert next(offsets) > 22
+
+
+def test_repair_writes_what_the_journal_says(ledger: Ledger, run: Reconciler) -> None:
+    tamper(ledger)
+    ledger.execute("update groups_topic set partitions = 20")
+    report = run()
+    mends = planned(report.listed)
+    assert [(mend.partition, mend.seen_offset, mend.offset) for mend in mends if mend.topic == "orders"] == [
+        (0, None, 20), (2, 99, 20), (3, 20, 20), (4, 20, None),
+    ]  # fmt: skip
+    ledger.commit(2, 40, member="m1", generation=2)
+    done = bridge.call(lambda service: service.get(RepairService).repair(mends, "a run", local_operator()))
+    outcomes = {one.mend.partition: one.outcome for one in done}
+    assert outcomes.pop(2).startswith("it was committed or removed since the run")
+    assert set(outcomes.values()) == {MENDED}
+    assert [one for one in short(run()) if one[0] in ("missing_in_view", "other_metadata", "surplus_in_view")] == []
+    lines = journal_lines(ledger.connection.info.dsn, where="kind in ('restore', 'delete') and principal <> ''")
+    assert [(line["kind"], line["partition"], line["committed_offset"]) for line in lines] == [
+        ("restore", 0, 20), ("restore", 3, 20), ("delete", 4, None),
+    ]  # fmt: skip
+    (row,) = ledger.execute("select committed_offset, metadata from offsets_committedoffset where partition = 3")
+    assert row == {"committed_offset": 20, "metadata": "note"}
+
+
+def test_repair_leaves_open_transactions_and_missing_topics_alone(ledger: Ledger, run: Reconciler) -> None:
+    ledger.execute("update offsets_committedoffset set committed_offset = 99 where partition in (1, 2)")
+    ledger.execute("delete from offsets_committedoffset where partition = 12")
+    mends = planned(run().listed)
+    ledger.execute("update groups_topic set partitions = 12")
+    ledger.execute(
+        "insert into offsets_pendingoffset (producer_id, group_id, topic, partition, committed_offset, leader_epoch,"
+        " metadata, commit_timestamp, opened_at, record_offset, member_id, generation_id, client_id, principal)"
+        " select 1, id, 'orders', 1, 30, -1, '', 0, 0, 1000, '', -1, '', '' from groups_group"
+    )
+    done = bridge.call(lambda service: service.get(RepairService).repair(mends, "a run", local_operator()))
+    assert [(one.mend.partition, one.outcome.split(":")[0]) for one in done] == [
+        (1, "a transaction is open on it"), (2, MENDED), (12, "there is no such partition"),
+    ]  # fmt: skip
