@@ -1,4 +1,4 @@
-"""Measurements of the archive, in one run: rows per second against COPY, bytes per row, peak memory.
+"""Measurements of archive and reconcile, in one run: rows per second against COPY, bytes per row, peak memory.
 
 `python -m tests.bench.archive [ROWS…]`, by default a million. Spark's JDBC source needs a jar and cannot reach the
 embedded Postgres; docs/decisions/archive-format.md has what was measured of it.
@@ -19,7 +19,10 @@ from pyspark.sql import SparkSession
 
 from offsets.core.days import day_of
 from offsets.spark.archive.archiving import ArchiveOptions
+from offsets.spark.archive.storage import Storage
 from offsets.spark.postgres import exported_snapshot
+from offsets.spark.reconcile.reconciling import ReconcileOptions, reconcile
+from offsets.spark.runs import RunRequest, running
 from offsets.spark.session import SparkSettings, start_spark
 from offsets.spark.source import read_table
 from tests.spark.support import Archive, fill, make_day
@@ -70,6 +73,12 @@ def thrown_away(spark: SparkSession, conninfo: str) -> None:
         read_table(spark, "journal", conninfo, snapshot.id).write.format("noop").mode("overwrite").save()
 
 
+def reconciled(conninfo: str, spark: SparkSession, path: str) -> None:
+    """Reconcile of the whole history. Nothing is committed here, so each partition is a finding."""
+    with running(conninfo, "reconcile", RunRequest("bench")) as run:
+        reconcile(run, lambda: spark, conninfo, Storage(path) if path else None, ReconcileOptions())
+
+
 def seconds(work: Callable[[], object]) -> float:
     """How long it takes."""
     begun = time.perf_counter()
@@ -105,6 +114,8 @@ def measure(conninfo: str, rows: int) -> None:
         size = sum(file.size for file in archive.table().files)
         say("  again, with nothing to do", rows, seconds(archive.run), base)
         say("data source, thrown away", rows, seconds(lambda: thrown_away(spark, conninfo)), base)
+        say("reconcile, from the archive", rows, seconds(lambda: reconciled(conninfo, spark, archive.path)), base)
+        say("  from Postgres alone", rows, seconds(lambda: reconciled(conninfo, spark, "")), base)
         archive.path = f"{directory}/again"
         say("archive, warm", rows, seconds(archive.run), base)
         spark.stop()

@@ -140,10 +140,11 @@ class World:
         key = (group_name, topic_name, c % PARTITIONS)
         group = self.groups.get(group_name)
         steps = [
-            self.commit, self.commit, self.commit, self.rebalance, self.reconcile, self.take_over, self.commit_simply,
-            self.leave, self.reset, self.undo, self.delete_offset, self.delete_group, self.delete_topic, self.sweep,
-            self.begin_transaction, self.end_transaction, self.convert, self.report,
-        ]  # fmt: skip
+            *(self.commit, self.commit, self.commit, self.commit, self.commit, self.rebalance),
+            *(self.reconcile, self.reconcile, self.take_over, self.commit_simply, self.leave),
+            *(self.reset, self.undo, self.delete_offset, self.delete_group, self.delete_topic, self.sweep),
+            *(self.begin_transaction, self.end_transaction, self.convert, self.report),
+        ]
         steps[what % len(steps)](group, key, a + b + c)
 
     def join(self, key: Key, number: int) -> Group:

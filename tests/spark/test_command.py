@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
@@ -106,3 +107,26 @@ def test_workers_import_nothing_of_django() -> None:
     )
     done = python(("-c", code), dict(os.environ))
     assert done.returncode == 0, done.stderr
+
+
+def test_reconcile_says_what_it_found_by_its_status(archive: Archive, tmp_path: Path) -> None:
+    """2 for what cannot run, 1 for findings with a plan of repair, 0 without findings."""
+    fill(archive.conninfo, 97, step=1)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("a file")
+    manage = ("manage.py", "reconcile", "--format", "json")
+    done = command(archive, tmp_path / "data", *manage, KCOORD_ARCHIVE_PATH=str(elsewhere))
+    assert (done.returncode, json.loads(done.stdout)["state"]) == (2, "failed"), done.stderr
+    done = command(archive, tmp_path / "data", *manage, "--repair")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["state"], done.stderr) == (1, "succeeded", "")
+    missing = [one for one in told["findings"] if one["kind"] == "missing_in_view"]
+    assert len(missing) == len(told["repair"]["planned"]) == told["by_kind"]["missing_in_view"] > 0
+    assert told["repair"]["applied"] is False
+    again = command(archive, tmp_path / "data", *manage, "--repair", "--of", told["run"])
+    assert (again.returncode, json.loads(again.stdout)["findings"]) == (1, told["findings"])
+    with psycopg.connect(archive.conninfo) as connection:
+        connection.execute("truncate offset_commit_log")
+    done = command(archive, tmp_path / "data", "-m", "offsets.spark", "reconcile")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("0 findings in 0 lines of the journal")

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.spark.histories import World
 from tests.spark.reconciled import found_in
 
-STEP = st.tuples(st.integers(0, 17), st.integers(0, 3), st.integers(0, 3), st.integers(0, 30))
+STEP = st.tuples(st.integers(0, 20), st.integers(0, 3), st.integers(0, 3), st.integers(0, 30))
 HISTORIES = st.lists(st.lists(STEP, min_size=20, max_size=60), min_size=20, max_size=60)
 
 

@@ -81,6 +81,8 @@ def reconcile(
     Raises JobError, ArchiveDamaged, RunCancelled; nothing is kept then.
     """
     run.enter("check")
+    if storage is not None:
+        storage.check_writable()
     find_archive(conninfo, storage)
     run.enter("start Spark")
     spark = start()
