@@ -28,7 +28,8 @@ ARGUMENTS = [
 ]  # fmt: skip
 EMPTIED = (
     "truncate groups_group, groups_topic, groups_event, kcoord_apitoken, frontend_signinattempt, offsets_lagsample,"
-    " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_retentionpin"
+    " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_retentionpin,"
+    " offsets_sparkrun"
     " restart identity cascade"
 )
 MAKE_USER = f"""

@@ -86,6 +86,13 @@ async def until(api: httpx.AsyncClient, run_id: str, holds: Callable[[dict[str, 
         await asyncio.sleep(0.05)
 
 
+async def end(api: httpx.AsyncClient, run_id: str) -> None:
+    """Cancel a run that has begun: a process that begins later would find the tables of the next test."""
+    await until(api, run_id, lambda run: run["state"] == "running")
+    await api.post(f"{RUNS}/{run_id}/cancel")
+    await until(api, run_id, lambda run: run["state"] == "cancelled")
+
+
 async def test_a_run_is_started_in_a_process_of_its_own_and_followed(
     api: httpx.AsyncClient, tables: psycopg.Connection, processes: Processes
 ) -> None:
@@ -139,8 +146,7 @@ async def test_of_requests_at_the_same_instant_one_starts(api: httpx.AsyncClient
     answers = await asyncio.gather(*(api.post(RUNS, json={"kind": "report"}) for _ in range(5)))
     assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409, 409]
     (started,) = (answer.json()["id"] for answer in answers if answer.status_code == 202)
-    await api.post(f"{RUNS}/{started}/cancel")
-    await until(api, started, lambda run: run["state"] == "cancelled")
+    await end(api, started)
 
 
 async def test_a_run_whose_process_was_killed_is_lost_and_hinders_nobody(
@@ -149,7 +155,7 @@ async def test_a_run_whose_process_was_killed_is_lost_and_hinders_nobody(
     processes("wait")
     started = (await api.post(RUNS, json={"kind": "archive"})).json()
     await until(api, started["id"], lambda run: run["state"] == "running")
-    row = tables.execute("select pid from offsets_sparkrun").fetchone()
+    row = tables.execute("select pid from offsets_sparkrun where id = %s", (started["id"],)).fetchone()
     assert row is not None
     os.kill(row[0], signal.SIGKILL)
     run = await until(api, started["id"], lambda run: run["state"] == "lost")
@@ -292,8 +298,7 @@ async def test_the_schedule_starts_a_run_unless_one_goes_on(
     started = await runs.start_scheduled("archive")
     assert (await runs.run(started)).requested_by == "schedule"
     assert await runs.start_scheduled("archive") == ""
-    await api.post(f"{RUNS}/{started}/cancel")
-    await until(api, started, lambda run: run["state"] == "cancelled")
+    await end(api, started)
 
 
 def test_the_schedule_is_in_rows_that_a_start_of_beat_leaves_alone(database: str) -> None:
