@@ -21,7 +21,7 @@ up: $(VENV)/.runtime
 	@exec $(VENV)/bin/python -m kcoord.stack
 
 demo: $(VENV)/.runtime
-	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL))
+	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(ARGS)
 
 bench: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.bench

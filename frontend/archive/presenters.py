@@ -49,6 +49,9 @@ FINDINGS: Mapping[str, tuple[str, str, str]] = {
 }
 """What each kind of finding is called, its tone, and what it means."""
 
+_FIRST = ("journal_ids",)
+"""Evidence that every finding may have, said before the rest."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
@@ -99,7 +102,8 @@ def finding_line(finding: Finding, group_url: str) -> FindingLine:
 
 def evidence(finding: Finding) -> str:
     """What proves a finding: `journal 4, 5 · members a, b · at 2026-01-31 …`. Empty parts are left out."""
-    said = [_said(name, value) for name, value in finding.evidence.items() if value not in (None, [], "", {})]
+    names = sorted(finding.evidence, key=lambda name: (name not in _FIRST, name))
+    said = [_said(name, finding.evidence[name]) for name in names if finding.evidence[name] not in (None, [], "", {})]
     return " · ".join(said)
 
 

@@ -256,4 +256,6 @@ def _summary(run: SparkRun | None, counts: dict[str, int], of_group: bool) -> st
     stored = sum(counts.values())
     if of_group or not run.findings or run.findings <= stored:
         return plural(stored, "finding")
+    if not stored:
+        return plural(run.findings, "finding")
     return f"{plural(run.findings, 'finding')}, the first {stored:,} of them here"

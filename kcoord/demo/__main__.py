@@ -1,4 +1,4 @@
-"""`python -m kcoord.demo`: exit status 0 if the counts are equal, 1 if not or if something went wrong."""
+"""`python -m kcoord.demo`: exit status 0 if counts are equal and reconcile finds nothing, else 1."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def parse(arguments: list[str]) -> Options:
         help="who assigns: a member (classic) or the service (consumer, KIP-848) (default: %(default)s)",
     )
     parser.add_argument("--timeout", type=_positive, default=180, help="seconds it may take (default: %(default)s)")
+    parser.add_argument("--no-spark", action="store_true", help="leave out archive and reconcile at the end")
     given = parser.parse_args(arguments)
     return Options(
         given.topic,
@@ -45,6 +46,7 @@ def parse(arguments: list[str]) -> Options:
         1.0,
         given.timeout,
         given.group_protocol,
+        not given.no_spark,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from kcoord.client import Consumer, TopicPartition
 from kcoord.demo.corpus import Corpus, plain_count
 from kcoord.demo.crew import Crew, Member, Report
+from kcoord.demo.archived import archive_and_reconcile
 from kcoord.demo.service import DemoProblem, Service, new_group
 from kcoord.demo.sink import Sink, Total
 from kcoord.demo.worker import WorkerSettings
@@ -28,7 +29,7 @@ INTERVAL_SETTING = "consumer.heartbeat.interval.ms"
 @dataclass(frozen=True, slots=True)
 class Options:
     """How large the demo is. `pace` is lines per second and worker, `seconds` the most it may take; `group_protocol`
-    "classic" or "consumer".
+    "classic" or "consumer"; `spark`: archive and reconcile at the end.
     """
 
     topic: str
@@ -39,6 +40,7 @@ class Options:
     commit_seconds: float
     seconds: float
     group_protocol: str = "classic"
+    spark: bool = True
 
     @property
     def is_consumer_group(self) -> bool:
@@ -80,7 +82,7 @@ class Demo:
         self._session_ms = SESSION_TIMEOUT_MS
 
     def run(self) -> bool:
-        """True if the counts are equal. Raises DemoProblem."""
+        """True if the counts are equal, and reconcile finds nothing. Raises DemoProblem."""
         self._announce()
         self._corpus.write(self._manifest)
         if self._options.is_consumer_group:
@@ -91,7 +93,10 @@ class Demo:
             self._say(f"{self._options.workers} workers started in group {self._group}")
             self._until_done(observer)
             self._crew.stop()
-        return self._compare()
+        is_right = self._compare()
+        if self._options.spark:
+            is_right = archive_and_reconcile(self._service, self._group, self._say) and is_right
+        return is_right
 
     @property
     def _manifest(self) -> Path:

@@ -29,7 +29,8 @@ def protocol() -> str:
 @pytest.fixture
 def demo(protocol: str) -> Iterator[Running]:
     """A demo where no service runs: its data directory is empty."""
-    with start("demo", ["-m", "kcoord.demo", *SMALL, "--group-protocol", protocol], None) as running:
+    without = [] if protocol == "classic" else ["--no-spark"]  # once is enough: Spark takes its time to start
+    with start("demo", ["-m", "kcoord.demo", *SMALL, *without, "--group-protocol", protocol], None) as running:
         yield running
 
 

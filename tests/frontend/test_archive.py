@@ -46,7 +46,7 @@ def test_every_kind_and_state_has_its_words() -> None:
 def test_evidence_in_words() -> None:
     said = {"journal_ids": [4, 5], "members": ["a", "b"], "instants": [0], "generation": 3, "empty": []}
     found = Finding(1, "rewind", "g", "t", 0, 1, 2, said)
-    assert evidence(found) == "journal 4, 5 · members a, b · at 1970-01-01 00:00:00.000 UTC · generation 3"
+    assert evidence(found) == "journal 4, 5 · generation 3 · at 1970-01-01 00:00:00.000 UTC · members a, b"
 
 
 def test_without_archive_the_page_says_what_to_set(operator: Client) -> None:
@@ -173,6 +173,8 @@ def test_a_run_with_more_findings_than_are_stored_says_so(person: Client, seed: 
     run_id = put_run(seed.connection, "reconcile", findings=500)
     put_finding(seed.connection, run_id, 1)
     assert "500 findings, the first 1 of them here" in text_of(person, "/archive/findings")
+    forgotten = put_run(seed.connection, "reconcile", findings=3, ago_ms=900_000)
+    assert "not kept any more" in text_of(person, f"/archive/findings?run={forgotten}")
 
 
 def test_the_page_of_a_group_names_its_findings(person: Client, seed: Seed) -> None:

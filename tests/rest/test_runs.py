@@ -163,7 +163,9 @@ async def test_a_run_whose_process_was_killed_is_lost_and_hinders_nobody(
     assert run["ended_at"]
     assert_problem(await api.post(f"{RUNS}/{started['id']}/cancel"), Error.INVALID_REQUEST, status=409)
     processes("end")
-    assert (await api.post(RUNS, json={"kind": "archive"})).status_code == 202
+    following = await api.post(RUNS, json={"kind": "archive"})
+    assert following.status_code == 202
+    await until(api, following.json()["id"], lambda run: run["state"] == "succeeded")
 
 
 async def test_a_run_is_alive_while_its_lock_is_held_however_silent_it_is(
@@ -187,7 +189,9 @@ async def test_a_request_that_nobody_took_up_is_lost(
     stale = put_run(tables, "archive", "requested", ago_ms=2 * BEGIN_MS)
     assert (await api.get(f"{RUNS}/{stale}")).json()["state"] == "lost"
     processes("end")
-    assert (await api.post(RUNS, json={"kind": "archive"})).status_code == 202
+    following = await api.post(RUNS, json={"kind": "archive"})
+    assert following.status_code == 202
+    await until(api, following.json()["id"], lambda run: run["state"] == "succeeded")
     states = tables.execute("select state from offsets_sparkrun where id = %s", (stale,)).fetchone()
     assert states == ("lost",)
 

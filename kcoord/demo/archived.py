@@ -1,0 +1,64 @@
+"""The end of the demo: its commits archived with Spark, and its offsets compared with them. Over the HTTP API alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from kcoord.demo.service import DemoProblem, Say, Service
+
+RUN_SECONDS = 600.0
+"""The longest that a run may take; Spark's start alone takes ten seconds, on a busy machine many times that."""
+POLL_SECONDS = 0.5
+MOST_SHOWN = 5
+
+
+def archive_and_reconcile(service: Service, group: str, say: Say) -> bool:
+    """True if reconcile finds nothing in the group. A service without an archive, or whose token may not, is left as
+    it is, which is said. Raises DemoProblem where a run fails.
+    """
+    archived = _run(service, "archive", say)
+    if archived is None:
+        return True
+    say(f"archived {archived['rows']} commits as Parquet in {_seconds(archived)}")
+    reconciled = _run(service, "reconcile", say)
+    if reconciled is None:
+        return True
+    path = f"reconcile/findings?run={reconciled['id']}&group={quote(group, safe='')}"
+    findings = service.expect("GET", path)["findings"]
+    say(f"reconcile compared {reconciled['rows']} commits in {_seconds(reconciled)}: {len(findings)} findings")
+    for finding in findings[:MOST_SHOWN]:
+        place = f"{finding['topic']} {finding['partition']}"
+        say(f"  {finding['kind']} at {place}: expected {finding['expected']}, found {finding['found']}")
+    return not findings
+
+
+def _run(service: Service, kind: str, say: Say) -> Mapping[str, Any] | None:
+    """A run that succeeded; None where the service cannot have one now."""
+    answer = service.request("POST", "archive/runs", {"kind": kind})
+    if answer.status_code in (httpx.codes.CONFLICT, httpx.codes.FORBIDDEN):
+        say(f"no {kind}: {answer.json()['detail']}")
+        return None
+    if not answer.is_success:
+        raise DemoProblem(f"{kind} cannot be started: {answer.status_code}: {answer.text[:500]}")
+    run = answer.json()
+    say(f"{kind} runs in Spark: {service.url}/archive/runs/{run['id']}")
+    ends_at = time.monotonic() + RUN_SECONDS
+    while run["state"] in ("requested", "running"):
+        if time.monotonic() > ends_at:
+            raise DemoProblem(f"{kind} takes longer than {RUN_SECONDS:g} s; it is at {run['stage'] or 'its start'}")
+        time.sleep(POLL_SECONDS)
+        run = service.expect("GET", f"archive/runs/{run['id']}")
+    if run["state"] != "succeeded":
+        raise DemoProblem(f"{kind} {run['state']}: {run['error']}; --no-spark leaves it out")
+    found: Mapping[str, Any] = run
+    return found
+
+
+def _seconds(run: Mapping[str, Any]) -> str:
+    whole = (run["result"] or {}).get("seconds")
+    return f"{whole} s" if whole is not None else "one run"
