@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -60,5 +61,5 @@ def _run(service: Service, kind: str, say: Say) -> Mapping[str, Any] | None:
 
 
 def _seconds(run: Mapping[str, Any]) -> str:
-    whole = (run["result"] or {}).get("seconds")
-    return f"{whole} s" if whole is not None else "one run"
+    began, ended = (datetime.fromisoformat(run[name]) for name in ("started_at", "ended_at"))
+    return f"{(ended - began).total_seconds():.1f} s"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kcoord.client import Consumer, TopicPartition
+from kcoord.demo.archived import archive_and_reconcile
 from kcoord.demo.corpus import Corpus, plain_count
 from kcoord.demo.crew import Crew, Member, Report
-from kcoord.demo.archived import archive_and_reconcile
 from kcoord.demo.service import DemoProblem, Service, new_group
 from kcoord.demo.sink import Sink, Total
 from kcoord.demo.worker import WorkerSettings

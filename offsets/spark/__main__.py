@@ -1,4 +1,4 @@
-"""`python -m offsets.spark archive|reconcile`: the jobs without Django, as `spark-submit` starts them."""
+"""`python -m offsets.spark archive|reconcile|report`: the jobs without Django, as `spark-submit` starts them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from offsets.spark.command import (
     Installation,
     add_archive_arguments,
     add_reconcile_arguments,
+    add_report_arguments,
     archive_job,
     reconcile_job,
+    report_job,
     requested,
     run_job,
     shown,
 )
 from offsets.spark.session import CODE
 
-JOBS = {"archive": archive_job, "reconcile": reconcile_job}
-ASKED = {"archive": ("adopt", "check"), "reconcile": ("watermark_margin_ms",)}
+JOBS = {"archive": archive_job, "reconcile": reconcile_job, "report": report_job}
+ASKED = {"archive": ("adopt", "check"), "reconcile": ("watermark_margin_ms",), "report": ("idle_days",)}
 """Arguments that the record of the run shows."""
 
 
@@ -33,6 +35,7 @@ def main() -> int:
     kinds = parser.add_subparsers(dest="kind", required=True)
     add_archive_arguments(kinds.add_parser("archive"))
     add_reconcile_arguments(kinds.add_parser("reconcile"))
+    add_report_arguments(kinds.add_parser("report"))
     given = parser.parse_args()
     config = Config.from_env(os.environ)
     if config.problems:

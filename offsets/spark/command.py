@@ -24,6 +24,7 @@ from offsets.spark.archive.archiving import ArchiveOptions, archive
 from offsets.spark.archive.storage import Storage
 from offsets.spark.errors import ArchiveDamaged, JobError, first_line
 from offsets.spark.reconcile.reconciling import ReconcileOptions, reconcile
+from offsets.spark.report.reporting import ReportOptions, report
 from offsets.spark.runs import Outcome, Run, RunRequest, running
 from offsets.spark.session import SparkSettings, start_spark
 
@@ -138,6 +139,23 @@ def reconcile_job(installation: Installation, given: Mapping[str, Any]) -> Job:
     return job
 
 
+def add_report_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `report`."""
+    add_common_arguments(parser)
+    parser.add_argument(
+        "--idle-days", type=int, default=7, help="a group that committed nothing for so long is idle (default: 7)"
+    )
+
+
+def report_job(installation: Installation, given: Mapping[str, Any]) -> Job:
+    """The job of `report` for the arguments in `given`."""
+
+    def job(run: Run, start: SparkStart) -> Outcome:
+        return report(run, start, installation.storage(), ReportOptions(given.get("idle_days", 7))).outcome()
+
+    return job
+
+
 def requested(given: Mapping[str, Any], requested_by: str, **parameters: Any) -> RunRequest:
     """The request of the common arguments in `given`; this process becomes as nice as they say."""
     if given["nice"]:
@@ -219,6 +237,14 @@ def _reconcile_summary(told: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _report_summary(told: Mapping[str, Any]) -> str:
+    tables = ", ".join(f"{name} ({rows})" for name, rows in told["tables"].items())
+    return (
+        f"{told['rows']} commits of {len(told['days'])} days; {tables}, in {len(told['written'])} files below "
+        f"reports/run={told['run']}; {told['seconds']} s, of which Spark's start {told['spark_start_seconds']} s"
+    )
+
+
 def _value(number: int | None) -> str:
     return "none" if number is None else str(number)
 
@@ -226,5 +252,6 @@ def _value(number: int | None) -> str:
 SUMMARIES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "archive": _archive_summary,
     "reconcile": _reconcile_summary,
+    "report": _report_summary,
 }
 """How each kind of run is told to people."""

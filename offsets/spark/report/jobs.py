@@ -1,0 +1,110 @@
+"""What reports say, as functions from DataFrames to DataFrames. Input: rows of the journal, with `COLUMNS` at least.
+
+Days are of UTC. Consumed records are counted by how far commits moved forward; a record that was read twice after a
+rewind counts twice.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from offsets.core.days import DAY_MS
+
+COLUMNS = ("id", "at", "kind", "group_name", "topic", "partition", "committed_offset", "generation_id", "member_id")
+COMMITS = ("commit", "txn_commit")
+KEY = ("group_name", "topic", "partition")
+
+
+def moves(history: DataFrame) -> DataFrame:
+    """The commits, with their `date`, and how far each moved: `consumed` records forward, or back (`is_rewind`).
+
+    What was committed, reset or removed before on the partition is where a commit moved from; after a removal, and for
+    the first, nothing is known to be consumed.
+    """
+    before = F.lag("committed_offset").over(Window.partitionBy(*KEY).orderBy("id"))
+    moved = F.col("committed_offset") - F.col("before")
+    return (
+        history.select(*COLUMNS)
+        .withColumn("before", before)
+        .where(F.col("kind").isin(*COMMITS))
+        .withColumn("consumed", F.coalesce(F.greatest(moved, F.lit(0)), F.lit(0)))
+        .withColumn("is_rewind", F.coalesce(moved < 0, F.lit(False)))
+        .withColumn("date", _date("at"))
+        .drop("before")
+    )
+
+
+def consumption(moved: DataFrame) -> DataFrame:
+    """By group and day: commits, records consumed, their mean rate, rewinds, partitions. `moved`: of `moves`."""
+    return (
+        moved.groupBy("group_name", "date")
+        .agg(
+            F.count(F.lit(1)).alias("commits"),
+            F.sum("consumed").alias("consumed"),
+            F.count_if("is_rewind").alias("rewinds"),
+            F.count_distinct("topic", "partition").alias("partitions"),
+        )
+        .withColumn("records_per_second", F.col("consumed") / (DAY_MS / 1000))
+    )
+
+
+def busiest_partitions(moved: DataFrame, most: int) -> DataFrame:
+    """The `most` partitions of topics on which most was consumed, by all groups together. `moved`: of `moves`."""
+    found = moved.groupBy("topic", "partition").agg(
+        F.sum("consumed").alias("consumed"),
+        F.count(F.lit(1)).alias("commits"),
+        F.count_distinct("group_name").alias("groups"),
+    )
+    return found.orderBy(F.desc("consumed"), F.desc("commits"), "topic", "partition").limit(most)
+
+
+def idle_groups(moved: DataFrame, now_ms: int, idle_ms: int) -> DataFrame:
+    """Groups whose last commit is at least `idle_ms` old at `now_ms`, the longest idle first. `moved`: of `moves`."""
+    last = moved.groupBy("group_name").agg(F.max("at").alias("last_commit_at"))
+    idle = last.where(F.col("last_commit_at") <= now_ms - idle_ms)
+    return idle.withColumn("idle_ms", F.lit(now_ms) - F.col("last_commit_at")).orderBy("last_commit_at", "group_name")
+
+
+def generations(moved: DataFrame) -> DataFrame:
+    """By group and day: generations, or member epochs, that committed for the first time: as many rebalances at least.
+
+    `moved`: of `moves`. A generation in which nobody commits leaves no trace in the journal.
+    """
+    named = moved.where(F.col("generation_id") >= 0)
+    first = named.groupBy("group_name", "generation_id").agg(F.min("at").alias("at"))
+    return first.groupBy("group_name", _date("at").alias("date")).agg(F.count(F.lit(1)).alias("generations"))
+
+
+def members(moved: DataFrame) -> DataFrame:
+    """Each member that committed: from when to when, in how many generations, how often. `moved`: of `moves`."""
+    named = moved.where(F.col("member_id") != "")
+    return named.groupBy("group_name", "member_id").agg(
+        F.min("at").alias("first_commit_at"),
+        F.max("at").alias("last_commit_at"),
+        F.count_distinct("generation_id").alias("generations"),
+        F.count(F.lit(1)).alias("commits"),
+    )
+
+
+def turnover(seen: DataFrame) -> DataFrame:
+    """By group and day: members that committed first (`came`) and last (`went`). `seen`: of `members`."""
+    came = seen.select(
+        "group_name", _date("first_commit_at").alias("date"), F.lit(1).alias("came"), F.lit(0).alias("went")
+    )
+    went = seen.select(
+        "group_name", _date("last_commit_at").alias("date"), F.lit(0).alias("came"), F.lit(1).alias("went")
+    )
+    both = came.unionByName(went).groupBy("group_name", "date")
+    return both.agg(F.sum("came").alias("came"), F.sum("went").alias("went"))
+
+
+def totals(by_group: DataFrame) -> DataFrame:
+    """By day, over all groups. `by_group`: of `consumption`."""
+    return by_group.groupBy("date").agg(
+        F.count(F.lit(1)).alias("groups"), *(F.sum(name).alias(name) for name in ("commits", "consumed", "rewinds"))
+    )
+
+
+def _date(column: str) -> Column:
+    return F.date_from_unix_date(F.floor(F.col(column) / DAY_MS).cast("int"))
