@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import queries
 from frontend.archive.presenters import FINDINGS, KINDS, RunLine, finding_line, result_facts, run_line
+from frontend.archive.reports import day_plots
 from frontend.views.actions import Refusal, actor, attempt, done, require
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
@@ -143,6 +144,7 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "line": _line(run, now),
         "meaning": KINDS.get(run.kind, ("", ""))[1],
         "facts": result_facts(run),
+        "plots": day_plots(run.result) if run.kind == "report" else [],
         "log": tail,
         "cancel_url": f"{run_url(run.id)}/cancel" if run.is_open and request.user.has_perm(CANCEL) else "",
         "findings_url": _findings_url(run) if run.kind == "reconcile" and run.findings else "",

@@ -202,9 +202,11 @@ def archive_pages(seed: Seed) -> list[str]:
     ]
     going = put_run(seed.connection, "archive", "running", ago_ms=0, slices_done=3, slices_total=8)
     done = put_run(seed.connection, "reconcile", findings=200, rows=12_345, result={"rows": 5, "by_kind": {}})
+    days = [{"date": f"2026-01-{n:02}", "commits": n, "consumed": n * 50, "rewinds": 0} for n in range(1, 20)]
+    reported = put_run(seed.connection, "report", rows=99, result={"days": days})
     for number, kind in enumerate(ReconcileFinding.Kind.values * 10, start=1):
         put_finding(seed.connection, done, number, kind, ("billing", "a-long-name-of-a-group-" * 8)[number % 2])
-    pages = [f"/archive/runs/{run_id}" for run_id in (*ids, going, done)]
+    pages = [f"/archive/runs/{run_id}" for run_id in (*ids, going, done, reported)]
     actions = [f"/archive/runs/{going}/cancel", "/archive/start?kind=reconcile"]
     return ["/archive", "/archive?kind=import", *pages, *actions, "/archive/findings", "/archive/findings?kind=rewind"]
 

@@ -12,6 +12,7 @@ from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
 from frontend.archive.presenters import FINDINGS, KINDS, STATES, evidence, run_line
+from frontend.archive.reports import day_plots
 from frontend.views.archive import CANCEL, PAGE_SIZE, START
 from offsets.findings import Finding
 from offsets.models import ReconcileFinding, SparkRun
@@ -151,9 +152,24 @@ def test_a_form_from_elsewhere_starts_nothing(seed: Seed) -> None:
     assert client.post("/archive/start?kind=archive").status_code == 403
 
 
+def test_a_report_is_drawn_by_day(person: Client, seed: Seed) -> None:
+    days = [
+        {"date": "2026-01-01", "groups": 1, "commits": 5, "consumed": 100, "rewinds": 0},
+        {"date": "2026-01-04", "groups": 2, "commits": 7, "consumed": 1_900, "rewinds": 1},
+    ]
+    drawn = {one.name: one for one in day_plots({"days": days})}
+    assert [len(one.plot.spots) for one in drawn.values()] == [4, 4, 4], "days without commits are drawn as 0"
+    assert (drawn["commits"].total, drawn["consumed"].plot.top) == (12, 2_000)
+    assert day_plots(None) == day_plots({"days": []}) == day_plots({"days": [5]}) == []
+    run_id = put_run(seed.connection, "report", rows=12, result={"days": days, "tables": {}})
+    page = text_of(person, f"/archive/runs/{run_id}")
+    assert "Records consumed a day 2,000 in all" in page
+    assert "from 2026-01-01 to 2026-01-04" in page
+
+
 def test_findings_by_kind_and_group(person: Client, seed: Seed) -> None:
     assert "Not reconciled yet" in text_of(person, "/archive/findings")
-    run_id = put_run(seed.connection, "reconcile", findings=2)
+    run_id = put_run(seed.connection, "reconcile", findings=0)
     assert "No findings" in text_of(person, "/archive/findings")
     put_finding(seed.connection, run_id, 1, "rewind", "billing", "orders", expected=1_000, found=7)
     put_finding(seed.connection, run_id, 2, "missing_in_view", "a/b", "bills", found=None)
