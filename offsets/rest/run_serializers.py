@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from rest_framework import serializers
@@ -127,4 +128,4 @@ def shown_run(run: Run) -> dict[str, Any]:
 
 def shown_finding(finding: Finding) -> dict[str, Any]:
     """A finding as the view takes it."""
-    return {name: getattr(finding, name) for name in FindingView().fields}
+    return asdict(finding)
