@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from offsets.core.days import DAY_MS
@@ -127,10 +127,15 @@ def find(inputs: Inputs, lines: DataFrame, signs: Mapping[str, int], known: Know
     if signs["is_older"]:
         found.append(fenced_generations(lines, inputs.events, horizon.events_from))
     together = reduce(DataFrame.unionByName, found)
+    if not signs["is_older"]:
+        return together
     # A fenced commit may be found by the partition and by the group; the line that it came after may be another.
-    line = F.element_at("evidence.journal_ids", -1)
-    return together.withColumn("line_id", line).dropDuplicates([*KEY, "kind", "line_id"]).drop("line_id")
+    return together.withColumn("line_id", _last_id()).dropDuplicates([*KEY, "kind", "line_id"]).drop("line_id")
 
 
 def _first(found: DataFrame, count: int) -> DataFrame:
-    return found.orderBy(*KEY, "kind", F.element_at("evidence.journal_ids", -1)).limit(count)
+    return found.orderBy(*KEY, "kind", _last_id()).limit(count)
+
+
+def _last_id() -> Column:
+    return F.try_element_at("evidence.journal_ids", F.lit(-1))
