@@ -8,86 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pyarrow.parquet as pq
 import pytest
-from psycopg.rows import dict_row
 from pyspark.sql import SparkSession
 
-from kcoord import bridge
-from kcoord.local import local_operator
-from offsets.repair import MENDED, RepairService, planned
+from offsets.repair import planned
 from offsets.spark.archive.storage import Storage
 from offsets.spark.errors import JobError
 from offsets.spark.reconcile.reconciling import ReconcileOptions, ReconcileReport, reconcile
 from offsets.spark.runs import RunRequest, running
 from tests.spark.support import Archive
-from tests.support.journal import journal_lines
-
-MINUTE = 60_000
-
-COMMIT = """
-with line as (
-    insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset, metadata, member_id,
-                                   generation_id)
-    values (%(at)s, %(kind)s, %(group)s, %(topic)s, %(partition)s, %(offset)s, 'note', %(member)s, %(generation)s)
-    returning *
-)
-insert into offsets_committedoffset (group_id, topic, partition, committed_offset, leader_epoch, metadata,
-                                     commit_timestamp, member_id, generation_id, record_offset)
-select g.id, l.topic, l.partition, l.committed_offset, -1, l.metadata, l.at, l.member_id, l.generation_id, l.id
-from line l
-join groups_group g on g.group_id = l.group_name
-on conflict (group_id, topic, partition) do update
-set committed_offset = excluded.committed_offset, commit_timestamp = excluded.commit_timestamp,
-    record_offset = excluded.record_offset, member_id = excluded.member_id, generation_id = excluded.generation_id
-"""
-
-
-class Ledger:
-    """Writes as the service does, at any instant."""
-
-    def __init__(self, conninfo: str) -> None:
-        self.connection = psycopg.connect(conninfo, autocommit=True, row_factory=dict_row)
-        row = self.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint as now")[0]
-        self.now = row["now"] - 60 * MINUTE
-
-    def execute(self, statement: str, **parameters: Any) -> list[dict[str, Any]]:
-        """Run a statement; its rows."""
-        cursor = self.connection.execute(statement.encode(), parameters)
-        return cursor.fetchall() if cursor.description else []
-
-    def topic(self, name: str, partitions: int = 20) -> None:
-        """A topic, an hour and a minute old."""
-        self.execute(
-            "insert into groups_topic (name, topic_id, partitions, labels, created_at)"
-            " values (%(name)s, gen_random_uuid(), %(partitions)s, '{}', %(at)s)",
-            name=name, partitions=partitions, at=self.now - MINUTE,
-        )  # fmt: skip
-
-    def group(self, name: str, kind: str = "classic") -> None:
-        """An empty group, as old as the topics."""
-        self.execute(
-            "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id,"
-            " new_member_added, version, created_at, updated_at)"
-            " values (%(name)s, %(kind)s, 'Empty', 'Empty', %(at)s, 0, false, 1, %(at)s, %(at)s)",
-            name=name, kind=kind, at=self.now - MINUTE,
-        )  # fmt: skip
-
-    def commit(self, partition: int, offset: int, *, member: str = "", generation: int = -1, **given: Any) -> None:
-        """A commit of the group `billing` on the topic `orders`, a second after the one before."""
-        self.now += given.pop("after_ms", 1_000)
-        values = {"kind": "commit", "group": "billing", "topic": "orders", "at": self.now, **given}
-        self.execute(COMMIT, partition=partition, offset=offset, member=member, generation=generation, **values)
-
-    def watermark(self, partition: int, start: int, end: int) -> None:
-        """A report of now."""
-        self.now += 1_000
-        self.execute(
-            "insert into groups_watermark (topic_id, partition, log_start_offset, log_end_offset, sampled_at)"
-            " select id, %(partition)s, %(start)s, %(end)s, %(at)s from groups_topic where name = 'orders'",
-            partition=partition, start=start, end=end, at=self.now,
-        )  # fmt: skip
+from tests.support.ledger import Ledger
 
 
 @pytest.fixture
@@ -176,6 +107,12 @@ def test_every_kind_is_found_and_nothing_else(ledger: Ledger, run: Reconciler, t
     report = run(str(tmp_path / "archive"), most_listed=100)  # nothing is archived there yet
     assert short(report) == expected
     assert (report.total, report.with_archive) == (13, False)
+    assert [(one.partition, one.seen_offset, one.offset, one.metadata) for one in planned(report.listed)] == [
+        (0, None, 20, "note"),
+        (2, 99, 20, "note"),
+        (3, 20, 20, "note"),
+        (4, 20, None, ""),
+    ]
     stored = ledger.execute("select * from offsets_reconcilefinding order by number")
     assert [(one["kind"], one["expected"], one["found"]) for one in stored] == [
         (one["kind"], one["expected"], one["found"]) for one in report.listed
@@ -243,41 +180,3 @@ def test_commits_that_go_on_are_no_findings(ledger: Ledger, run: Reconciler, jou
         busy.connection.close()
     assert report.listed == []
     assert next(offsets) > 22
-
-
-def test_repair_writes_what_the_journal_says(ledger: Ledger, run: Reconciler) -> None:
-    tamper(ledger)
-    ledger.execute("update groups_topic set partitions = 20")
-    report = run()
-    mends = planned(report.listed)
-    assert [(mend.partition, mend.seen_offset, mend.offset) for mend in mends if mend.topic == "orders"] == [
-        (0, None, 20), (2, 99, 20), (3, 20, 20), (4, 20, None),
-    ]  # fmt: skip
-    ledger.commit(2, 40, member="m1", generation=2)
-    done = bridge.call(lambda service: service.get(RepairService).repair(mends, "a run", local_operator()))
-    outcomes = {one.mend.partition: one.outcome for one in done}
-    assert outcomes.pop(2).startswith("it was committed or removed since the run")
-    assert set(outcomes.values()) == {MENDED}
-    assert [one for one in short(run()) if one[0] in ("missing_in_view", "other_metadata", "surplus_in_view")] == []
-    lines = journal_lines(ledger.connection.info.dsn, where="kind in ('restore', 'delete') and principal <> ''")
-    assert [(line["kind"], line["partition"], line["committed_offset"]) for line in lines] == [
-        ("restore", 0, 20), ("restore", 3, 20), ("delete", 4, None),
-    ]  # fmt: skip
-    (row,) = ledger.execute("select committed_offset, metadata from offsets_committedoffset where partition = 3")
-    assert row == {"committed_offset": 20, "metadata": "note"}
-
-
-def test_repair_leaves_open_transactions_and_missing_topics_alone(ledger: Ledger, run: Reconciler) -> None:
-    ledger.execute("update offsets_committedoffset set committed_offset = 99 where partition in (1, 2)")
-    ledger.execute("delete from offsets_committedoffset where partition = 12")
-    mends = planned(run().listed)
-    ledger.execute("update groups_topic set partitions = 12")
-    ledger.execute(
-        "insert into offsets_pendingoffset (producer_id, group_id, topic, partition, committed_offset, leader_epoch,"
-        " metadata, commit_timestamp, opened_at, record_offset, member_id, generation_id, client_id, principal)"
-        " select 1, id, 'orders', 1, 30, -1, '', 0, 0, 1000, '', -1, '', '' from groups_group"
-    )
-    done = bridge.call(lambda service: service.get(RepairService).repair(mends, "a run", local_operator()))
-    assert [(one.mend.partition, one.outcome.split(":")[0]) for one in done] == [
-        (1, "a transaction is open on it"), (2, MENDED), (12, "there is no such partition"),
-    ]  # fmt: skip
