@@ -12,20 +12,25 @@ from groups.readmodel import unknown_group
 from kcoord.access import Operation, Principal
 from kcoord.errors import Error, ProtocolError
 from kcoord.runtime import Runtime
-from offsets.core.days import DAY_MS, bounds, day_of
 from offsets.core.plan import MAX_LINES, too_many
 from offsets.core.plan_types import Found, Position
 from offsets.core.samples import offset_at
-from offsets.core.strategies import Reset, Scope, Strategy, invalid
+from offsets.core.strategies import Reset, Scope, Strategy
 from offsets.core.types import Millis, TopicPartition
+from offsets.past import Past
 from offsets.plan_store import PlanStore, chunks
 from offsets.samples import SampleReads
 from offsets.store import OffsetStore
 
-DAYS_BACK = (0, 1, 3, 7, 15)
-"""The journal is searched backwards by these: most partitions are found in the first, which is one of its tables."""
-
 Sources = tuple[list[Position], dict[TopicPartition, Found]]
+
+
+class NothingMeant(ProtocolError):
+    """INVALID_REQUEST: no topics are named, and the group has nothing committed, nor had at the instant meant."""
+
+    def __init__(self, group_id: str) -> None:
+        detail = f"topics: the group {group_id!r} has nothing committed that could be meant: name topics"
+        super().__init__(Error.INVALID_REQUEST, detail, fields={"field": "topics"})
 
 
 class PlanSources:
@@ -35,7 +40,7 @@ class PlanSources:
         self._store = runtime.get(PlanStore)
         self._offsets = runtime.get(OffsetStore)
         self._samples = runtime.get(SampleReads)
-        self._retention_ms = runtime.config.int("offsets.journal.retention.days") * DAY_MS
+        self._past = runtime.get(Past)
 
     async def gather(
         self, group_id: str, reset: Reset, now: Millis, at: Millis | None, principal: Principal
@@ -55,7 +60,7 @@ class PlanSources:
                 positions, found = await self._of_group(group_id, reset, principal)
             case Strategy.TO_COMMITTED_AT:
                 assert at is not None
-                positions, found = await self._from_journal(group_id, reset.scope, now, at, principal)
+                positions, found = await self._from_the_past(group_id, reset.scope, now, at, principal)
             case Strategy.TO_DATETIME | Strategy.BY_DURATION:
                 assert at is not None
                 positions = await self._in_scope(group_id, reset.scope, principal)
@@ -64,9 +69,7 @@ class PlanSources:
                 positions, found = await self._in_scope(group_id, reset.scope, principal), {}
         check_readable({position.topic for position in positions}, principal)
         if not positions:
-            raise invalid(
-                "topics", f"topics: the group {group_id!r} has nothing committed that could be meant: name topics"
-            )
+            raise NothingMeant(group_id)
         return positions, found
 
     async def _in_scope(self, group_id: str, scope: Scope, principal: Principal) -> list[Position]:
@@ -127,63 +130,31 @@ class PlanSources:
                     found[topic, partition] = Found(offset_at(samples, at))
         return found
 
-    async def _from_journal(
+    async def _from_the_past(
         self, group_id: str, scope: Scope, now: Millis, at: Millis, principal: Principal
     ) -> Sources:
         """What was committed at an instant; without a scope, on all topics that exist and of which there is a trace."""
-        self._check_kept(now, at)
+        await self._past.check(now, at)
         if scope is not None:
             positions = await self._in_scope(group_id, scope, principal)
-            return positions, await self._committed_at(group_id, positions, at)
+            past = await self._past.of(group_id, [position.key for position in positions], at)
+            return positions, await self._past.committed(past, positions)
         committed = await self._in_scope(group_id, None, principal)
-        traced = _visible(set(await self._store.journal_topics(group_id)), principal)
-        counts = await self._offsets.partition_counts(sorted(traced))
-        if sum(counts.values()) > MAX_LINES:
-            raise too_many(sum(counts.values()))
         keys = {position.key for position in committed}
-        keys |= {(topic, partition) for topic, count in counts.items() for partition in range(count)}
+        keys |= await self._all_partitions(await self._store.journal_topics(group_id), principal)
+        past = await self._past.of(group_id, list(keys), at)
+        keys |= await self._all_partitions(past.archived_topics, principal)
         positions = await self._positions(group_id, list(keys))
-        found = await self._committed_at(group_id, positions, at)
+        found = await self._past.committed(past, positions)
         meant = [p for p in positions if p.committed is not None or found[p.key].offset is not None]
         return meant, found
 
-    def _check_kept(self, now: Millis, at: Millis) -> None:
-        if at > now:
-            raise invalid("at", "at: this instant has not come yet; the journal knows what was, not what will be")
-        if at < now - self._retention_ms:
-            days = self._retention_ms // DAY_MS
-            kept = f"it is kept for {days} days (offsets.journal.retention.days)"
-            raise invalid("at", f"at: the journal does not reach back so far; {kept}")
-
-    async def _committed_at(
-        self, group_id: str, positions: Sequence[Position], at: Millis
-    ) -> dict[TopicPartition, Found]:
-        """What the last line up to an instant says of each partition.
-
-        Where there is none: what is committed now and has no later line either was committed before the journal
-        begins, and stood there at that instant; of the rest nothing is known to have been committed.
-        """
-        offsets: dict[TopicPartition, int | None] = {}
-        left = [position.key for position in positions]
-        today, until = bounds(day_of(at))[0], at
-        for since in (*(today - days * DAY_MS for days in DAYS_BACK), 0):
-            if not left or since > until:
-                continue
-            offsets |= await self._store.journal_at(group_id, left, since, until)
-            left = [key for key in left if key not in offsets]
-            until = since - 1
-        found = {
-            key: Found(offset, "" if offset is not None else "nothing was committed then")
-            for key, offset in offsets.items()
-        }
-        current = {p.key: p.committed.offset for p in positions if p.committed is not None and p.key not in offsets}
-        changed = await self._store.journal_since(group_id, list(current), at)
-        for key in left:
-            if key in current and key not in changed:
-                found[key] = Found(current[key], "not changed since before the journal begins")
-            else:
-                found[key] = Found(None, "the journal has nothing of it up to then")
-        return found
+    async def _all_partitions(self, topics: Iterable[str], principal: Principal) -> set[TopicPartition]:
+        """The partitions of those of these topics that exist and that the caller may describe."""
+        counts = await self._offsets.partition_counts(sorted(_visible(set(topics), principal)))
+        if sum(counts.values()) > MAX_LINES:
+            raise too_many(sum(counts.values()))
+        return {(topic, partition) for topic, count in counts.items() for partition in range(count)}
 
 
 def _named(reset: Reset) -> Sequence[tuple[str, object]]:

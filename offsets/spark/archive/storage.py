@@ -13,11 +13,12 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyarrow import fs
 
 from offsets.spark.archive.address import resolved
@@ -154,6 +155,14 @@ class Storage:
         """A file for pyarrow.parquet."""
         with self._explaining(path):
             return self._fs.open_input_file(self._full(path))
+
+    def rows(self, paths: Sequence[str], columns: Sequence[str], wanted: ds.Expression | None = None) -> pa.Table:
+        """These columns of Parquet files, of the rows that `wanted` keeps. Row groups without any are not read."""
+        options = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+        layout = ds.ParquetFileFormat(default_fragment_scan_options=options)
+        with self._explaining(paths[0] if len(paths) == 1 else JOURNAL):
+            dataset = ds.dataset([self._full(path) for path in paths], filesystem=self._fs, format=layout)
+            return dataset.to_table(columns=list(columns), filter=wanted)
 
     def _full(self, path: str) -> str:
         return f"{self._base}/{path}"
