@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +21,17 @@ from kcoord.access import Principal
 from kcoord.errors import Error, ProtocolError
 from kcoord.http.paths import check_group_id
 from kcoord.local import local_operator
-from kcoord.paging import MAX_LIMIT
 from kcoord.runtime import Runtime
 from offsets.core.offset_file import OffsetFile, read_offset_file
-from offsets.core.plan_types import Line, PlanHeader
+from offsets.core.plan_types import PlanHeader
 from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import TopicPartition
+from offsets.plan_table import HEADINGS, cells, plan_lines, table_row
 from offsets.plans import PlanService
 
 TIMEOUT_SECONDS = 600.0
 MAX_BYTES = 64 * 1024 * 1024
 """A plan of a group has at most 200,000 partitions; more than this is not such a file."""
-HEADINGS = ("GROUP", "TOPIC", "PARTITION", "OLD-OFFSET", "NEW-OFFSET", "NOTE")
-WIDTHS = (30, 30, 10, 15, 15)
 
 Groups = Mapping[str, Mapping[TopicPartition, int]]
 
@@ -99,10 +97,10 @@ class Command(BaseCommand):
                 plans.append(await service.create(group_id, Reset(Strategy.FROM_FILE, csv=csv), principal, reason))
             except ProtocolError as error:
                 raise ProtocolError(error.error, f"group {group_id}: {error.detail}") from error
-        self.stdout.write(_row(HEADINGS))
+        self.stdout.write(table_row(HEADINGS))
         for plan in plans:
-            async for line in _lines(service, plan):
-                self.stdout.write(_row(_cells(plan.group_id, line)))
+            async for line in plan_lines(service, plan):
+                self.stdout.write(table_row(cells(plan.group_id, line)))
         return plans
 
     async def _apply(self, runtime: Runtime, plans: list[PlanHeader], principal: Principal) -> None:
@@ -145,24 +143,3 @@ async def _check_empty(runtime: Runtime, group_id: str) -> None:
         raise ProtocolError(
             Error.NON_EMPTY_GROUP, f"group {group_id}: it has {len(group.members)} members; stop them first"
         )
-
-
-async def _lines(service: PlanService, plan: PlanHeader) -> AsyncIterator[Line]:
-    cursor: str | None = None
-    while True:
-        page = await service.lines(plan, cursor=cursor, limit=MAX_LIMIT)
-        for line in page.items:
-            yield line
-        cursor = page.next_cursor
-        if cursor is None:
-            return
-
-
-def _cells(group_id: str, line: Line) -> tuple[str, ...]:
-    old = "-" if line.old_offset is None else str(line.old_offset)
-    return group_id, line.topic, str(line.partition), old, str(line.new), line.note
-
-
-def _row(cells: tuple[str, ...]) -> str:
-    padded = [cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=False)]
-    return " ".join([*padded, *cells[len(WIDTHS) :]]).rstrip()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,7 +55,7 @@ class GroupStates:
         """The offset of each partition of a group; None: it was removed."""
         return {(row["topic"], row["partition"]): row["committed_offset"] for row in self.rows(group)}
 
-    def rows(self, group: str) -> Iterator[dict[str, object]]:
+    def rows(self, group: str) -> Iterator[dict[str, Any]]:
         """The rows of a group."""
         start, end = self._spans.get(group, (0, 0))
         yield from self.table.slice(start, end - start).to_pylist()
@@ -63,3 +64,9 @@ class GroupStates:
 def collected(states: DataFrame) -> GroupStates:
     """What `states_at` found, brought to the driver: some 60 bytes for each partition that a group ever read."""
     return GroupStates(states.orderBy(*KEY).toArrow())
+
+
+def newest(rows: DataFrame) -> tuple[int, int]:
+    """The largest record offset, and the last instant (ms) at which a row was written; 0 where there is none."""
+    found = rows.agg(F.max("id").alias("id"), F.max("at").alias("at")).first()
+    return (found["id"] or 0, found["at"] or 0) if found is not None else (0, 0)

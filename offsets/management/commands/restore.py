@@ -1,0 +1,192 @@
+"""`manage.py restore`: groups put back to an instant, as offset plans; or an empty database filled from the archive."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from rest_framework.exceptions import ValidationError
+
+from kcoord import logs
+from kcoord.errors import ProtocolError
+from kcoord.http.paths import check_group_id
+from kcoord.local import local_operator
+from kcoord.rest_fields import Instant
+from offsets.plan_table import HEADINGS, cells, table_row
+
+KIND = "restore"
+
+
+class Command(BaseCommand):
+    help = (
+        "Put the committed offsets of a group, or of all groups, back to what they were at an instant: an offset plan "
+        "for each group, shown, and with --apply applied; every plan can be undone. The journal says what was, and "
+        "the archive at KCOORD_ARCHIVE_PATH where the journal no longer reaches back. With --into-empty, fill an empty "
+        "database from the archive. Exit status: 0, 1 where a group was refused, 2 where it cannot run."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """What to put back, to when, and whether it is meant."""
+        from offsets.spark.command import add_common_arguments
+
+        add_common_arguments(parser)
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("--group", action="append", metavar="GROUP", help="this group; may be given several times")
+        what.add_argument("--all-groups", action="store_true", help="every group that the journal or the archive knows")
+        what.add_argument("--undo", type=UUID, metavar="RUN", help="take back what this run of restore applied")
+        what.add_argument("--into-empty", action="store_true", help="fill this empty database from the archive")
+        parser.add_argument("--at", metavar="INSTANT", help="RFC 3339, such as 2026-01-31T12:00:00Z")
+        parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="of these topics alone")
+        parser.add_argument("--apply", action="store_true", help="apply the plans; without it, they are shown and kept")
+        parser.add_argument("--reason", default="", help="why, for the timelines of the groups")
+        parser.add_argument(
+            "--create-topics",
+            action="store_true",
+            help="with --into-empty: make topics that are missing, with as many partitions as have offsets",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run, print, exit."""
+        logs.configure("warning")  # what the service logs of it would stand between the lines of the table
+        from offsets.spark.command import Installation, requested, run_job
+
+        installation = Installation(settings.KCOORD, settings.CONNINFO, settings.DATA_DIR)
+        job, parameters = self._job(installation, options)
+        request = requested(options, local_operator().name, **parameters)
+        # No run of archive meanwhile: what the archive has stays what was read of it.
+        status, told = run_job(KIND, job, installation, request, also=("archive",))
+        self._print(job, told, options["format"])
+        if status:
+            sys.exit(status)
+
+    def _job(self, installation: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        from offsets.restore_jobs import RefillJob, RestoreJob, UndoJob
+        from offsets.restoring import RestoreOrder
+
+        at = _instant(options["at"])
+        operator = local_operator()
+        if options["undo"]:
+            return UndoJob(str(options["undo"]), _applied_by(options["undo"]), operator), {"undo": str(options["undo"])}
+        if options["into_empty"]:
+            _only_for_plans(options)
+            job = RefillJob(installation, at, options["create_topics"], operator.name)
+            return job, {"into_empty": True, "at": options["at"], "create_topics": options["create_topics"]}
+        if at is None:
+            raise _usage("--at: name the instant to go back to, such as --at 2026-01-31T12:00:00Z")
+        if options["create_topics"]:
+            raise _usage("--create-topics belongs to --into-empty")
+        groups = None if options["all_groups"] else _groups(options["group"])
+        topics = tuple(dict.fromkeys(options["topic"]))
+        order = RestoreOrder(at, topics, operator, options["reason"])
+        parameters = {"at": options["at"], "groups": groups, "topics": list(topics), "apply": options["apply"]}
+        return RestoreJob(installation, order, groups, options["apply"]), parameters
+
+    def _print(self, job: Any, told: dict[str, Any], form: str) -> None:
+        shown = getattr(job, "shown", {})
+        if form == "json":
+            for plan in told.get("plans", []):
+                plan["lines"] = [_line_told(line) for line in shown.get(plan["plan"], [])]
+            self.stdout.write(json.dumps(told, ensure_ascii=False))
+            return
+        if "error" in told:
+            self.stderr.write(f"{KIND}: {told['error']}")
+            return
+        if told.get("into_empty"):
+            self._print_filled(told)
+            return
+        if shown:
+            self.stdout.write(table_row(HEADINGS))
+        for plan in told["plans"]:
+            for line in shown.get(plan["plan"], []):
+                self.stdout.write(table_row(cells(plan["group"], line)))
+        self._print_rest(told)
+
+    def _print_rest(self, told: Mapping[str, Any]) -> None:
+        for one in told.get("left_out", []):
+            self.stderr.write(
+                f"group {one['group']}: {one['topic']}-{one['partition']} had an offset then and does not exist now"
+            )
+        for one in told["refused"]:
+            self.stderr.write(f"group {one['group']}: {one['error']}: {one['detail']}")
+        done = [plan for plan in told["plans"] if plan["state"] != "planned"]
+        for plan in told["plans"]:
+            self.stderr.write(f"group {plan['group']}: plan {plan['plan']} {plan['state']}{_next(plan)}")
+        if "undo" in told:
+            self.stderr.write(f"{len(done)} of {told['groups']} plans undone")
+        elif told["apply"] and done:
+            self.stderr.write(f"{len(done)} groups restored; take it back with: restore --undo {told['run']}")
+        elif told["apply"]:
+            self.stderr.write("nothing is committed")
+        else:
+            self.stderr.write("dry run: nothing is committed; the plans are kept, --apply makes them again and applies")
+
+    def _print_filled(self, told: Mapping[str, Any]) -> None:
+        self.stdout.write(f"{told['groups']} groups with {told['offsets']} offsets as of {told['at']}")
+        for topic in told.get("missing_topics", []):
+            self.stderr.write(f"the topic {topic} does not exist: create it, so that its offsets can be used")
+        if told.get("created_topics"):
+            self.stdout.write(f"topics made: {', '.join(told['created_topics'])}")
+
+
+def _instant(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return Instant().to_internal_value(text)
+    except ValidationError as error:
+        raise _usage(f"--at: {text[:50]!r} is not an instant in RFC 3339, such as 2026-01-31T12:00:00Z") from error
+
+
+def _groups(names: list[str]) -> list[str]:
+    try:
+        for name in names:
+            check_group_id(name)
+    except ProtocolError as error:
+        raise _usage(f"--group: {error.detail}") from error
+    return list(dict.fromkeys(names))
+
+
+def _only_for_plans(options: Mapping[str, Any]) -> None:
+    for name in ("topic", "apply", "reason"):
+        if options[name]:
+            raise _usage(f"--{name} does not belong to --into-empty, which fills the whole database: leave it out")
+
+
+def _applied_by(run_id: UUID) -> list[tuple[str, str]]:
+    """Group and plan of what a run applied."""
+    from offsets.models import SparkRun
+
+    run = SparkRun.objects.filter(id=run_id, kind=KIND).first()
+    plans = (run.result or {}).get("plans", []) if run is not None else []
+    applied = [(plan["group"], plan["plan"]) for plan in plans if plan["state"] == "applied"]
+    if not applied:
+        raise _usage(f"--undo: {run_id} is no run of restore that applied anything")
+    return applied
+
+
+def _next(plan: Mapping[str, Any]) -> str:
+    if plan["state"] != "applied":
+        return ""
+    undo = f"--reset-offsets --group {shlex.quote(plan['group'])} --undo {plan['plan']} --execute"
+    return f"; take it back with: kgroups {undo}"
+
+
+def _line_told(line: Any) -> dict[str, Any]:
+    return {
+        "topic": line.topic,
+        "partition": line.partition,
+        "old_offset": line.old_offset,
+        "new_offset": line.new,
+        "note": line.note,
+    }
+
+
+def _usage(problem: str) -> CommandError:
+    return CommandError(problem, returncode=2)
