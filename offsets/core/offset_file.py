@@ -23,7 +23,7 @@ MAX_NAMED = 10
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 _NUMBER = re.compile(r"[0-9]{1,19}")
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,9 @@ class _Reader:
             self._columns, self._first = len(fields), number
         group_id = fields.pop(0) if len(fields) == 4 else None
         if group_id is not None:
-            _check_group(group_id)
+            check_group(group_id)
         topic, partition, offset = fields
-        if not _TOPIC.fullmatch(topic):
+        if not TOPIC.fullmatch(topic):
             raise ValueError(f"{topic[:50]!r} is not the name of a topic")
         return group_id or "", topic, partition, offset
 
@@ -122,7 +122,7 @@ def _count(fields: list[str]) -> str:
     return "1 field" if len(fields) == 1 else f"{len(fields)} fields"
 
 
-def _check_group(group_id: str) -> None:
+def check_group(group_id: str) -> None:
     """The rule of the HTTP contract, section 1, for group ids."""
     if not 1 <= len(group_id) <= 255 or "/" in group_id:
         raise ValueError(f"{group_id[:50]!r} is not a group id: 1 to 255 characters, none of them '/'")

@@ -1,5 +1,7 @@
 """`manage.py import_offsets FILE`: commit the offsets of a file that `kafka-consumer-groups --export` wrote.
 
+With `--from-kafka-dump`, the file is a dump of `__consumer_offsets`: see `offsets.kafka_import`.
+
 One plan per group, all of them made before the first is applied, so each import can be reviewed and undone. With
 `--dry-run` the plans are made and shown, and nothing is committed.
 Source: offsets specification, section 13.5, items 5 and 6.
@@ -13,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from groups.service import GroupService
@@ -26,6 +29,7 @@ from offsets.core.offset_file import OffsetFile, read_offset_file
 from offsets.core.plan_types import PlanHeader
 from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import TopicPartition
+from offsets.kafka_dump_command import DumpImport
 from offsets.plan_table import HEADINGS, cells, plan_lines, table_row
 from offsets.plans import PlanService
 
@@ -40,7 +44,8 @@ class Command(BaseCommand):
     help = (
         "Commit the offsets of a CSV file as kafka-consumer-groups --export writes it: lines of group,topic,partition,"
         "offset, or of topic,partition,offset with --group. Groups must have no members. Each group gets an offset "
-        "plan, with which the import can be undone."
+        "plan, with which the import can be undone. With --from-kafka-dump: a dump of __consumer_offsets, with its "
+        "history, for groups that have none here."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -49,12 +54,24 @@ class Command(BaseCommand):
         parser.add_argument(
             "--group", help="the group: needed for lines of three columns; of lines of four, only its own are taken"
         )
+        parser.add_argument(
+            "--from-kafka-dump",
+            action="store_true",
+            help="the file is a dump of __consumer_offsets: what kafka-console-consumer prints with "
+            "OffsetsMessageFormatter, or kafka-dump-log with --offsets-decoder; its history is imported as well",
+        )
+        parser.add_argument("--skip-bad-lines", action="store_true", help="of a dump: leave out lines that are bad")
         parser.add_argument("--dry-run", action="store_true", help="make the plans and show them, commit nothing")
         parser.add_argument("--reason", default="", help="why, for the timelines of the groups")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Read, plan, apply. Raises CommandError (exit status 1) where anything is refused."""
         logs.configure("warning")  # what the service logs of it would stand between the lines of the table
+        if options["from_kafka_dump"]:
+            self._import_dump(options)
+            return
+        if options["skip_bad_lines"]:
+            raise CommandError("--skip-bad-lines belongs to --from-kafka-dump")
         groups = self._groups(options["file"], options["group"])
         principal, reason, dry_run = local_operator(), options["reason"], options["dry_run"]
         try:
@@ -68,13 +85,23 @@ class Command(BaseCommand):
                 self.stderr.write(f"group {plan.group_id}: plan {plan.id}")
             self.stderr.write("dry run: nothing is committed; the plans are kept and can be applied over the HTTP API")
 
+    def _import_dump(self, options: dict[str, Any]) -> None:
+        _check_option(options["group"])
+        DumpImport(
+            options["file"],
+            options["group"],
+            local_operator(),
+            options["reason"],
+            options["dry_run"],
+            options["skip_bad_lines"],
+            settings.KCOORD,
+            self.stdout,
+            self.stderr,
+        ).run()
+
     def _groups(self, path: Path, group_id: str | None) -> Groups:
         """The offsets of each group. Every bad line is told before the command ends."""
-        try:
-            if group_id is not None:
-                check_group_id(group_id)
-        except ProtocolError as error:
-            raise CommandError(f"--group: {error.detail}") from error
+        _check_option(group_id)
         file = read_offset_file(_text(path))
         for bad in file.bad:
             self.stderr.write(f"{path}:{bad.line}: {bad.problem}")
@@ -114,6 +141,14 @@ class Command(BaseCommand):
                 ) from error
             undo = f"--reset-offsets --group {shlex.quote(plan.group_id)} --undo {plan.id} --execute"
             self.stderr.write(f"group {plan.group_id}: imported; take it back with: kgroups {undo}")
+
+
+def _check_option(group_id: str | None) -> None:
+    try:
+        if group_id is not None:
+            check_group_id(group_id)
+    except ProtocolError as error:
+        raise CommandError(f"--group: {error.detail}") from error
 
 
 def _text(path: Path) -> str:
