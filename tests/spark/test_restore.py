@@ -17,6 +17,7 @@ from groups.service import GroupService
 from groups.topics import TopicService, Watermark
 from kcoord.clock import VirtualClock
 from kcoord.config import Config
+from kcoord.errors import Error, ProtocolError
 from kcoord.http.types import rfc3339
 from kcoord.local import local_operator
 from kcoord.runtime import Runtime
@@ -27,11 +28,14 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.deletion import OffsetDeletion
 from offsets.journal_days import JournalDays
 from offsets.plans import PlanService
-from offsets.restore_jobs import RestoreJob
+from offsets.refilling import RefillService
+from offsets.restore_jobs import RefillJob, RestoreJob, UndoJob
 from offsets.restoring import RestoreOrder
 from offsets.service import OffsetService
 from offsets.spark.command import Installation, SparkStart
+from offsets.spark.errors import JobError
 from offsets.spark.runs import Outcome, RunRequest, running
+from tests.conftest import EMPTIED, START_MS
 from tests.spark.support import Archive, journal_rows
 from tests.support.journal import assert_journal_agrees
 from tests.support.members import stable_member
