@@ -2,9 +2,9 @@
 
 Three formats, told apart line by line:
 
-- JSON objects of `kafka-console-consumer` with `OffsetsMessageFormatter` (3.8 and newer; one may follow the other
-  without a line end between them);
-- `[group,topic,partition]::OffsetAndMetadata(…)` of the same formatter up to 3.7, where NULL is a tombstone;
+- JSON objects of `kafka-console-consumer` with `OffsetsMessageFormatter` (Kafka 4; one may follow the other without a
+  line end between them);
+- `[group,topic,partition]::OffsetAndMetadata(…)` of the same formatter in earlier releases, where NULL is a tombstone;
 - `kafka-dump-log --offsets-decoder`, with keys and values as JSON or, up to 3.x, as `offset_commit::group=…`.
 
 Source: Kafka's `OffsetsMessageFormatter`, `GroupMetadataManager.OffsetsMessageFormatter` and `DumpLogSegments`.
