@@ -48,6 +48,8 @@ class ArchivedOffsets:
     runtime: Runtime
     read_ahead: ReadAhead | None = None
     _path: str = field(init=False)
+    _last: tuple[tuple[str, str, Millis], Offsets] | None = field(init=False, default=None)
+    """The last answer, and to what: making a plan asks more than once."""
 
     def __post_init__(self) -> None:
         self._path = self.runtime.config.str("archive.path")
@@ -78,7 +80,10 @@ class ArchivedOffsets:
 
             return group_at(storage, manifest.files, group_id, at)
 
-        return await self._reading(read)
+        asked = f"{manifest.archive_id} {manifest.number}", group_id, at
+        if self._last is None or self._last[0] != asked:
+            self._last = asked, await self._reading(read)
+        return self._last[1]
 
     async def _newest(self) -> Manifest | None:
         """The newest manifest that this database knows of, compared with the digest that it keeps."""

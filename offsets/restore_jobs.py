@@ -25,7 +25,7 @@ from offsets.refilling import RefillService
 from offsets.restoring import GroupRestore, RestoreOrder, RestoreService, non_empty
 from offsets.spark.archive.archiving import ArchiveOptions, archive
 from offsets.spark.archive.history import archived_below
-from offsets.spark.archive.table import ArchiveTable, open_table, read_archive
+from offsets.spark.archive.table import ArchiveTable, has_table, open_table, read_archive
 from offsets.spark.command import Installation, SparkStart
 from offsets.spark.errors import JobError
 from offsets.spark.postgres import exported_snapshot
@@ -73,8 +73,8 @@ class RestoreJob:
         here = asked(lambda runtime: runtime.get(RestoreService).groups())
         if not self.installation.config.str("archive.path"):
             return sorted(here), None
-        table = open_table(self.installation.storage())
-        if not table.files:
+        storage = self.installation.storage()
+        if not has_table(storage) or not (table := open_table(storage)).files:
             return sorted(here), None
         run.enter("check")
         with exported_snapshot(self.installation.conninfo) as snapshot:

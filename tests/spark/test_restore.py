@@ -73,11 +73,14 @@ class Shadow:
         self.states: list[tuple[int, Offsets]] = []
 
     async def begin(self) -> None:
-        """Make the topics."""
+        """Make the topics, and the first commit."""
         topics = self._runtime.get(TopicService)
         for name in TOPICS:
             await topics.create(name, PARTITIONS)
             await topics.set_watermarks(name, [Watermark(p, 0, 1_000) for p in range(PARTITIONS)])
+        first = OffsetCommit(GROUPS[0], "", None, -1, (PartitionCommit(TOPICS[0], 0, 1),))
+        await self._runtime.get(OffsetService).commit(first)
+        self.states.append((self._clock.now_ms(), committed(self._conninfo)))
 
     async def live(self, changes: int, longest_ms: int) -> None:
         """Some changes: commits, resets, deletions of offsets and of groups, which commits make again."""
