@@ -6,7 +6,7 @@ Reading it needs pyarrow; nothing here starts Spark. Source: design page "Archit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -67,8 +67,13 @@ class ArchivedOffsets:
 
         return await self._reading(read)
 
-    async def at(self, group_id: str, at: Millis) -> Offsets:
-        """What the archive's last line up to an instant says of each partition of a group."""
+    async def at(self, group_id: str, at: Millis, wanted: Set[TopicPartition] | None = None) -> Offsets:
+        """What the archive's last line up to an instant says of each partition of a group.
+
+        `wanted`: these alone matter, so it is read backwards until all are found; None: all of the group.
+        """
+        if wanted is not None and not wanted:
+            return {}
         if self.read_ahead is not None and self.read_ahead.at == at:
             return self.read_ahead.of(group_id)
         manifest = await self._newest()
@@ -78,8 +83,10 @@ class ArchivedOffsets:
         def read(storage: Storage) -> Offsets:
             from offsets.spark.restore.lookup import group_at
 
-            return group_at(storage, manifest.files, group_id, at)
+            return group_at(storage, manifest.files, group_id, at, wanted)
 
+        if wanted is not None:
+            return await self._reading(read)
         asked = f"{manifest.archive_id} {manifest.number}", group_id, at
         if self._last is None or self._last[0] != asked:
             self._last = asked, await self._reading(read)

@@ -60,11 +60,17 @@ class Past:
         archive = "" if begins is None else f", and the archive begins at {rfc3339(begins)}"
         raise invalid("at", f"at: the journal does not reach back so far; {kept}{archive}")
 
-    async def of(self, group_id: str, partitions: Sequence[TopicPartition], at: Millis) -> GroupPast:
-        """What is known of these partitions, and of all that the archive knows, at an instant that `check` let pass."""
+    async def of(
+        self, group_id: str, partitions: Sequence[TopicPartition], at: Millis, *, others: bool = True
+    ) -> GroupPast:
+        """What is known of these partitions at an instant that `check` let pass.
+
+        `others`: also of those that the archive alone knows; without, it is read as far back as it takes.
+        """
         # In this order: a day that is dropped between the two is in the archive that is read after it.
         journal = await self._in_journal(group_id, partitions, at)
-        return GroupPast(group_id, at, journal, await self._archived.at(group_id, at))
+        left = None if others else {key for key in partitions if key not in journal}
+        return GroupPast(group_id, at, journal, await self._archived.at(group_id, at, left))
 
     async def committed(self, past: GroupPast, positions: Sequence[Position]) -> dict[TopicPartition, Found]:
         """What the last line up to the instant says of each partition.

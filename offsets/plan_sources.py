@@ -137,7 +137,7 @@ class PlanSources:
         await self._past.check(now, at)
         if scope is not None:
             positions = await self._in_scope(group_id, scope, principal)
-            past = await self._past.of(group_id, [position.key for position in positions], at)
+            past = await self._past.of(group_id, [position.key for position in positions], at, others=False)
             return positions, await self._past.committed(past, positions)
         committed = await self._in_scope(group_id, None, principal)
         keys = {position.key for position in committed}

@@ -68,6 +68,7 @@ def stale(database: str) -> Any:
         ("journal_at", {**NAMED, "since": 20_000 * DAY_MS, "until": NOW}, JOURNAL),
         ("journal_since", {**NAMED, "day": 20_000 * DAY_MS, "after": NOW - 3}, JOURNAL),
         ("journal_topics", {"group_id": "new"}, JOURNAL),
+        ("journal_partitions", {"group_id": "new", "topics": ["t"]}, JOURNAL),
         ("plan_named", NAMED, COMMITTED),
         ("moved_since_planned", {"id": PLAN, "group": 2, "limit": 100}, COMMITTED),
         ("moved_since_applied", {"id": PLAN, "group": 2, "limit": 100}, COMMITTED),

@@ -7,7 +7,7 @@ pyarrow and the standard library alone: services read the archive this way as we
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,10 +40,13 @@ def first_instant(storage: Storage, files: Sequence[ArchivedFile]) -> int | None
     return first
 
 
-def group_at(storage: Storage, files: Sequence[ArchivedFile], group: str, at: int) -> Past:
+def group_at(
+    storage: Storage, files: Sequence[ArchivedFile], group: str, at: int, until: Set[tuple[str, int]] | None = None
+) -> Past:
     """What the last row of each partition of a group says that was written up to `at` (ms).
 
-    Raises JobError, ArchiveDamaged: a file is missing, truncated or cannot be read.
+    Days are read backwards, `until` these partitions are found; None: to the first day. Raises JobError,
+    ArchiveDamaged: a file is missing, truncated or cannot be read.
     """
     found: dict[tuple[str, int], int | None] = {}
     days: dict[str, list[ArchivedFile]] = defaultdict(list)
@@ -52,6 +55,8 @@ def group_at(storage: Storage, files: Sequence[ArchivedFile], group: str, at: in
             days[file.date].append(file)
     wanted = (pc.field("group_name") == group) & (pc.field("at") <= at)
     for date in sorted(days, reverse=True):
+        if until is not None and until <= found.keys():
+            break
         rows = storage.rows(_checked(storage, days[date]), COLUMNS, wanted)
         for key, offset in _last(rows).items():
             found.setdefault(key, offset)
