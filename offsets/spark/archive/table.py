@@ -149,11 +149,6 @@ def open_table(storage: Storage) -> ArchiveTable:
         raise ArchiveDamaged([f"the Delta log of {storage.delta_path()}: {first_line(error)}"]) from error
 
 
-def has_table(storage: Storage) -> bool:
-    """Something was archived there, or at least begun."""
-    return bool(DeltaTable.is_deltatable(storage.delta_path()))
-
-
 def open_or_create(storage: Storage) -> ArchiveTable:
     """The archive's table, made where the folder is empty. Raises JobError, ArchiveDamaged."""
     storage.check_writable()
