@@ -17,12 +17,13 @@ from tests.frontend.seed import Seed, working_group
 
 PANEL = {"HTTP_HX_REQUEST": "true"}
 OPEN_PAGES = {"login", "home", "live"}
-SAMPLES = {"group_id": "g", "member_id": "m", "plan_id": "7f9c24e8-3b12-4fef-91e0-56a2d5a1f0b3"}
+SOME_ID = "7f9c24e8-3b12-4fef-91e0-56a2d5a1f0b3"
+SAMPLES = {"group_id": "g", "member_id": "m", "plan_id": SOME_ID, "run_id": SOME_ID}
 STRANGE_IDS = ["a b", "kürbis <b>&\"'", "100%", "a?b#c", "..a", "日本", "a\\b", "x" * 255, "-", "live", "events"]
 
 
 def addresses() -> list[str]:
-    """Every page, with a group, a member and a plan that need not exist."""
+    """Every page, with a group, a member, a plan and a run that need not exist."""
     return [
         reverse(f"frontend:{page.name}", kwargs={name: SAMPLES[name] for name in page.pattern.converters})
         for page in urlpatterns
