@@ -139,7 +139,7 @@ async def test_without_an_archive_retention_alone_decides(
 ) -> None:
     runtime = Runtime(Config({"offsets.journal.retention.days": 5}), database, clock)
     await runtime.start()
-    change(archived, "truncate offsets_sparkrun, offsets_archivedday")
+    change(archived, "truncate offsets_sparkrun, offsets_archivedday, offsets_reconcilefinding")
     report = await runtime.get(JournalDays).keep()
     await runtime.stop()
     assert (report.dropped, report.trimmed) == ([NAME], 30)
