@@ -130,7 +130,8 @@ class Database:
 
     async def close(self) -> None:
         """Close every connection."""
-        await asyncio.gather(self._writers.close(timeout=2), self._readers.close(timeout=2))
+        await self._writers.close(timeout=2)
+        await self._readers.close(timeout=2)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:

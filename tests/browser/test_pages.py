@@ -115,7 +115,19 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
     for _ in range(21):
         await page.keyboard.press("Tab")
         reached.append(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
-    wanted = ["kcoord", "Groups", "Topics", "Archive", "live-pause", "theme", "Sign out", "q", "type", "state-Stable", "billing"]
+    wanted = [
+        "kcoord",
+        "Groups",
+        "Topics",
+        "Archive",
+        "live-pause",
+        "theme",
+        "Sign out",
+        "q",
+        "type",
+        "state-Stable",
+        "billing",
+    ]
     assert [name for name in reached if name in wanted] == wanted
     outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none" or reached[-1] == ""

@@ -29,8 +29,7 @@ def protocol() -> str:
 @pytest.fixture
 def demo(protocol: str) -> Iterator[Running]:
     """A demo where no service runs: its data directory is empty."""
-    without = [] if protocol == "classic" else ["--no-spark"]  # once is enough: Spark takes its time to start
-    with start("demo", ["-m", "kcoord.demo", *SMALL, *without, "--group-protocol", protocol], None) as running:
+    with start("demo", ["-m", "kcoord.demo", *SMALL, "--group-protocol", protocol], None) as running:
         yield running
 
 
@@ -74,9 +73,6 @@ def test_counts_are_equal_though_a_worker_is_killed(demo: Running, protocol: str
     assert re.search(r"rebalance: epoch [2-9]" if protocol == "consumer" else "rebalance: generation 2", output), output
     assert "the session timeout is 6 s" in output
     assert "equal, all" in output
-    if protocol == "classic":
-        assert re.search(r"archived [1-9]\d* commits as Parquet", output), output
-        assert re.search(r"reconcile compared [1-9]\d* commits in .* s: 0 findings", output), output
     wait_for_the_end_of(started)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,6 +71,26 @@ def rows_of(table: pa.Table) -> list[Row]:
     return sorted(found, key=lambda row: row[0])
 
 
+OTHERS = """
+select count(*) from pg_stat_activity
+where datname <> current_database() and backend_xid is not null and backend_xid::text::bigint < %(until)s
+"""
+
+
+def wait_for_other_databases(conninfo: str) -> None:
+    """Return once no transaction of another database is older than what is committed in this one.
+
+    The bound of an archive run is that of the whole cluster, and tests of other workers run on the same one.
+    """
+    deadline = time.monotonic() + 60
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        row = connection.execute("select pg_current_xact_id()::text::bigint").fetchone()
+        assert row is not None
+        while connection.execute(OTHERS, {"until": row[0]}).fetchone() != (0,):
+            assert time.monotonic() < deadline, "a transaction of another database does not end"
+            time.sleep(0.05)
+
+
 @dataclass
 class Archive:
     """An archive at `path`, and runs of it in this process."""
@@ -81,6 +102,7 @@ class Archive:
 
     def run(self, options: ArchiveOptions | None = None) -> ArchiveReport:
         """A run that is recorded as the command's are."""
+        wait_for_other_databases(self.conninfo)
         with running(self.conninfo, "archive", RunRequest("test")) as run:
             report = archive(run, self.start, self.conninfo, self.storage(), options or self.options)
             run.outcome = report.outcome()
