@@ -134,10 +134,15 @@ def close() -> None:
         started.close()
 
 
+_inherited: list[_Background | None] = []
+"""What a forked child has of its parents: kept, because asyncio would complain of its tasks if it were collected."""
+
+
 def _forget_parent() -> None:
     """A fork copies no thread, so no loop runs in the child: it starts with no runtime and a lock that nobody holds."""
     global _lock, _started
     runtimes.use(None)
+    _inherited.append(_started)
     _lock, _started = threading.Lock(), None
 
 

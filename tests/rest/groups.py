@@ -6,7 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, Millis, Protocol
-from kcoord.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from kcoord.consumer_protocol import (
+    Assignment,
+    Subscription,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from tests.conftest import START_MS
 
 
@@ -41,8 +47,21 @@ def group(group_id: str, state: GroupState, *members: ClassicMember, **changes: 
         protocol_name="range" if members else None,
         leader_id=members[0].member_id if members else None,
         members={member.member_id: member for member in members},
+        generation_topics=topics_of(members) if members else None,
     )
     return replace(plain, **changes)
+
+
+def topics_of(members: tuple[ClassicMember, ...]) -> frozenset[str] | None:
+    """What the members subscribe to; None where some subscription cannot be read."""
+    topics: set[str] = set()
+    for each in members:
+        for protocol in each.protocols:
+            subscription = decode_subscription(protocol.metadata)
+            if subscription is None:
+                return None
+            topics.update(subscription.topics)
+    return frozenset(topics)
 
 
 def stable_group(group_id: str, members: int = 2, expires: Millis | None = START_MS + 45_000) -> ClassicGroup:

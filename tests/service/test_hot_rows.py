@@ -93,5 +93,5 @@ async def test_copy_in_memory_has_the_wake_up_of_the_row(
             clock.advance(1_500)
             await service.heartbeat(heartbeat(member))
             row = connection.execute("select version, wake_at from groups_group").fetchone()
-            cached = store._cache["g"]
+            cached = store._copies._copies["g"].stored
             assert row == (cached.version, cached.wake_at)

@@ -63,9 +63,10 @@ async def lose_connections(rows: Backup, *runtimes: Runtime) -> None:
 
 async def serves(runtime: Runtime) -> bool:
     try:
-        for _ in range(runtime.config.int("database.pool.size") + 1):  # the pool gives each of them in turn
+        for _ in range(runtime.config.int("database.pool.size") + 1):  # a pool gives each of its own in turn
             async with runtime.db.connection() as connection:
                 await connection.execute("select 1")
+            await runtime.db.transaction(lambda connection: connection.execute("select 1"))
     except ProtocolError:
         return False
     return True
@@ -232,6 +233,7 @@ async def test_copies_of_groups_are_dropped_when_a_connection_was_lost(
             return not await serves(runtime) or bool(dropped)
 
         await eventually(asked, "somebody noticed that a connection was lost")
+        await eventually(partial(serves, runtime), "the pools have connections again")
         assert (await service.heartbeat(heartbeat(member))).error is Error.UNKNOWN_MEMBER_ID
 
 
