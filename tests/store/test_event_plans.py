@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from kcoord.paging import EVERYTHING
 from kcoord.sql import queries
 
 Q = queries("groups")
@@ -34,7 +35,10 @@ def timelines(database: str) -> Any:
         ("crowded_timelines", {"after": "", "keep": 100, "limit": 50}, "groups_event_of_group"),
         (
             "list_events",
-            {"group_id": "g0", "before": None, "kinds": None, "since": None, "limit": 50},
+            {
+                **{"group_id": "g0", "before": None, "kinds": None, "since": None, "limit": 50, "unlimited": True},
+                **EVERYTHING.parameters(),
+            },
             "groups_event_of_group",
         ),
     ],
