@@ -36,7 +36,12 @@ def timelines(database: str) -> Any:
         (
             "list_events",
             {
-                **{"group_id": "g0", "before": None, "kinds": None, "since": None, "limit": 50, "unlimited": True},
+                "group_id": "g0",
+                "before": None,
+                "kinds": None,
+                "since": None,
+                "limit": 50,
+                "unlimited": True,
                 **EVERYTHING.parameters(),
             },
             "groups_event_of_group",
