@@ -112,9 +112,10 @@ async def recovered(client: httpx.AsyncClient, *servers: Running) -> None:
     for server in servers:
         await asyncio.to_thread(server.wait_ready)
         good, requests = 0, 0
-        while good <= POOL:  # the pool gives each of its connections in turn
-            answer = await client.get(f"{server.url}/v1/groups/another/offsets")
-            good = good + 1 if answer.status_code != 503 else 0
+        while good <= POOL:  # the pools for reading and for writing give each of their connections in turn
+            read = await client.get(f"{server.url}/v1/groups/another/offsets")
+            answer = await client.post(f"{server.url}/v1/groups/another/leave", json={"members": [{"member_id": "m"}]})
+            good = good + 1 if 503 not in (read.status_code, answer.status_code) else 0
             requests += 1
             assert requests < 500, answer.text
             await asyncio.sleep(0 if good else 0.1)
