@@ -27,7 +27,7 @@ ABOVE = 5_000
 PART = 1_000
 """Rows that are handed to Postgres, or taken from it, before the loop serves others."""
 FEW_NAMES = 100
-"""Of so many topics the partitions are counted; more of them count as they are."""
+"""Up to this number of topics their partitions are counted; above it the topics are."""
 
 
 async def run(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

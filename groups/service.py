@@ -164,7 +164,7 @@ class GroupService:
             check_fetch(group, member_id, member_epoch)
 
     async def describe(self, group_id: str, *, partitions: bool = True) -> Stored:
-        """The group as last committed; `group` is None where there is none. `partitions`: see `GroupStore.read`."""
+        """The group as last committed; `group` is None if it does not exist. `partitions`: see `GroupStore.read`."""
         self._check_active()
         return await self.store.read(group_id, partitions=partitions)
 

@@ -137,7 +137,7 @@ class Database:
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection in autocommit, for statements that stand alone.
 
-        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when there is none to be had.
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when no connection is available.
         """
         try:
             async with self._borrowed(self._readers) as connection:
@@ -237,7 +237,7 @@ class Database:
                         await connection.execute(Q.limit_lock_wait.encode(), {"timeout": f"{lock_ms}ms"})
                     result = await work(connection)
                     worked = True
-                    await self._check_age(connection, receipt(), anew=stepwise)
+                    await self._check_age(connection, receipt(), reread=stepwise)
                     return result
             except UNAVAILABLE as error:
                 ended = not stepwise and not worked and (time.monotonic() - began) * 1000 >= self._limit_ms * 0.95
@@ -245,15 +245,15 @@ class Database:
                     raise Overtime from error
                 raise
 
-    async def _check_age(self, connection: WatchedConnection, receipt: Receipt | None, *, anew: bool) -> None:
+    async def _check_age(self, connection: WatchedConnection, receipt: Receipt | None, *, reread: bool) -> None:
         """Refuse a request that is too old, under the locks of its transaction.
 
         The clock that was read in the transaction will do where the transaction is bounded as a whole; where it is not,
-        the commit must follow the reading of the clock (`anew`).
+        the commit must follow the reading of the clock (`reread`).
         """
         if receipt is None:
             return
-        if anew or connection.database_ms is None:
+        if reread or connection.database_ms is None:
             await self.now_ms(connection)
         refusal = self.refusal(connection, receipt)
         if refusal is not None:

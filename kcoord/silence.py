@@ -113,7 +113,7 @@ class Patience:
 
 
 class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
-    """A connection that does not wait for ever for a server that says nothing.
+    """A connection that stops waiting for a server that says nothing.
 
     `database_ms`: what the database's own clock was when it was last read on it.
     """

@@ -114,7 +114,7 @@ class ConsumerPart:
 
     `handovers` are the first of `handover_lines`, with `moving` partitions in all. `votes`: how many members ask for
     an assignor. `unknown_topics`: subscribed names, of those shown, that the catalogue does not know. `partial`:
-    the group has so many partitions that what changes hands was looked for in the topics that are drawn alone.
+    the group has too many partitions, and changes of ownership were looked for only in the topics shown.
     """
 
     counts: Counts

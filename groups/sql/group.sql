@@ -75,7 +75,7 @@ order by wake_at
 limit %(limit)s
 
 -- name: postpone_group
--- A group whose tick throws must not stop the others. One that is locked is left to whoever has the lock.
+-- A group whose tick throws must not stop the others. A locked group is left to the transaction that has the lock.
 update groups_group
 set wake_at = coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + %(delay_ms)s
 where id = (select id from groups_group where group_id = %(group_id)s for update skip locked)

@@ -76,7 +76,7 @@ def record(
 
 
 def too_large(entry: PartitionCommit, metadata_limit: int) -> bool:
-    """Is the metadata longer than the limit? Then nothing is stored of the entry, whoever commits it."""
+    """Is the metadata longer than the limit? Then nothing of the entry is stored."""
     return utf16_length(entry.metadata or "") > metadata_limit
 
 

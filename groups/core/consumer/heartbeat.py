@@ -54,7 +54,7 @@ def advance(
     """Section 2.5, steps 2 to 6: bump the group epoch if need be, compute the target, and reconcile this member.
 
     `before` is the member as it was, `owned` what it reports to have (None: it does not report), `joins`: it is new.
-    `rights`: of whoever asks for this.
+    `rights`: those of the caller.
     Differs from Kafka: the first epoch of a new group is 1, as before KAFKA-20268 (section 0.1).
     Raises `ProtocolError`.
     """
