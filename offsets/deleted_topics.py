@@ -163,7 +163,7 @@ class DeletedTopicSweep:
                 EventKind.OFFSETS_DELETED, locked.group, removed, principal=deleted.principal, reason=reason
             )
             locked.events.append(event)
-        return _Removed(len(removed), since)
+        return _Removed(len(partitions), since)
 
 
 async def note(deletion: TopicDeletion) -> None:

@@ -28,6 +28,7 @@ set committed_offset = excluded.committed_offset, leader_epoch = excluded.leader
 
 -- name: remove_offsets
 -- A tombstone: the committed offset goes, and what open transactions have pending for it (specification, section 4.4).
+-- Where a committed offset stays because it is newer than up_to, nothing was removed for readers of the journal.
 with named as (
     select topic, partition from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
 ), committed as (
@@ -46,6 +47,11 @@ insert into offset_commit_log (at, kind, group_name, topic, partition, member_id
 select %(now)s, %(kind)s, %(group_id)s, gone.topic, gone.partition, %(member_id)s, %(generation_id)s, %(client_id)s,
        %(principal)s, %(plan_id)s
 from (select topic, partition from committed union select topic, partition from pending) gone
+where not exists (
+    select from offsets_committedoffset o
+    where o.group_id = %(group)s and o.topic = gone.topic and o.partition = gone.partition
+      and o.record_offset > %(up_to)s
+)
 returning topic, partition
 
 -- name: remove_offsets_of_group

@@ -94,6 +94,22 @@ async def test_commits_on_a_new_topic_of_the_name_survive_a_late_sweep(
 
 
 @pytest.mark.usefixtures("left_to_celery")
+async def test_the_journal_does_not_remove_what_was_committed_on_the_new_topic(
+    runtime: Runtime, topics: TopicService, sweep: DeletedTopicSweep
+) -> None:
+    """An offset pending on the old topic goes, the committed one of the same partition stays."""
+    await commit(runtime, "g", "orders", 0, 1)
+    await put_pending(runtime, "g", "orders", 1)
+    await topics.delete("orders")
+    await topics.create("orders", 10)
+    await commit(runtime, "g", "orders", 1, offset=0)
+    assert await sweep.sweep() == 2
+    assert await rows(runtime, "select partition from offsets_pendingoffset") == []
+    assert await stored(runtime) == [("g", "orders", 1, 0)]
+    assert await journal(runtime, "topic_delete") == [("g", "orders", 0, None, "")]
+
+
+@pytest.mark.usefixtures("left_to_celery")
 async def test_a_pending_offset_of_the_new_topic_survives_beside_an_old_committed_one(
     runtime: Runtime, topics: TopicService, sweep: DeletedTopicSweep
 ) -> None:
