@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 Value = int | str | bool
 Text = str
@@ -82,6 +83,8 @@ class Setting:
 
 
 INT_MAX = 2_147_483_647
+BASE_DIR = Path(__file__).resolve().parent.parent
+ARCHIVE_PATH = "archive.path"
 
 SETTINGS: tuple[Setting, ...] = (
     # Where things are
@@ -247,7 +250,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("lag.sample.retention.days", 7, "days", "How long samples of watermarks and lag are kept.", 1, 365),
     # Archive and other jobs of Spark
     Setting(
-        "archive.path", "", "path", "Where the journal is archived: a folder, s3a://… or hdfs://…; empty: no archive."
+        ARCHIVE_PATH,
+        "",
+        "path",
+        "Where the journal is archived: a folder, s3a://… or hdfs://…; empty: no archive. Not set: with the "
+        "embedded Postgres `archive` in the data directory, with another one no archive.",
     ),
     Setting(
         "archive.snapshot.timeout.ms",
@@ -307,7 +314,10 @@ class Config:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Config:
-        """Read the environment. A bad value keeps its default and is listed in `problems`."""
+        """Read the environment. A bad value keeps its default and is listed in `problems`.
+
+        What the embedded Postgres serves is kept in the data directory, the archive too unless it is set elsewhere.
+        """
         values: dict[str, Value] = {}
         problems: list[str] = []
         known = {setting.env: setting for setting in SETTINGS}
@@ -322,6 +332,8 @@ class Config:
                 values[setting.name] = setting.parse(text)
             except ValueError as error:
                 problems.append(str(error))
+        if ARCHIVE_PATH not in values and not values.get("database.url"):
+            values[ARCHIVE_PATH] = str(BASE_DIR / str(values.get("data.dir", BY_NAME["data.dir"].default)) / "archive")
         config = cls(values, tuple(problems))
         config.problems += tuple(config._contradictions())
         return config

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from pathlib import Path
 
 from kcoord import admin_theme
-from kcoord.config import Config
+from kcoord.config import BASE_DIR, Config
 from kcoord.postgres import django_database, libpq_conninfo
 
-BASE_DIR = Path(__file__).resolve().parent.parent
 KCOORD = Config.from_env(os.environ)
 DATA_DIR = (BASE_DIR / KCOORD.str("data.dir")).resolve()
 

@@ -35,7 +35,9 @@ def parse(arguments: list[str]) -> Options:
         help="who assigns: a member (classic) or the service (consumer, KIP-848) (default: %(default)s)",
     )
     parser.add_argument("--timeout", type=_positive, default=180, help="seconds it may take (default: %(default)s)")
-    parser.add_argument("--spark", action="store_true", help="archive and reconcile at the end what was committed")
+    parser.add_argument(
+        "--no-spark", action="store_true", help="do not archive and reconcile at the end what was committed"
+    )
     given = parser.parse_args(arguments)
     return Options(
         given.topic,
@@ -46,7 +48,7 @@ def parse(arguments: list[str]) -> Options:
         1.0,
         given.timeout,
         given.group_protocol,
-        given.spark,
+        not given.no_spark,
     )
 
 

@@ -55,7 +55,7 @@ def _run(service: Service, kind: str, say: Say) -> Mapping[str, Any] | None:
         time.sleep(POLL_SECONDS)
         run = service.expect("GET", f"archive/runs/{run['id']}")
     if run["state"] != "succeeded":
-        raise DemoProblem(f"{kind} {run['state']}: {run['error']}; the demo goes without it if you leave out --spark")
+        raise DemoProblem(f"{kind} {run['state']}: {run['error']}; --no-spark runs the demo without it")
     found: Mapping[str, Any] = run
     return found
 

@@ -125,7 +125,6 @@ def _own(environ: Mapping[str, str]) -> Iterator[Service]:
     own = {
         "KCOORD_DATA_DIR": str(directory / "data"),
         "KCOORD_PORT": str(port),
-        "KCOORD_ARCHIVE_PATH": str(directory / "archive"),
         # A demo that kills a worker should not have to wait long until that is noticed.
         "KCOORD_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS": "6000",
     }

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kcoord.config import Config
+from kcoord.config import BASE_DIR, Config
 from kcoord.stack.problem import StartProblem
 
-BASE_DIR = Path(__file__).resolve().parent.parent.parent
 CONNECT_SECONDS = 3
 LEFTOVER_SECONDS = 6.0
 OLDEST_POSTGRES = 140_000

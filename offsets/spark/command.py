@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -22,7 +24,7 @@ from kcoord.config import Config
 from offsets.core.days import DAY_MS
 from offsets.spark.archive.archiving import ArchiveOptions, archive
 from offsets.spark.archive.storage import Storage
-from offsets.spark.errors import ArchiveDamaged, JobError, first_line
+from offsets.spark.errors import INTERRUPTED, ArchiveDamaged, JobError, RunCancelled, first_line
 from offsets.spark.reconcile.reconciling import ReconcileOptions, reconcile
 from offsets.spark.report.reporting import ReportOptions, report
 from offsets.spark.runs import Outcome, Run, RunRequest, running
@@ -157,9 +159,14 @@ def report_job(installation: Installation, given: Mapping[str, Any]) -> Job:
 
 
 def requested(given: Mapping[str, Any], requested_by: str, **parameters: Any) -> RunRequest:
-    """The request of the common arguments in `given`; this process becomes as nice as they say."""
+    """The request of the common arguments in `given`.
+
+    This process becomes as nice as they say, and SIGTERM ends its run as Ctrl-C does.
+    """
     if given["nice"]:
         os.nice(given["nice"])
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     return RunRequest(requested_by, parameters, given["run_id"], given["log_path"])
 
 
@@ -182,9 +189,12 @@ def run_job(
         told |= {"state": "succeeded"}
     except JobError as error:
         status = CANNOT_RUN
-        told |= {"state": "failed", "error": str(error)}
+        told |= {"state": "cancelled" if isinstance(error, RunCancelled) else "failed", "error": str(error)}
         if isinstance(error, ArchiveDamaged):
             told["problems"] = list(error.problems)
+    except KeyboardInterrupt:
+        status = CANNOT_RUN
+        told |= {"state": "cancelled", "error": INTERRUPTED}
     except Exception as error:  # noqa: BLE001 - told with its traceback, and with the status of what cannot run
         traceback.print_exc()
         status = CANNOT_RUN

@@ -13,6 +13,9 @@ class RunInProgress(JobError):
     """Another run of the kind holds the lock."""
 
 
+INTERRUPTED = "the run was interrupted by a signal; nothing more was published"
+
+
 class RunCancelled(JobError):
     """Somebody asked for the run to end."""
 

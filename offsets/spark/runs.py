@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from offsets.spark.errors import JobError, RunCancelled, RunInProgress, first_line
+from offsets.spark.errors import INTERRUPTED, JobError, RunCancelled, RunInProgress, first_line
 from offsets.spark.postgres import Connection, Q, connect
 
 BEAT_SECONDS = 1.0
@@ -223,6 +223,8 @@ def running(conninfo: str, kind: str, request: RunRequest, also: Sequence[str] =
 
 
 def _told(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
     return str(error) if isinstance(error, JobError) else first_line(error)
 
 

@@ -30,6 +30,7 @@ SHIPPED = ("kcoord/__init__.py", "kcoord/sql/*", "offsets/__init__.py", "offsets
 LOCAL = re.compile(r"local(\[.*\])?$")
 _OURS = re.compile(r"(?:SourceError|JobError): (?P<text>[^\n]+)")
 _MODULE = "offsets.spark"
+_RULES = "org.apache.spark.sql.execution.adaptive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,8 @@ def _settings(settings: SparkSettings, log_settings: Path, is_local: bool) -> di
         # Without it a source that defines pushFilters is refused.
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.parquet.compression.codec": "zstd",
+        # It throws away what observations count along with an empty table.
+        "spark.sql.adaptive.optimizer.excludedRules": f"{_RULES}.AQEPropagateEmptyRelation",
         # A flipped bit in a file is an error instead of a row.
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         # Files are published by our own log entry; these markers would only lie beside them.

@@ -1,11 +1,13 @@
 """Measurements of archive and reconcile, in one run: rows per second against COPY, bytes per row, peak memory.
 
-`python -m tests.bench.archive [ROWS…]`, by default a million. Spark's JDBC source needs a jar and cannot reach the
-embedded Postgres; docs/decisions/archive-format.md has what was measured of it.
+`python -m tests.bench.archive [--jdbc JAR] [ROWS…]`, by default a million. Spark's JDBC source is measured in the same
+run where the jar of Postgres's driver is given. Postgres is reached over TCP then, by COPY and our source as well.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 import tempfile
 import threading
@@ -15,7 +17,9 @@ from pathlib import Path
 
 import psutil
 import psycopg
-from pyspark.sql import SparkSession
+from psycopg.conninfo import conninfo_to_dict
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
 from offsets.core.days import day_of
 from offsets.spark.archive.archiving import ArchiveOptions
@@ -27,9 +31,11 @@ from offsets.spark.session import SparkSettings, start_spark
 from offsets.spark.source import read_table
 from tests.spark.support import Archive, fill, make_day
 from tests.support.database import ephemeral_database
+from tests.support.freezing import tcp_postgres
 
 START_MS = 1_700_000_000_000
 DAYS = 3
+JDBC_SLICES = 15
 HEAP = "select sum(pg_relation_size(relid)), sum(pg_indexes_size(relid)) from pg_partition_tree('offset_commit_log')"
 
 
@@ -67,6 +73,32 @@ def copied(conninfo: str) -> int:
         return sum(len(chunk) for chunk in copy)
 
 
+def jdbc(spark: SparkSession, conninfo: str, slices: int) -> DataFrame:
+    """The journal as Spark's JDBC source reads it: ranges of `id`, each in a snapshot of its own."""
+    parts = conninfo_to_dict(conninfo)
+    with psycopg.connect(conninfo) as connection:
+        bounds = connection.execute("select min(id), max(id) from offset_commit_log").fetchone()
+    assert bounds is not None
+    options = {
+        "url": f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}",
+        "user": parts["user"],
+        "driver": "org.postgresql.Driver",
+        "dbtable": "offset_commit_log",
+        "partitionColumn": "id",
+        "lowerBound": bounds[0],
+        "upperBound": bounds[1],
+        "numPartitions": slices,
+        "fetchsize": 10_000,
+    }
+    return spark.read.format("jdbc").options(**options).load()
+
+
+def to_parquet_by_day(frame: DataFrame, path: str) -> None:
+    """Plain Parquet, unhashed and unsorted: the least that an archive would have to do."""
+    day = expr("date_from_unix_date(cast(floor(at / 86400000) as int))")
+    frame.withColumn("date", day).write.partitionBy("date").parquet(path)
+
+
 def thrown_away(spark: SparkSession, conninfo: str) -> None:
     """The data source alone."""
     with exported_snapshot(conninfo) as snapshot:
@@ -91,8 +123,8 @@ def say(what: str, rows: int, taken: float, base: float) -> None:
     print(f"{what:56} {taken:8.2f} s {rows / taken:12,.0f} rows/s {base / taken:6.2f} x", flush=True)
 
 
-def measure(conninfo: str, rows: int) -> None:
-    """All of it for a journal of so many rows."""
+def measure(conninfo: str, rows: int, with_jdbc: bool) -> None:
+    """All of it for a journal of `rows` rows."""
     for day in range(day_of(START_MS), day_of(START_MS) + DAYS + 1):
         make_day(conninfo, day)
     fill(conninfo, rows, step=max(1, DAYS * 86_400_000 // rows))
@@ -118,6 +150,9 @@ def measure(conninfo: str, rows: int) -> None:
         say("  from Postgres alone", rows, seconds(lambda: reconciled(conninfo, spark, "")), base)
         archive.path = f"{directory}/again"
         say("archive, warm", rows, seconds(archive.run), base)
+        measure_plain(spark, conninfo, rows, base, directory)
+        if with_jdbc:
+            measure_jdbc(spark, conninfo, rows, base, directory)
         spark.stop()
     print(f"Spark's start: {start:.1f} s, {100 * start / (start + cold):.0f} % of start and first archive")
     print(
@@ -126,11 +161,35 @@ def measure(conninfo: str, rows: int) -> None:
     print(f"peak memory of driver, Java and workers: {memory.stop() / 2**20:,.0f} MB", flush=True)
 
 
+def measure_plain(spark: SparkSession, conninfo: str, rows: int, base: float, directory: str) -> None:
+    """Our source without the archive's work."""
+    with exported_snapshot(conninfo) as snapshot:
+        frame = read_table(spark, "journal", conninfo, snapshot.id)
+        taken = seconds(lambda: to_parquet_by_day(frame, f"{directory}/plain"))
+    say("data source, to plain Parquet by day", rows, taken, base)
+
+
+def measure_jdbc(spark: SparkSession, conninfo: str, rows: int, base: float, directory: str) -> None:
+    """Spark's own source, whose slices share no snapshot."""
+    for number in range(2):
+        frame = jdbc(spark, conninfo, JDBC_SLICES)
+        taken = seconds(lambda frame=frame: frame.write.format("noop").mode("overwrite").save())  # type: ignore[misc]
+        say(f"JDBC, {JDBC_SLICES} ranges of id, thrown away", rows, taken, base)
+        taken = seconds(lambda frame=frame, n=number: to_parquet_by_day(frame, f"{directory}/jdbc-{n}"))  # type: ignore[misc]
+        say(f"JDBC, {JDBC_SLICES} ranges of id, to plain Parquet by day", rows, taken, base)
+
+
 def main() -> int:
     """Measure each number of rows on a Postgres of its own."""
-    for rows in [int(word.replace("_", "")) for word in sys.argv[1:]] or [1_000_000]:
-        with ephemeral_database() as conninfo:
-            measure(conninfo, rows)
+    parser = argparse.ArgumentParser(prog="tests.bench.archive")
+    parser.add_argument("--jdbc", default="", help="jar of Postgres's JDBC driver")
+    parser.add_argument("rows", type=int, nargs="*", default=[1_000_000])
+    given = parser.parse_args()
+    if given.jdbc:
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {given.jdbc} pyspark-shell"
+    for rows in given.rows:
+        with tcp_postgres() if given.jdbc else ephemeral_database() as conninfo:
+            measure(conninfo, rows, bool(given.jdbc))
     return 0
 
 

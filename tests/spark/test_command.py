@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.spark.support import Archive, fill, journal_rows, runs_of
+from offsets.spark.errors import INTERRUPTED
+from tests.spark.support import Archive, fill, journal_rows, runs_of, wait_for_other_databases
 from tests.support.database import ROOT
 
 MANAGE = ["manage.py", "archive"]
@@ -21,16 +24,21 @@ MODULE = ["-m", "offsets.spark", "archive"]
 
 def command(archive: Archive, data_dir: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run it in a process of its own, with this archive."""
+    wait_for_other_databases(archive.conninfo)
+    return python(arguments, environment_of(archive, data_dir, **variables))
+
+
+def environment_of(archive: Archive, data_dir: Path, **variables: str) -> dict[str, str]:
+    """What the process is told of the installation."""
     parts = {key: str(value) for key, value in conninfo_to_dict(archive.conninfo).items()}
     removed = ("PG", "SPARK", "PYSPARK", "JAVA", "KCOORD")
-    environment = {
+    return {
         **{name: value for name, value in os.environ.items() if not name.startswith(removed)},
         "KCOORD_DATABASE_URL": "postgresql://{user}@/{dbname}?host={host}".format(**parts),
         "KCOORD_DATA_DIR": str(data_dir),
         "KCOORD_ARCHIVE_PATH": archive.path,
         **variables,
     }
-    return python(arguments, environment)
 
 
 def python(arguments: tuple[str, ...], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -81,13 +89,46 @@ def test_what_cannot_run_is_one_line_and_status_2(archive: Archive, tmp_path: Pa
     assert told["error"] in done.stderr
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_cancels_the_run(archive: Archive, tmp_path: Path, number: signal.Signals) -> None:
+    """Also while Spark reads: its workers wait here for a lock."""
+    fill(archive.conninfo, 100, step=1)
+    arguments = [sys.executable, *MODULE, "--format", "json"]
+    environment = environment_of(archive, tmp_path / "data")
+    with psycopg.connect(archive.conninfo) as holder:
+        holder.execute("lock table offset_commit_log in access exclusive mode")
+        process = subprocess.Popen(arguments, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        try:
+            wait_for_a_waiting_reader(archive.conninfo)
+            process.send_signal(number)
+            output, _ = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, json.loads(output)["state"]) == (2, "cancelled")
+    assert runs_of(archive.conninfo) == [("archive", "cancelled", INTERRUPTED)]
+
+
+def wait_for_a_waiting_reader(conninfo: str) -> None:
+    """Returns once a session of a Spark job waits for a lock."""
+    waiting = (
+        "select count(*) from pg_stat_activity where application_name = 'kcoord-spark' and wait_event_type = 'Lock'"
+    )
+    waiting += " and datname = current_database()"
+    deadline = time.monotonic() + 300
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        while connection.execute(waiting).fetchone() == (0,):
+            assert time.monotonic() < deadline, "no session of the run waits for the lock"
+            time.sleep(0.05)
+
+
 @pytest.mark.parametrize("module", ["kcoord.asgi", "kcoord.celery", "offsets.tasks", "offsets.journal_days"])
 def test_a_service_without_archive_imports_neither_spark_nor_arrow(module: str, tmp_path: Path) -> None:
     code = (
         f"import django, sys; django.setup(); import {module};"
         "sys.exit(' '.join({'pyspark', 'pyarrow', 'deltalake', 'py4j'} & set(sys.modules)) or 0)"
     )
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "kcoord.settings", "KCOORD_DATA_DIR": str(tmp_path)}
+    own = {"DJANGO_SETTINGS_MODULE": "kcoord.settings", "KCOORD_DATA_DIR": str(tmp_path), "KCOORD_ARCHIVE_PATH": ""}
+    environment = {**os.environ, **own}
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,

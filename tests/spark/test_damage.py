@@ -121,7 +121,7 @@ def of_another_cluster(archive: Archive) -> None:
 
 def forget_runs(archive: Archive) -> None:
     with psycopg.connect(archive.conninfo, autocommit=True) as connection:
-        connection.execute("truncate offsets_sparkrun, offsets_archivedday")
+        connection.execute("truncate offsets_sparkrun, offsets_reconcilefinding, offsets_archivedday")
 
 
 def test_an_archive_of_another_installation_is_refused(published: Archive) -> None:

@@ -14,7 +14,7 @@ import pytest
 from offsets.core.days import DAY_MS
 from tests.conftest import START_MS
 from tests.spark.killed import POINTS
-from tests.spark.support import Archive, counted_days, fill, journal_rows, runs_of
+from tests.spark.support import Archive, counted_days, fill, journal_rows, runs_of, wait_for_other_databases
 from tests.support.database import ROOT
 
 LOCKED = """
@@ -31,6 +31,7 @@ def test_a_killed_run_neither_loses_nor_doubles_a_row(archive: Archive, point: s
     fill(archive.conninfo, 300, first=START_MS + DAY_MS)
     directory = spark_directory / point
     command = [sys.executable, "-m", "tests.spark.killed", archive.conninfo, archive.path, str(directory), point]
+    wait_for_other_databases(archive.conninfo)
     killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     everything = journal_rows(archive.conninfo)

@@ -13,7 +13,7 @@ from django.test import override_settings
 
 from kcoord import tokens
 from kcoord.checks import TAG
-from kcoord.config import SETTINGS, Config
+from kcoord.config import BASE_DIR, SETTINGS, Config
 from kcoord.models import ApiToken
 from kcoord.tokens import Rule
 
@@ -80,6 +80,19 @@ def test_names_are_read_whatever_their_case_and_spaces() -> None:
     assert config.str("group.consumer.migration.policy") == "upgrade"
     assert config.names("group.consumer.assignors") == ("range", "uniform")
     assert config.names("group.coordinator.rebalance.protocols") == ("classic",)
+
+
+def test_an_archive_lies_beside_the_embedded_postgres_alone(tmp_path: Path) -> None:
+    """Not with another Postgres: an upgrade starts no archive that nobody asked for."""
+
+    def path(**environ: str) -> str:
+        return Config.from_env({f"KCOORD_{name}": value for name, value in environ.items()}).str("archive.path")
+
+    assert path(DATA_DIR=str(tmp_path)) == str(tmp_path / "archive")
+    assert path() == str(BASE_DIR / ".kcoord" / "archive")
+    assert path(DATABASE_URL="postgres://db.example/kcoord") == ""
+    assert path(ARCHIVE_PATH="") == ""
+    assert path(ARCHIVE_PATH="/srv/archive", DATA_DIR=str(tmp_path)) == "/srv/archive"
 
 
 def test_listening_to_other_machines_needs_names_and_tls() -> None:

@@ -25,6 +25,7 @@ from offsets.spark.archive.address import resolved
 from offsets.spark.errors import JobError, first_line
 
 JOURNAL, MANIFESTS, STAGING = "journal", "manifests", "staging"
+PROBE = ".probe-"
 CHUNK_BYTES = 1 << 20
 REMOVAL_ATTEMPTS = 10
 REMOVAL_PAUSE_SECONDS = 0.5
@@ -65,7 +66,7 @@ class Storage:
 
     def check_writable(self) -> None:
         """Raise JobError where the folder cannot be made or written."""
-        probe = f".probe-{uuid.uuid4().hex}"
+        probe = f"{PROBE}{uuid.uuid4().hex}"
         self.write(probe, b"")
         self.remove(probe)
 
@@ -168,7 +169,7 @@ class Storage:
         return f"{self._base}/{path}"
 
     def _explaining(self, path: str) -> _Explaining:
-        return _Explaining(f"{self.address}/{path}")
+        return _Explaining(self.address if path.startswith(PROBE) else f"{self.address}/{path}")
 
 
 class _Explaining:
