@@ -19,6 +19,7 @@ from offsets.spark.archive.archiving import ArchiveOptions, ArchiveReport, archi
 from offsets.spark.archive.schema import COLUMNS
 from offsets.spark.archive.storage import Storage
 from offsets.spark.archive.table import ArchiveTable, open_table
+from offsets.spark.reconcile.reconciling import ReconcileOptions, ReconcileReport, reconcile
 from offsets.spark.runs import RunRequest, running
 from tests.conftest import START_MS
 
@@ -119,6 +120,22 @@ class Archive:
     def rows(self) -> list[Row]:
         """What a reader of Delta tables sees, without Spark."""
         return rows_of(DeltaTable(f"{self.path}/journal").to_pyarrow_dataset().to_table())
+
+
+@dataclass
+class Reconciler:
+    """Runs of reconcile in this process."""
+
+    conninfo: str
+    start: Callable[[], SparkSession]
+
+    def __call__(self, path: str = "", **options: Any) -> ReconcileReport:
+        """A run that is recorded as the command's are."""
+        storage = Storage(path) if path else None
+        with running(self.conninfo, "reconcile", RunRequest("test")) as run:
+            report = reconcile(run, self.start, self.conninfo, storage, ReconcileOptions(**options))
+            run.outcome = report.outcome()
+        return report
 
 
 def runs_of(conninfo: str) -> list[tuple[str, str, str]]:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from offsets.repair import planned
-from offsets.spark.archive.storage import Storage
 from offsets.spark.errors import JobError
-from offsets.spark.reconcile.reconciling import ReconcileOptions, ReconcileReport, reconcile
-from offsets.spark.runs import RunRequest, running
-from tests.spark.support import Archive
+from offsets.spark.reconcile.reconciling import ReconcileReport
+from tests.spark.support import Archive, Reconciler
 from tests.support.ledger import Ledger
 
 
@@ -32,22 +28,6 @@ def ledger(journal: str) -> Iterator[Ledger]:
         made.commit(partition, 20, member="m1", generation=1)
     yield made
     made.connection.close()
-
-
-@dataclass
-class Reconciler:
-    """Runs of reconcile in this process."""
-
-    conninfo: str
-    start: Callable[[], SparkSession]
-
-    def __call__(self, path: str = "", **options: Any) -> ReconcileReport:
-        """A run that is recorded as the command's are."""
-        storage = Storage(path) if path else None
-        with running(self.conninfo, "reconcile", RunRequest("test")) as run:
-            report = reconcile(run, self.start, self.conninfo, storage, ReconcileOptions(**options))
-            run.outcome = report.outcome()
-        return report
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from offsets.spark.command import Installation, SparkStart
 from offsets.spark.errors import JobError
 from offsets.spark.runs import Outcome, RunRequest, running
 from tests.conftest import EMPTIED, START_MS
-from tests.spark.support import Archive, journal_rows
+from tests.spark.support import Archive, Reconciler, journal_rows
 from tests.support.journal import assert_journal_agrees
 from tests.support.members import stable_member
 
@@ -314,6 +314,12 @@ async def test_an_empty_database_is_filled_from_the_archive_alone(
         assert committed(archive.conninfo) == shadow.at(at)
     report = await asyncio.to_thread(archive.run)
     assert (report.rebased, report.rows > 0) == (False, True)
+    reconciled = await asyncio.to_thread(Reconciler(archive.conninfo, archive.start), archive.path)
+    assert (reconciled.with_archive, reconciled.partitions) == (
+        True,
+        len({key for _, then in shadow.states for key in then}),
+    )
+    assert reconciled.listed == []
 
 
 async def test_a_filling_that_was_cut_short_goes_on(runtime: Runtime, clock: VirtualClock, archive: Archive) -> None:
