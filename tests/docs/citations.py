@@ -40,12 +40,13 @@ UNRESOLVABLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One citation. `sections`, `rows`: what it lists, a range by its two ends."""
+    """One citation. `sections`, `rows`: what it lists, a range by its two ends; `ranges`: those of sections."""
 
     path: Path
     line: int
     page: str
     sections: tuple[str, ...]
+    ranges: tuple[tuple[str, str], ...]
     rows: tuple[str, ...]
     invariant: str | None
     title: str | None
@@ -73,7 +74,8 @@ def citations(path: Path, text: str) -> Iterator[Citation]:
             continue
         line = text.count("\n", 0, found.start()) + 1
         sections, rows = _listed(found["sections"]), _listed(found["rows"])
-        yield Citation(path, line, found["page"], sections, rows, found["invariant"], found["title"])
+        ranges = tuple(re.findall(rf"({_NUMBER}){_SPACE}to{_SPACE}({_NUMBER})", found["sections"] or ""))
+        yield Citation(path, line, found["page"], sections, ranges, rows, found["invariant"], found["title"])
 
 
 def _listed(words: str | None) -> tuple[str, ...]:

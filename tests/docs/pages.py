@@ -48,7 +48,7 @@ class Page:
 def anchor(title: str) -> str:
     """The fragment that GitHub gives to a heading."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
-    return re.sub(r"[^\w\- ]", "", text.lower().replace("`", "")).strip().replace(" ", "-")
+    return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 
 
 @cache
