@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from groups.core.classic.state import TRANSITIONS
 from groups.core.types import GroupState
-from tests.docs import diagrams, index, states
-from tests.docs.pages import PAGES, RULES, page
+from tests.docs import diagrams, differences, index, states
+from tests.docs.citations import citing_files
+from tests.docs.pages import PAGES, ROOT, RULES, page
 
 
-@pytest.mark.parametrize("generated", [diagrams, index], ids=["states.md", "README.md"])
+@pytest.mark.parametrize("generated", [diagrams, index, differences], ids=["states.md", "README.md", "differences.md"])
 def test_generated_parts_are_current(generated: ModuleType) -> None:
     assert generated.PATH.read_text(encoding="utf-8") == generated.render(), "stale: run python -m tests.docs"
 
@@ -47,3 +49,27 @@ def test_a_range_names_what_lies_between_its_ends() -> None:
     assert "consumer.md 1 to 8" in module.read_text(encoding="utf-8")
     assert all(module in found["consumer", str(number)] for number in range(1, 9))
     assert module not in found.get(("consumer", "9"), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("# Differs from Kafka: it waits. More.", ["it waits."]),
+        ("    # Differs from Kafka: there\n    # it ends (classic.md 2).\n", ["there it ends (classic.md 2)."]),
+        ('"""Differs from Kafka, where it ends."""', ["where it ends."]),
+        ('"""Source: x. Differs from Kafka: one\n\n    two."""', ["one."]),
+        ("Kafka differs.", []),
+    ],
+)
+def test_a_difference_is_read_to_the_end_of_its_sentence(text: str, words: list[str]) -> None:
+    assert differences.marked(text) == words
+
+
+def test_no_mark_of_the_code_is_lost() -> None:
+    listed = differences.PATH.read_text(encoding="utf-8").partition(differences.BEGIN)[2].count("\n- [")
+    marks = [path.read_text(encoding="utf-8").count("Differs from Kafka") for path in citing_files() if is_code(path)]
+    assert listed == sum(marks) > 40
+
+
+def is_code(path: Path) -> bool:
+    return not path.is_relative_to(ROOT / "tests")
