@@ -1,6 +1,6 @@
 """`POST /v1/assign`: an assignor for leaders that have none of their own.
 
-Source: HTTP contract, section 2, "sync".
+Source: http-api.md 2, "sync".
 """
 
 from __future__ import annotations

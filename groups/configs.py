@@ -5,7 +5,7 @@ whether or not the group does, and stay when it is deleted. A change is in force
 every process; timers that run are left alone. All overrides of all groups are kept in memory: they are set by hand, so
 there are few of them.
 
-Source: consumer specification, section 10; offsets specification, section 10.2; HTTP contract, section 4.
+Source: consumer.md 10; offsets.md 10.2; http-api.md 4.
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ class GroupConfigs:
     async def alter(self, group_id: str, changes: Mapping[str, object], updated_by: str) -> list[Entry]:
         """Set the settings given, all or none, and remove the overrides of those given as None; returns all.
 
-        Raises ProtocolError INVALID_CONFIG naming the setting, checked in the order of the offsets specification,
-        10.2. Differs from Kafka: None removes an override, and the server's limits are applied to what is given only,
-        so that an override which a later limit forbids does not stand in the way of other changes.
+        Raises ProtocolError INVALID_CONFIG naming the setting, checked in the order of offsets.md 10.2. Differs from
+        Kafka: None removes an override, and the server's limits are applied to what is given only, so that an override
+        which a later limit forbids does not stand in the way of other changes.
         """
         given = self.checked(changes)
         if not given:

@@ -6,7 +6,7 @@ one with other content. The tag is random, drawn with each version.
 
 Copies that are dropped are remembered by key, version and generation, so that a row that went back is noticed.
 
-Source: design page "Architecture", section 4.
+Source: architecture.md 4.
 """
 
 from __future__ import annotations

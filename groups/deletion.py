@@ -1,6 +1,6 @@
 """DeleteGroups: many groups at once, a result for each.
 
-Source: offsets specification, sections 2.1 and 6.2; HTTP contract, section 4.
+Source: offsets.md 2.1 and 6.2; http-api.md 4.
 """
 
 from __future__ import annotations

@@ -137,5 +137,5 @@ def _match(patterns: Iterable[str], names: Sequence[str]) -> dict[str, frozenset
 
 
 def fresh_member_id(prefix: str) -> str:
-    """`<prefix>-<uuid4>` (classic specification 2.3)."""
+    """`<prefix>-<uuid4>` (classic.md 2.3)."""
     return f"{prefix}-{uuid.uuid4()}"

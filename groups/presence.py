@@ -1,6 +1,6 @@
 """Can this server coordinate groups at all? Not while the tables of offsets are missing: Kafka's offsets topic.
 
-Source: offsets specification, section 8.1, rows 4 to 6.
+Source: offsets.md 8.1, rows 4 to 6.
 """
 
 from __future__ import annotations

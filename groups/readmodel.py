@@ -73,7 +73,7 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A line of the list. `protocol_name` is "" unless the group is Stable (classic specification, section 1).
+    """A line of the list. `protocol_name` is "" unless the group is Stable (classic.md 1).
 
     `lag`: in records, as of `lag_sampled_at` (ms), when lag was last sampled; None where it is not known.
     """

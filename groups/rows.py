@@ -1,6 +1,6 @@
 """Rows of the group tables to values of the core and back. No I/O, no rules.
 
-`load . persist = fold` (design page "Architecture", invariant 5) rests on this module and is tested on it.
+`load . persist = fold` (architecture.md invariant 5) rests on this module and is tested on it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is left of groups for somebody who may not describe all topics: as if the others did not exist.
 
-Source: HTTP contract, section 7. Which topics those are, `kcoord.access` says.
+Source: http-api.md 7. Which topics those are, `kcoord.access` says.
 """
 
 from __future__ import annotations

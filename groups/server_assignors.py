@@ -1,6 +1,6 @@
 """The assignors that the coordinator offers, by name, the default first: built-in ones and classes of the operator's.
 
-Source: consumer specification, sections 5.2 and 10 (`group.consumer.assignors`).
+Source: consumer.md 5.2 and 10 (`group.consumer.assignors`).
 """
 
 from __future__ import annotations

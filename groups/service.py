@@ -1,6 +1,6 @@
 """The use-cases of groups: what the data plane, REST views, tasks and commands call.
 
-Source: HTTP contract, section 2 and "Waiting"; classic specification.
+Source: http-api.md 2 and "Waiting"; classic.md.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class GroupService:
         return cast(Done, await self.execute(Tick(group_id), skip_locked=skip_locked))
 
     async def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
-        """Is who fetches offsets the member it says it is? Only members of consumer groups are asked (section 7.2).
+        """Is who fetches offsets the member it says it is? Only members of consumer groups are asked (consumer.md 7.2).
 
         Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
         """

@@ -4,7 +4,7 @@ One group, one row lock, one transaction. The lock is a statement of its own; th
 read in the statements after it. A folded group stays in memory (`groups.copies`): under the lock an equal version with
 an equal tag means that nobody changed it since, so nothing is loaded.
 
-Source: design page "Architecture", section 4.
+Source: architecture.md 4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Timers of groups that nobody talks to, and upkeep. Celery beat calls these through the bridge.
 
-Source: design page "Architecture", section 6.
+Source: architecture.md 6.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A topic is a named set of partitions that members of groups share; what the partitions are is the user's business. A
 watermark says where a partition's log begins and ends, as a producer or probe last reported; lag is counted from it.
 The coordinator reads a copy of the catalogue in memory (`TopicService.view`).
-Source: HTTP contract, section 3; consumer specification, section 4; Kafka's rules for topic names and CreatePartitions.
+Source: http-api.md 3; consumer.md 4; Kafka's rules for topic names and CreatePartitions.
 """
 
 from __future__ import annotations

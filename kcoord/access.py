@@ -3,7 +3,7 @@
 Bearer tokens are looked up by the SHA-256 of their secret and believed for a short while (`token.cache.ms`), so a
 deleted token or a changed rule is in force everywhere at most that much later; an expiry is in force at once.
 
-Source: HTTP contract, section 7. As in Kafka, whoever may read, alter, delete or kick may also describe.
+Source: http-api.md 7. As in Kafka, whoever may read, alter, delete or kick may also describe.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from whatever thread they run on. In a process that serves requests the coroutin
 runtime. In any other process the bridge starts, at the first call, one background thread with a loop and a runtime of
 its own, made from Django's settings; the thread ends with the process, and a forked child starts its own.
 
-Source: architecture, section 4 ("Sync callers run the same async services through one bridge").
+Source: architecture.md 4 ("Sync callers run the same async services through one bridge").
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A setting is named as Kafka names it (`group.max.size`) or in the same style; th
 `KCOORD_` + the name in capitals with `_` for `.`. `manage.py settings_reference` lists this table, system checks
 (`kcoord.E001`) refuse values that break it, and nothing else reads the environment.
 
-Source: classic specification 10.1, consumer specification 10, offsets specification 10.1, HTTP contract sections 1
-and 6.
+Source: classic.md 10.1, consumer.md 10, offsets.md 10.1, http-api.md 1 and 6.
 """
 
 from __future__ import annotations

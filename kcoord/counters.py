@@ -2,7 +2,7 @@
 
 A count is one more row of the transaction that did the work, so it is exact and survives every process. Whoever counts
 does so last: until its transaction ends, others that count the same wait for it.
-Source: offsets specification, section 12.
+Source: offsets.md 12.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every error that a member or an operator can see is a row here: Kafka's name and
 with, whether the same request may succeed later, and what a client does next. The pure cores, the data plane, the
 REST views, the OpenAPI document and the client all read this table; nothing else maps errors.
 
-Source: design page "HTTP contract", section 1; Kafka's `Errors`.
+Source: http-api.md 1; Kafka's `Errors`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Service endpoints: /livez, /readyz and /metrics. None needs a token; none tells a name of a group, member or topic.
 
-Source: HTTP contract, section 5.
+Source: http-api.md 5.
 """
 
 from __future__ import annotations

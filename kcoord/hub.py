@@ -6,7 +6,7 @@ says that the catalogue of topics has changed, and carries nothing. A NOTIFY is 
 woken reads the rows. After a lost connection everything may have changed, which is said as `None` in place of a group
 id.
 
-Source: design page "Architecture", section 5.
+Source: architecture.md 5.
 """
 
 from __future__ import annotations

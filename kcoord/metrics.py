@@ -1,6 +1,6 @@
 """Prometheus metrics of a process. Labels are bounded: never a group id, a member id or a topic.
 
-Source: HTTP contract, section 5; offsets specification, section 12, for what is worth counting.
+Source: http-api.md 5; offsets.md 12, for what is worth counting.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ a hint was lost; whoever asks after a hint waits for what was read after it. The
 be wrong is checked there, in its transaction. When a connection was lost the copy is dropped: what answers from then on
 may be an older state of the database (restore, failover), and its revision tells nothing about the copy.
 
-Source: design page "Architecture", section 5.
+Source: architecture.md 5.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Access: API tokens and the rules they carry.
 
 The secret of a token is never stored, only its SHA-256 (the secret has 256 random bits, so a slow hash adds nothing).
-Source: HTTP contract, section 7.
+Source: http-api.md 7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The service endpoints in the OpenAPI document: for load balancers, orchestrators and Prometheus; no token needed.
 
-Source: HTTP contract, section 5.
+Source: http-api.md 5.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Strict means, as on the data plane: an unknown field or parameter, a number in a string, a field given twice, NUL and
 unpaired surrogates are refused with INVALID_REQUEST naming the field. `kcoord.rest_fields` has the fields that do so.
-Source: HTTP contract, sections 1 and 7.
+Source: http-api.md 1 and 7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How REST views describe themselves for the OpenAPI document: one decorator, and the shape of a problem.
 
-Source: HTTP contract, section 1.
+Source: http-api.md 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""API tokens over the REST API (HTTP contract, section 7).
+"""API tokens over the REST API (http-api.md 7).
 
 Whoever makes tokens can give any right, so only a token with `admin` on every resource of every kind may.
 """

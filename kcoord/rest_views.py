@@ -1,7 +1,7 @@
 """The base of the control plane's views: strict requests, the caller, and what the caller may see.
 
 Apart from `kcoord.rest`, which Django REST framework imports before it has views.
-Source: HTTP contract, sections 1 and 7.
+Source: http-api.md 1 and 7.
 """
 
 from __future__ import annotations

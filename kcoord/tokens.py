@@ -1,7 +1,7 @@
 """API tokens: secrets, their digests, the rules a token carries, and how a token is made.
 
 Reading tokens on the way in is the data plane's business; it finds a row by `digest`.
-Source: HTTP contract, section 7.
+Source: http-api.md 7.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A day is covered when published runs hold as many rows of it as the journal, with the same checksum, and the files that
 hold them are there, unchanged. Reading those files needs pyarrow; nothing here starts Spark.
 
-Source: design page "Architecture", section 7; docs/archive.md.
+Source: architecture.md 7; docs/archive.md.
 """
 
 from __future__ import annotations

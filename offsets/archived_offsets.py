@@ -1,6 +1,6 @@
 """What the archive says was committed at an instant, where the journal no longer reaches back.
 
-Reading it needs pyarrow; nothing here starts Spark. Source: design page "Architecture", section 7; docs/restore.md.
+Reading it needs pyarrow; nothing here starts Spark. Source: architecture.md 7; docs/restore.md.
 """
 
 from __future__ import annotations

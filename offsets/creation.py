@@ -1,7 +1,7 @@
 """Making an empty group with start offsets and settings, before its first member comes.
 
-Kafka has no such request; there one commits for a group that does not exist. Source: HTTP contract, section 4; offsets
-specification, sections 2.2 and 3.6, for what is refused and what is stored.
+Kafka has no such request; there one commits for a group that does not exist. Source: http-api.md 4; offsets.md 2.2 and
+3.6, for what is refused and what is stored.
 """
 
 from __future__ import annotations

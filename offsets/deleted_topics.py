@@ -7,7 +7,7 @@ A topic of the same name may be made before the sweep has come to an end. Offset
 offset is not larger than the last one given out before the deletion, so commits on the new topic stay. What a commit
 wrote that had looked at the old topic just before it went is found by a second sweep, as long as there is no new topic;
 beside a new one it cannot be told from its commits.
-Source: offsets specification, section 6.2.
+Source: offsets.md 6.2.
 """
 
 from __future__ import annotations

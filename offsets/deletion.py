@@ -1,6 +1,6 @@
 """OffsetDelete: taking committed offsets away from a group that does not read their topics.
 
-Source: offsets specification, section 6; HTTP contract, section 4.
+Source: offsets.md 6; http-api.md 4.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OffsetDeletion:
         """Delete the offsets of some partitions, committed and pending, with a line of the journal and an event.
 
         An error of the group wins over those of partitions, so the group is asked even when the filter leaves nothing
-        (section 2.2). May raise ProtocolError COORDINATOR_NOT_AVAILABLE; errors of the protocol are replies.
+        (offsets.md 2.2). May raise ProtocolError COORDINATOR_NOT_AVAILABLE; errors of the protocol are replies.
         """
         counts = await self._store.partition_counts(sorted({topic for topic, _ in delete.partitions}))
         refused, passed = refuse(delete, counts)

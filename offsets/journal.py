@@ -1,6 +1,6 @@
 """Read model of the journal: every change of a group's committed offsets, the newest first.
 
-Source: HTTP contract, section 4; design page "Architecture", section 7.
+Source: http-api.md 4; architecture.md 7.
 """
 
 from __future__ import annotations

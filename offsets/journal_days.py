@@ -11,7 +11,7 @@ upkeep stood still for days, is simply locked. A large one gets the constraint, 
 
 While an archive is configured, a day is dropped only once published runs cover it (`offsets.archived_days`).
 
-Source: design page "Architecture", sections 6 and 7; PostgreSQL's documentation of table partitioning.
+Source: architecture.md 6 and 7; PostgreSQL's documentation of table partitioning.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read model of lag: how far a group is behind now, by partition, topic and in all, and how far it was.
 
-Source: HTTP contract, section 4; the rules are `offsets.core.lag` and `offsets.core.samples`.
+Source: http-api.md 4; the rules are `offsets.core.lag` and `offsets.core.samples`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A plan is computed and kept; nothing moves. Applying writes what the plan shows,
 members, and every partition must stand as the plan found it. Undoing puts back what stood there, while nothing else
 was committed. Both write offsets, journal, event and the plan's state in one transaction under the group's lock.
 
-Source: HTTP contract, section 4; offsets specification, section 13.5.
+Source: http-api.md 4; offsets.md 13.5.
 """
 
 from __future__ import annotations

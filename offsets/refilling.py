@@ -3,7 +3,7 @@
 Every offset gets a line of kind `restore`, written now, so journal and offsets agree, and what is read of the past is
 in the archive. Topics are not in the archive beside their names.
 
-Source: design page "Architecture", section 7; docs/restore.md.
+Source: architecture.md 7; docs/restore.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Groups put back to an instant: a plan for each, to review, apply and undo.
 
-The plans are those of the strategy `to-committed-at`. Source: design page "Architecture", section 7; docs/restore.md.
+The plans are those of the strategy `to-committed-at`. Source: architecture.md 7; docs/restore.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Celery beat calls it at `offsets.retention.check.interval.ms`. A run is not atomic: it goes from group to group and
 takes each batch of offsets away under the group's lock, deciding again there. Twice or late is harmless.
-Source: offsets specification, section 7.
+Source: offsets.md 7.
 """
 
 from __future__ import annotations

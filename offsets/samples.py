@@ -1,9 +1,9 @@
 """Samples of watermarks and lag over time: taken, thinned, and read for interpolation.
 
-Watermarks are reported by producers or probes (HTTP contract, section 3); reporting samples nothing. Celery beat calls
+Watermarks are reported by producers or probes (http-api.md 3); reporting samples nothing. Celery beat calls
 `sample` every `lag.sample.interval.ms` and `thin` every hour, through the bridge. A sample bears the instant at which
 the watermark was reported, not that of the run, so a report that is missing is not taken for a log that stands still.
-Source: design page "Architecture", section 6.
+Source: architecture.md 6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The use-cases of committed offsets.
 
-Source: offsets specification, sections 3 and 5; consumer specification, section 7.
+Source: offsets.md 3 and 5; consumer.md 7.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class OffsetService:
     async def commit(self, commit: OffsetCommit) -> OffsetCommitReply:
         """OffsetCommit: fenced by member and generation, all its rows in one transaction with the fence.
 
-        When the partition filter leaves nothing the coordinator is not asked at all (section 2.2).
+        When the partition filter leaves nothing the coordinator is not asked at all (offsets.md 2.2).
         """
         counts = await self._store.partition_counts(sorted({entry.topic for entry in commit.partitions}))
         refused, passed = refuse(commit, counts)
@@ -68,7 +68,7 @@ class OffsetService:
         return OffsetCommitReply(outcome.error, detail=outcome.detail)
 
     async def fetch(self, fetch: OffsetFetch) -> OffsetFetchReply:
-        """OffsetFetch: a read of what is committed. Partitions need not exist (section 5).
+        """OffsetFetch: a read of what is committed. Partitions need not exist (offsets.md 5).
 
         With `require_stable` it waits for commits of the group that are under way, and offsets on which a transaction
         is open are UNSTABLE_OFFSET_COMMIT.

@@ -1,6 +1,6 @@
 """Runs of Spark jobs as the service sees them: list, start, cancel, log. The runs themselves: `offsets.spark.runs`.
 
-Source: design page "Architecture", section 7; docs/archive.md.
+Source: architecture.md 7; docs/archive.md.
 """
 
 from __future__ import annotations

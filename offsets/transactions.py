@@ -2,7 +2,7 @@
 
 What a transaction commits is pending until its end, which is one database transaction over all its groups: a process
 that dies in it has ended nothing, and the same end sent again ends everything.
-Source: offsets specification, section 4; KIP-98 for producers and their epochs.
+Source: offsets.md 4; KIP-98 for producers and their epochs.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class TransactionService:
         return following
 
     async def commit(self, producer: Producer, commit: OffsetCommit) -> OffsetCommitReply:
-        """TxnOffsetCommit: offsets that are committed when and if the transaction is (section 4.1).
+        """TxnOffsetCommit: offsets that are committed when and if the transaction is (offsets.md 4.1).
 
         The first commit of a transactional id registers its producer. Errors of the group are replies.
         """
@@ -124,7 +124,7 @@ class TransactionService:
         return OffsetCommitReply(outcome.error, detail=outcome.detail)
 
     async def end(self, producer: Producer, *, committed: bool) -> TransactionEnd:
-        """The end marker: commit or abort what is pending, in all groups at once (section 4.3).
+        """The end marker: commit or abort what is pending, in all groups at once (offsets.md 4.3).
 
         Sent again it finds nothing, which is a success, as it is for a producer that never committed anything. Of a
         producer that takes over with it nothing is pending: its predecessor's offsets are aborted.

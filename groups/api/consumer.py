@@ -1,6 +1,6 @@
 """The consumer heartbeat: one call to join, stay, give partitions up, and leave.
 
-Source: HTTP contract, "consumer-heartbeat"; consumer specification, section 2.
+Source: http-api.md "consumer-heartbeat"; consumer.md 2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The topics of a consumer heartbeat: what the member says it has, and the names of what it is given.
 
 A topic that the caller may not describe looks as if it did not exist, unless the member has it.
-Source: HTTP contract, "consumer-heartbeat"; consumer specification, sections 2.1, 4.5 and 4.6.
+Source: http-api.md "consumer-heartbeat"; consumer.md 2.1, 4.5 and 4.6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The JSON of the consumer heartbeat, field by field. Absent means the same as null: unchanged, or not reported.
 
-Source: HTTP contract, section 2; consumer specification, section 2.1.
+Source: http-api.md 2; consumer.md 2.1.
 """
 
 from __future__ import annotations

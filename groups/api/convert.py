@@ -111,9 +111,9 @@ def _subscription_view(metadata: bytes) -> wire.SubscriptionView | UnsetType:
 
 
 def sync_command(group_id: str, request: wire.SyncRequest, longest_wait_ms: int) -> SyncGroup:
-    """The command of a sync. Of several entries for one member the last counts (section 3.2).
+    """The command of a sync. Of several entries for one member the last counts (classic.md 3.2).
 
-    Raises INCONSISTENT_GROUP_PROTOCOL where protocol type or name is null (section 3.1 row 1), INVALID_REQUEST for
+    Raises INCONSISTENT_GROUP_PROTOCOL where protocol type or name is null (classic.md 3.1 row 1), INVALID_REQUEST for
     an entry with both or neither of `assignment` and `partitions`.
     """
     if request.protocol_type is None or request.protocol_name is None:

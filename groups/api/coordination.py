@@ -27,7 +27,7 @@ async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
     """FindCoordinator for groups, many at once. Any node serves any group, so every answer is this server.
 
     A service that is stopped is not available for any key; without the tables of offsets none has a coordinator, apart
-    from keys that the caller may not ask about (offsets specification, section 8.1).
+    from keys that the caller may not ask about (offsets.md 8.1).
     """
     keys = call.query.get("group_id", ())
     if not 1 <= len(keys) <= MOST_KEYS:

@@ -1,6 +1,6 @@
 """The descriptions of the membership calls.
 
-Source: HTTP contract, section 2, and the error tables of the classic specification, sections 2 to 5.
+Source: http-api.md 2, and the error tables of classic.md 2 to 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The JSON of the membership calls, field by field. Names are those of Kafka's message schemas in snake_case.
 
-Source: HTTP contract, section 2.
+Source: http-api.md 2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Commands: what members, operators and timers ask of a group.
 
 One frozen value per API. `max_wait_ms` bounds how long the request itself is held when it parks.
-Source: HTTP contract section 2; classic specification section 0.1; consumer specification section 2.1.
+Source: http-api.md 2; classic.md 0.1; consumer.md 2.1.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class JoinGroup:
 
 @dataclass(frozen=True, slots=True)
 class SyncGroup:
-    """SyncGroup, version 5. `protocol_type` and `protocol_name` None mean "do not check" (section 3.1 row 1)."""
+    """SyncGroup, version 5. `protocol_type` and `protocol_name` None mean "do not check" (classic.md 3.1 row 1)."""
 
     group_id: str
     member_id: str
@@ -104,7 +104,7 @@ class LeaveGroup:
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """The membership half of an OffsetCommit: may this caller commit now? (section 6, "OffsetCommit validation").
+    """The membership half of an OffsetCommit: may this caller commit now? (classic.md 6, "OffsetCommit validation").
 
     `transactional`: a TxnOffsetCommit, which needs no member, is not stopped by a rebalance and renews no session; its
     errors for an empty group id and an unknown group are TxnOffsetCommit's. `partitions`: what would be stored, by
@@ -122,7 +122,7 @@ class CommitOffsets:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOffsets:
-    """The group's half of an OffsetDelete: may offsets on these topics be deleted? (offsets specification, 6.)"""
+    """The group's half of an OffsetDelete: may offsets on these topics be deleted? (offsets.md 6.)"""
 
     group_id: str
     topics: frozenset[str]
@@ -138,7 +138,7 @@ class ResetOffsets:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroup:
-    """DeleteGroups for one group (section 8.1)."""
+    """DeleteGroups for one group (classic.md 8.1)."""
 
     group_id: str
 
@@ -206,7 +206,7 @@ class ForceState:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeat:
-    """ConsumerGroupHeartbeat, version 1 (consumer specification, section 2.1). None: unchanged, or not reported.
+    """ConsumerGroupHeartbeat, version 1 (consumer.md 2.1). None: unchanged, or not reported.
 
     `topic_partitions`: what the member still has, by topic id. `member_epoch` 0 joins, -1 leaves, -2 leaves for a
     while. With `max_wait_ms` above 0 the request waits for something new for this member. `resumes`: what it was told

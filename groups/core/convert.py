@@ -1,7 +1,7 @@
 """Groups that change their protocol: the only module that knows the rules of both.
 
 A classic group goes on as a consumer group when a member of the consumer protocol joins it; a consumer group goes on
-as a classic one when only classic members are left. Source: consumer specification, sections 2.3 and 9.4 to 9.7;
+as a classic one when only classic members are left. Source: consumer.md 2.3 and 9.4 to 9.7;
 KIP-848, "Migration".
 """
 
@@ -53,7 +53,7 @@ _CAUSES = {
 
 
 def upgrade(turn: Turn, command: ConsumerHeartbeat) -> None:
-    """Make a classic group a consumer group for a member that joins it (sections 2.3, rows 3 to 5, and 9.5).
+    """Make a classic group a consumer group for a member that joins it (consumer.md 2.3, rows 3 to 5, and 9.5).
 
     Raises `ProtocolError`: what is wrong with the request, COORDINATOR_NOT_AVAILABLE for a group that is being
     unloaded, or GROUP_ID_NOT_FOUND where the group stays classic.
@@ -191,7 +191,7 @@ def join_consumer_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     _downgrade(turn)
     if holder.subscribed_topic_names != member.subscribed_topic_names or holder.subscribed_topic_regex:
         prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, reply.member_id, command.reason or "")
-    # Differs from Kafka: it answers generation 0 where the subscription changed (sections 0.0 and 9.6, trigger B).
+    # Differs from Kafka: it answers generation 0 where the subscription changed (consumer.md 0.0 and 9.6, trigger B).
     return replace(reply, generation_id=turn.current.generation_id)
 
 
@@ -215,8 +215,8 @@ def _holder(group: ConsumerGroup, command: JoinGroup) -> ConsumerMember | None:
 def remove_members(
     turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
 ) -> None:
-    """Section 3.5: remove members; where only classic members are left, the group goes on as a classic group and
-    rebalances (section 9.6, trigger A). `by`: the principal that kicks them; `detail`: its words.
+    """consumer.md 3.5: remove members; where only classic members are left, the group goes on as a classic group and
+    rebalances (consumer.md 9.6, trigger A). `by`: the principal that kicks them; `detail`: its words.
     """
     if _may_downgrade(turn, turn.consumer, member_ids):
         drop_members(turn, member_ids, cause, by=by, detail=detail)
@@ -227,7 +227,7 @@ def remove_members(
 
 
 def _may_downgrade(turn: Turn, group: ConsumerGroup, leaving: Sequence[str]) -> bool:
-    """Section 9.6: would the removal of `leaving`, none of them classic, leave classic members only?"""
+    """consumer.md 9.6: would the removal of `leaving`, none of them classic, leave classic members only?"""
     size = len(group.members) - len(leaving)
     return (
         turn.config.consumer_migration_policy.downgrades

@@ -1,6 +1,6 @@
 """Which coordinator partition a group belongs to.
 
-Source: offsets specification, section 9.1; Kafka's `partitionFor` and `Utils.abs`, Java's `String.hashCode`.
+Source: offsets.md 9.1; Kafka's `partitionFor` and `Utils.abs`, Java's `String.hashCode`.
 """
 
 from __future__ import annotations

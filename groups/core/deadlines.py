@@ -1,6 +1,6 @@
 """When a group must be looked at again, and what is overdue. The only place that knows all deadlines of a group.
 
-Source: classic specification, section 6; consumer specification, section 8.
+Source: classic.md 6; consumer.md 8.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ class ResolveRegexes:
     """Match the patterns against the whole names of all topics as of `topics_version` or later, and submit an
     `ApplyRegexResolution` with the version used and this `started_at`.
 
-    `rights`: of those members that use the patterns; only topics that they may describe match (consumer specification,
-    section 4.6).
+    `rights`: of those members that use the patterns; only topics that they may describe match (consumer.md 4.6).
     """
 
     group_id: str

@@ -1,7 +1,7 @@
 """The effect of each record on a group. Pure, and the only code that makes a changed group.
 
 An illegal change of state, or a record about something the group does not have, is a bug and raises.
-Source: classic specification, sections 0.3 and 1.
+Source: classic.md 0.3 and 1.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _EMPTY = GroupState.EMPTY
 
 
 class IllegalTransition(Exception):
-    """A record that would change a group in a way section 1 forbids: a bug of whoever emitted it."""
+    """A record that would change a group in a way classic.md 1 forbids: a bug of whoever emitted it."""
 
 
 def apply(group: Group | None, record: Record) -> Group | None:
@@ -110,7 +110,7 @@ def _apply(group: ClassicGroup, record: ClassicRecord) -> ClassicGroup:
             return replace(group, members=group.members.put(_touch(group.members[record.member_id], record)))
         case JoinTimerArmed():
             # Differs from Kafka: every window starts with the flag down, the first of an initial rebalance too, so
-            # that what was left over from an earlier one cannot prolong it (section 13.1, 1).
+            # that what was left over from an earlier one cannot prolong it (classic.md 13.1 item 1).
             flag = group.new_member_added and record.timer.initial is None
             return replace(group, join_timer=record.timer, new_member_added=flag)
         case SyncTimerCleared():

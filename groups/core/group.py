@@ -1,4 +1,4 @@
-"""A group of either protocol. A group id belongs to one type at a time (consumer specification, section 1.1)."""
+"""A group of either protocol. A group id belongs to one type at a time (consumer.md 1.1)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A hold: an operator keeps members out of a group for a while, so that its offsets can be reset.
 
 A held group has no members, and nobody gets in until the hold ends: by its time alone, or because an operator ends it.
-Source: HTTP contract, section 4. Differs from Kafka: there only stopping every consumer makes a busy group resettable.
+Source: http-api.md 4. Differs from Kafka: there only stopping every consumer makes a busy group resettable.
 """
 
 from __future__ import annotations

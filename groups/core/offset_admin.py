@@ -1,6 +1,6 @@
 """What operators may do to the offsets of a group, as far as its members are concerned.
 
-Source: offsets specification, sections 6 and 13.5; HTTP contract, section 4 (plans).
+Source: offsets.md 6 and 13.5; http-api.md 4 (plans).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kcoord.errors import Error, ProtocolError
 
 
 def delete_offsets(turn: Turn, command: DeleteOffsets) -> DeleteOffsetsReply:
-    """OffsetDelete, rows 3 and 5 to 8 of section 6: whether, and of which topics not. Raises `ProtocolError`."""
+    """OffsetDelete, offsets.md 6 rows 3 and 5 to 8: whether, and of which topics not. Raises `ProtocolError`."""
     if not command.group_id:
         raise ProtocolError(Error.INVALID_GROUP_ID, "group_id is empty: name the group")
     group = existing(turn, command.group_id)

@@ -1,6 +1,6 @@
 """What operators do to the members of a group: hold it, end the hold, kick one member.
 
-Source: HTTP contract, section 4. Kafka has none of the three; a kick is what RemoveMembersFromConsumerGroup does for
+Source: http-api.md 4. Kafka has none of the three; a kick is what RemoveMembersFromConsumerGroup does for
 classic members, here for members of both protocols.
 """
 

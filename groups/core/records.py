@@ -1,6 +1,6 @@
 """Records: the facts a decision consists of. `fold.apply` gives each its effect; nothing else changes a group.
 
-A record says what happened and why, in the words of the classic specification; instants (`at`, deadlines) are in
+A record says what happened and why, in the words of classic.md; instants (`at`, deadlines) are in
 milliseconds. Where one fact touches every member (`GenerationStarted`, `RebalanceStarted`, `AssignmentsStored`) it is
 one record: the store persists the difference between the group before and after, not the records.
 
@@ -31,7 +31,7 @@ class RemovalReason(str, Enum):
 
 
 class RebalanceCause(str, Enum):
-    """What made the group prepare a new generation (section 1, the rows that lead to PreparingRebalance)."""
+    """What made the group prepare a new generation (classic.md 1, the rows that lead to PreparingRebalance)."""
 
     MEMBER_JOINED = "member_joined"
     LEADER_REJOINED = "leader_rejoined"
@@ -60,7 +60,7 @@ class GroupDeleted:
 
 @dataclass(frozen=True, slots=True)
 class GroupUnloaded:
-    """The group is Dead: its timers are dropped, nobody waits any more (section 8.6)."""
+    """The group is Dead: its timers are dropped, nobody waits any more (classic.md 8.6)."""
 
     at: Millis
 
@@ -85,7 +85,7 @@ class PendingForgotten:
 
 @dataclass(frozen=True, slots=True)
 class MemberAdded:
-    """ADD (section 0.3): a new member with a parked join.
+    """ADD (classic.md 0.3): a new member with a parked join.
 
     It is no longer pending, leads if nobody does, sets the protocol type if it is the only member, and prolongs the
     initial rebalance if one runs.
@@ -96,7 +96,7 @@ class MemberAdded:
 
 @dataclass(frozen=True, slots=True)
 class MemberUpdated:
-    """UPDATE (section 0.3): a member joined again; the request's protocols and timeouts apply and its join is
+    """UPDATE (classic.md 0.3): a member joined again; the request's protocols and timeouts apply and its join is
     parked.
     """
 
@@ -110,7 +110,7 @@ class MemberUpdated:
 
 @dataclass(frozen=True, slots=True)
 class MemberReplaced:
-    """A static member came back without its id (section 7.2): `member` goes on in the place of the old id."""
+    """A static member came back without its id (classic.md 7.2): `member` goes on in the place of the old id."""
 
     old_member_id: str
     member: ClassicMember
@@ -118,7 +118,7 @@ class MemberReplaced:
 
 @dataclass(frozen=True, slots=True)
 class MemberRemoved:
-    """REMOVE (section 0.3). A leader's removal makes the longest-standing member the leader.
+    """REMOVE (classic.md 0.3). A leader's removal makes the longest-standing member the leader.
 
     `detail`: the words of whoever wanted it. `by`: the principal that kicked the member. `session_timeout_ms`: of a
     session that ended.
@@ -169,7 +169,7 @@ class SessionRenewed:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceStarted:
-    """PREPARE, steps 1, 2 and 4 (section 0.3).
+    """PREPARE, steps 1, 2 and 4 (classic.md 0.3).
 
     Nobody owes a sync any more; what was handed out in a generation that never became Stable is taken back, and whoever
     waited for it has a full session from `at`.
@@ -183,7 +183,7 @@ class RebalanceStarted:
 
 @dataclass(frozen=True, slots=True)
 class JoinTimerArmed:
-    """The join timer runs. A window of an initial rebalance starts without new members (section 2.7)."""
+    """The join timer runs. A window of an initial rebalance starts without new members (classic.md 2.7)."""
 
     timer: JoinTimer
 
@@ -219,7 +219,7 @@ class SyncTimerCleared:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentsStored:
-    """The leader's sync: the sync barrier fell, the group is Stable. Who is not listed gets zero bytes (section
+    """The leader's sync: the sync barrier fell, the group is Stable. Who is not listed gets zero bytes (classic.md
     3.2).
     """
 
@@ -229,7 +229,7 @@ class AssignmentsStored:
 
 @dataclass(frozen=True, slots=True)
 class GroupConverted:
-    """The group goes on in the other protocol, as `group` (consumer specification, sections 2.3 and 9.5 to 9.7)."""
+    """The group goes on in the other protocol, as `group` (consumer.md 2.3 and 9.5 to 9.7)."""
 
     group: ClassicGroup | ConsumerGroup
     at: Millis

@@ -2,7 +2,7 @@
 
 `session_deadline` is set where the request renewed the member's session. `detail` is for people. `retry_after_ms` is
 set where an error says when to come back.
-Source: classic specification sections 2.6, 3, 4, 5.
+Source: classic.md 2.6, 3, 4, 5.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class JoinedMember:
 
 @dataclass(frozen=True, slots=True)
 class JoinReply:
-    """JoinGroup's answer (section 2.6)."""
+    """JoinGroup's answer (classic.md 2.6)."""
 
     error: Error
     member_id: str
@@ -61,7 +61,7 @@ class JoinReply:
 
 @dataclass(frozen=True, slots=True)
 class SyncReply:
-    """SyncGroup's answer. Errors carry no assignment and null protocol fields (section 3.1)."""
+    """SyncGroup's answer. Errors carry no assignment and null protocol fields (classic.md 3.1)."""
 
     error: Error
     protocol_type: str | None = None
@@ -73,7 +73,7 @@ class SyncReply:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReply:
-    """Heartbeat's answer (section 4)."""
+    """Heartbeat's answer (classic.md 4)."""
 
     error: Error
     session_deadline: Millis | None = None
@@ -94,7 +94,7 @@ class LeftMember:
 
 @dataclass(frozen=True, slots=True)
 class LeaveReply:
-    """LeaveGroup's answer (section 5)."""
+    """LeaveGroup's answer (classic.md 5)."""
 
     error: Error
     members: tuple[LeftMember, ...] = ()
@@ -113,7 +113,7 @@ class CommitReply:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOffsetsReply:
-    """Whether offsets may be deleted; those on `subscribed` topics may not (offsets specification, section 6)."""
+    """Whether offsets may be deleted; those on `subscribed` topics may not (offsets.md 6)."""
 
     error: Error
     subscribed: frozenset[str] = frozenset()
@@ -140,7 +140,7 @@ class HoldReply:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeatReply:
-    """ConsumerGroupHeartbeat's answer (consumer specification, section 2.6).
+    """ConsumerGroupHeartbeat's answer (consumer.md 2.6).
 
     `assignment` by topic id; None means unchanged, empty means that the member owns nothing.
     """

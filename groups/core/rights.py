@@ -1,6 +1,6 @@
 """What a caller may know of topics, as far as the rules of groups depend on it.
 
-Source: consumer specification, section 4.6: a regular expression matches only what its member may describe.
+Source: consumer.md 4.6: a regular expression matches only what its member may describe.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which topics a group is subscribed to, as far as can be told (offsets specification, section 6.1).
+"""Which topics a group is subscribed to, as far as can be told (offsets.md 6.1).
 
 It decides whose offsets may be deleted, and which of them retention leaves alone.
 """

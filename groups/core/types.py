@@ -1,7 +1,7 @@
 """Values of the core: a group, its members, its timers, and what `decide` is told about the world.
 
 Everything is frozen. Instants and lengths are milliseconds (`Millis`) on the database's clock.
-Source: classic specification, section 0.2.
+Source: classic.md 0.2.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from groups.core.assignors import BUILT_IN, Assignor
 Millis = int
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Millis = 300_000
-"""How long a member that never completed a join may stay parked (classic specification 10.1, a constant)."""
+"""How long a member that never completed a join may stay parked (classic.md 10.1, a constant)."""
 
 
 class GroupState(str, Enum):
-    """States of a classic group as Kafka reports them (section 1)."""
+    """States of a classic group as Kafka reports them (classic.md 1)."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -39,7 +39,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class ClassicMember:
-    """A member of a classic group (section 0.2).
+    """A member of a classic group (classic.md 0.2).
 
     `join_parked_until` / `sync_parked_until`: a join (sync) waits for its barrier; the request itself is held at most
     until that instant, and the session of a member that is not new does not run out before. None: not waiting.
@@ -154,7 +154,7 @@ class Members(Mapping[str, ClassicMember]):
 @dataclass(frozen=True, slots=True)
 class JoinTimer:
     """The armed join timer. `initial` is (delay, remaining) of an initial rebalance's window, else None
-    (section 0.3).
+    (classic.md 0.3).
     """
 
     deadline: Millis
@@ -163,7 +163,7 @@ class JoinTimer:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """An operator keeps members out of a group (HTTP contract, section 4). A group that is held has none.
+    """An operator keeps members out of a group (http-api.md 4). A group that is held has none.
 
     `until`: when it ends by itself. `by`: the principal that placed it. `reason`: its words, may be empty.
     """
@@ -175,10 +175,10 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroup:
-    """A classic group (section 0.2). `members` and `pending_join` keep the order of arrival.
+    """A classic group (classic.md 0.2). `members` and `pending_join` keep the order of arrival.
 
     `generation_topics`: what the members of the last generation subscribed to when it began, whatever they have said
-    since then; None: that cannot be told (offsets specification, section 6.1).
+    since then; None: that cannot be told (offsets.md 6.1).
     """
 
     group_id: str
@@ -210,7 +210,7 @@ class ClassicGroup:
 
 
 class MigrationPolicy(str, Enum):
-    """Whether a group with members may change its protocol (consumer specification 9.4)."""
+    """Whether a group with members may change its protocol (consumer.md 9.4)."""
 
     BIDIRECTIONAL = "bidirectional"
     UPGRADE = "upgrade"
@@ -230,7 +230,7 @@ class MigrationPolicy(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """The settings that rules of the core read (classic specification 10.1, consumer specification 10), already
+    """The settings that rules of the core read (classic.md 10.1, consumer.md 10), already
     those of the group where it overrides any.
 
     `consumer_assignment_inline_limit`: a target of more than so many members times partitions is computed in the

@@ -2,7 +2,7 @@
 
 `decide` answers its own waiters with the same function, so the process that made a barrier fall and one that merely
 looks at the rows afterwards say the same.
-Source: classic specification, sections 0.3, 2.6, 3.2, 7.2, 8.6; consumer specification, section 9.5.
+Source: classic.md 0.3, 2.6, 3.2, 7.2, 8.6; consumer.md 9.5.
 """
 
 from __future__ import annotations
@@ -83,6 +83,6 @@ def _gone(parked: Parked, group: ClassicGroup | None) -> JoinReply | SyncReply:
 def _refusal(parked: Parked, error: Error, detail: str) -> JoinReply | SyncReply:
     if parked.kind is ParkKind.SYNC:
         return SyncReply(error, detail=detail)
-    # A member that is gone must not join with its old id again (section 0.3, EXPIRE_SESSION; section 5).
+    # A member that is gone must not join with its old id again (classic.md 0.3, EXPIRE_SESSION; classic.md 5).
     member_id = "" if error is Error.UNKNOWN_MEMBER_ID else parked.member_id
     return JoinReply(error, member_id=member_id, detail=detail)

@@ -1,1 +1,1 @@
-"""The REST API of groups and topics (HTTP contract, sections 3 and 4)."""
+"""The REST API of groups and topics (http-api.md 3 and 4)."""

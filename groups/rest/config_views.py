@@ -1,4 +1,4 @@
-"""The settings that a group has for itself (HTTP contract, section 4).
+"""The settings that a group has for itself (http-api.md 4).
 
 They exist whether or not the group does. Reading takes `describe` on the group, changing `admin`.
 """

@@ -1,6 +1,6 @@
 """A folded consumer group as `GET /v1/groups/{group_id}` shows it.
 
-Source: HTTP contract, section 4; consumer specification, sections 9.2 and 0.0 (an assignment contains what is pending
+Source: http-api.md 4; consumer.md 9.2 and 0.0 (an assignment contains what is pending
 revocation). What Kafka keeps to itself (member state, pending revocation, previous epoch) is shown too: it is why a
 group is not stable.
 """

@@ -1,7 +1,7 @@
 """A folded classic group as `GET /v1/groups/{group_id}` shows it.
 
-Source: HTTP contract, section 4; classic specification, section 1 (metadata and protocol are shown only in Stable);
-offsets specification, section 8.3.
+Source: http-api.md 4; classic.md 1 (metadata and protocol are shown only in Stable);
+offsets.md 8.3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Groups: list, describe, delete, and what happened to them (HTTP contract, section 4).
+"""Groups: list, describe, delete, and what happened to them (http-api.md 4).
 
 A group that the caller may not describe looks as if it did not exist.
 """

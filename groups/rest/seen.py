@@ -1,6 +1,6 @@
-"""The description of a group for somebody who may not describe all topics (HTTP contract, section 7).
+"""The description of a group for somebody who may not describe all topics (http-api.md 7).
 
-A consumer group that uses such a topic is not described at all (consumer specification, section 9.2). Of a classic
+A consumer group that uses such a topic is not described at all (consumer.md 9.2). Of a classic
 group they are left out. Differs from Kafka: it shows the bytes of classic members to everybody who may describe the
 group, whatever topics they name.
 """

@@ -1,4 +1,4 @@
-"""Topics and watermarks (HTTP contract, section 3).
+"""Topics and watermarks (http-api.md 3).
 
 Writes need `admin` on the topic, reads `describe`. A topic that the caller may not describe looks as if it did not
 exist.

@@ -14,7 +14,7 @@ class Backoff:
     """The delays of one series of attempts.
 
     Parameters: `initial_ms` first delay; `maximum_ms` largest; `jitter` the share by which a delay varies.
-    Source: classic specification 11.1 (factor 2, jitter 0.2).
+    Source: classic.md 11.1 (factor 2, jitter 0.2).
     """
 
     initial_ms: int

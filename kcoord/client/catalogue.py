@@ -1,4 +1,4 @@
-"""How many partitions topics have, and the leader's watch over it. Source: HTTP contract, section 3."""
+"""How many partitions topics have, and the leader's watch over it. Source: http-api.md 3."""
 
 from __future__ import annotations
 

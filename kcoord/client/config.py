@@ -26,7 +26,7 @@ _INSTANCE_ID = re.compile(r"[A-Za-z0-9._-]{1,249}")
 class ConsumerConfig:
     """Settings of a `Consumer`. All times are in ms.
 
-    Parameters (defaults: classic specification 11.1, HTTP contract section 1):
+    Parameters (defaults: classic.md 11.1, http-api.md 1):
     `group_id` the group (1 to 255 characters, no `/`); `url` one or more servers, separated by commas (else
     KCOORD_URL); `token` API token (else KCOORD_TOKEN); `client_id` a name for logs and member ids; `group_instance_id`
     makes the member static (KIP-345); `client_rack` where it runs (KIP-881); `group_protocol` "classic" or "consumer"

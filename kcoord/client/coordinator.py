@@ -1,6 +1,6 @@
 """The user's side of the membership: prepares rebalances, finishes them, commits automatically, leaves.
 
-Used by the user's thread. Source: Kafka's `ConsumerCoordinator`; KIP-429; classic specification 11.
+Used by the user's thread. Source: Kafka's `ConsumerCoordinator`; KIP-429; classic.md 11.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def _listed(partitions: Collection[TopicPartition]) -> str:
 
 
 def _commit_error(failure: ProtocolError, unchanged: bool, rejoining: bool) -> KcoordError:
-    """What whoever commits is told. Source: classic specification 11.2, column OffsetCommit."""
+    """What whoever commits is told. Source: classic.md 11.2, column OffsetCommit."""
     if failure.error is Error.REBALANCE_IN_PROGRESS:
         return RebalanceInProgressError(failure.detail)
     if failure.error is Error.FENCED_INSTANCE_ID and unchanged:

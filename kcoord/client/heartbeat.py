@@ -1,6 +1,6 @@
 """The heartbeat thread: keeps the session while the user works, and ends it when the user works too long.
 
-Source: KIP-62; classic specification 11.
+Source: KIP-62; classic.md 11.
 """
 
 from __future__ import annotations

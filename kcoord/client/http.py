@@ -24,7 +24,7 @@ _GATEWAY_STATUSES = (502, 503, 504)
 class Disconnected(ProtocolError):
     """No answer of the service: no connection, no answer in time, or only a proxy answered.
 
-    It counts as COORDINATOR_NOT_AVAILABLE, as the classic specification (11.2) treats both alike.
+    It counts as COORDINATOR_NOT_AVAILABLE, as classic.md 11.2 treats both alike.
     """
 
     def __init__(self, detail: str, retry_after_ms: int | None = None) -> None:

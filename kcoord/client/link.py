@@ -1,4 +1,4 @@
-"""Which server coordinates the group, and calls to it. Source: FindCoordinator; HTTP contract, section 2."""
+"""Which server coordinates the group, and calls to it. Source: FindCoordinator; http-api.md 2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 log = logging.getLogger("kcoord.client")
 
 REDISCOVER = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, Error.REQUEST_TIMED_OUT})
-"""Errors after which the coordinator is looked up again (classic specification, 11.2)."""
+"""Errors after which the coordinator is looked up again (classic.md 11.2)."""
 
 
 class Link:

@@ -1,7 +1,7 @@
 """The member's side of the classic protocol as a state machine: answers go in, the next step comes out.
 
 No network, no threads, no clock: whoever sends the requests holds a lock around each call here.
-Source: classic specification, section 11.2.
+Source: classic.md 11.2.
 """
 
 from __future__ import annotations

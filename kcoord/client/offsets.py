@@ -1,6 +1,6 @@
 """Committing offsets and reading committed ones.
 
-Source: classic specification 11.2; consumer specification 7 and 11.4; HTTP contract, section 2.
+Source: classic.md 11.2; consumer.md 7 and 11.4; http-api.md 2.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The user's thread prepares a rebalance (commits, revokes) and finishes it (assigns), inside `poll`. Differs from Kafka:
 in between the user may poll as shortly as it likes, or not at all for a while, without the member missing its turn.
-Source: classic specification, 2, 3 and 11.2; HTTP contract, "Waiting".
+Source: classic.md 2, 3 and 11.2; http-api.md "Waiting".
 """
 
 from __future__ import annotations

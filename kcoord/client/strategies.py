@@ -1,6 +1,6 @@
 """The assignors a consumer votes for, and what they make of the group: subscriptions out, an assignment back.
 
-Source: KIP-429; classic specification 11.2; Kafka's `ConsumerCoordinator`.
+Source: KIP-429; classic.md 11.2; Kafka's `ConsumerCoordinator`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from kcoord.client.config import ConsumerConfig
 
 
 class HeartbeatTimer:
-    """The member's deadlines. Times are seconds of a monotonic clock. Source: classic specification 11.1."""
+    """The member's deadlines. Times are seconds of a monotonic clock. Source: classic.md 11.1."""
 
     def __init__(self, config: ConsumerConfig, now: float) -> None:
         self._interval_s = config.heartbeat_interval_ms / 1000

@@ -1,6 +1,6 @@
 """The answers of the HTTP API as values. Unknown fields are ignored: the server may add some.
 
-Source: HTTP contract, sections 1 to 3.
+Source: http-api.md 1 to 3.
 """
 
 from __future__ import annotations

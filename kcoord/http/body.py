@@ -2,7 +2,7 @@
 
 Strict means: unknown fields, wrong types, numbers out of range, a field given twice, NUL characters (Postgres text
 cannot hold them) and unpaired surrogates are all refused with INVALID_REQUEST naming the field.
-Source: HTTP contract, section 1.
+Source: http-api.md 1.
 """
 
 from __future__ import annotations

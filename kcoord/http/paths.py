@@ -1,8 +1,8 @@
 """Group ids in paths, bodies and query strings; transactional ids in paths, by the same rule.
 
-Source: HTTP contract, section 1: 1 to 255 characters, any character but `/` and control characters, percent-encoded
+Source: http-api.md 1: 1 to 255 characters, any character but `/` and control characters, percent-encoded
 UTF-8 in paths. Differs from Kafka: OffsetCommit and OffsetFetch of one group refuse the empty id, which a path cannot
-carry. Where a body or query carries it, the calls that accept it in Kafka accept it (offsets specification, 2.1).
+carry. Where a body or query carries it, the calls that accept it in Kafka accept it (offsets.md 2.1).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Problem responses (RFC 9457), one shape for both planes.
 
-Source: HTTP contract, section 1, "Problem body".
+Source: http-api.md 1, "Problem body".
 """
 
 from __future__ import annotations

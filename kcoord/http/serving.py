@@ -2,7 +2,7 @@
 
 The order of checks: token, group id, query, content type, body; then the handler, which checks the rules of the token.
 A handler that waits is watched: when the client goes away it is cancelled, and the service undoes its wait.
-Source: HTTP contract, section 1.
+Source: http-api.md 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The descriptions of commit and fetch.
 
-Source: HTTP contract, section 2, and the error tables of the offsets specification, sections 3 and 5.
+Source: http-api.md 2, and the error tables of offsets.md 3 and 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Commit and fetch over HTTP.
 
-Source: HTTP contract, section 2, "commit, fetch"; offsets specification, sections 2, 3 and 5.
+Source: http-api.md 2, "commit, fetch"; offsets.md 2, 3 and 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The descriptions of transactional commits.
 
-Source: HTTP contract, section 2, and the error table of the offsets specification, section 4.1.
+Source: http-api.md 2, and the error table of offsets.md 4.1.
 """
 
 from __future__ import annotations

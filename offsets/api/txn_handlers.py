@@ -1,6 +1,6 @@
 """Transactional commits over HTTP.
 
-Source: HTTP contract, section 2, "transactional commit"; offsets specification, sections 2 and 4.
+Source: http-api.md 2, "transactional commit"; offsets.md 2 and 4.
 """
 
 from __future__ import annotations

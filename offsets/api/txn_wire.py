@@ -1,6 +1,6 @@
 """The JSON of transactions, field by field. Names are those of Kafka's message schemas in snake_case.
 
-Source: HTTP contract, section 2, "transactional commit".
+Source: http-api.md 2, "transactional commit".
 """
 
 from __future__ import annotations

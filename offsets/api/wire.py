@@ -1,6 +1,6 @@
 """The JSON of commits and fetches, field by field. Names are those of Kafka's message schemas in snake_case.
 
-Source: HTTP contract, section 2, "commit, fetch".
+Source: http-api.md 2, "commit, fetch".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Membership (may this caller commit at all?) is the group core's `CommitOffsets`; this is the rest of the table, and what
 the group is asked.
-Source: offsets specification, sections 2.2, 3.2 rows 3, 12, 13 and 3.6.
+Source: offsets.md 2.2, 3.2 rows 3, 12, 13 and 3.6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Days of the journal: which partitions there should be. Days are UTC, counted from 1970-01-01.
 
-Source: design page "Architecture", sections 6 and 7.
+Source: architecture.md 6 and 7.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which partitions of an OffsetDelete lose their offset.
 
 Whether the group's offsets may be deleted at all, and on which topics not, is the group core's `DeleteOffsets`; this is
-the rest of the table. Source: offsets specification, sections 2.2 and 6.
+the rest of the table. Source: offsets.md 2.2 and 6.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def refuse(delete: OffsetDelete, counts: PartitionCounts) -> tuple[Results, tupl
 def spare(passed: Iterable[TopicPartition], subscribed: Collection[str]) -> tuple[Results, tuple[TopicPartition, ...]]:
     """The results of partitions that passed the filter, and those whose offsets go: none of a subscribed topic.
 
-    NONE does not say that there was an offset (section 6, row 9).
+    NONE does not say that there was an offset (offsets.md 6, row 9).
     """
     results: list[tuple[str, int, Error]] = []
     gone: list[TopicPartition] = []

@@ -1,6 +1,6 @@
 """Instants and durations as the tools of operators write them.
 
-Source: offsets specification, section 13.5 (the datetime of --to-datetime, the ISO 8601 duration of --by-duration).
+Source: offsets.md 13.5 (the datetime of --to-datetime, the ISO 8601 duration of --by-duration).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `topic,partition,offset` where one group was exported, else `group,topic,partition,offset`. All that is wrong is found
 in one go, each with the number of its line; of a file with a bad line nothing is used.
-Source: offsets specification, section 13.5, items 5 and 6.
+Source: offsets.md 13.5, items 5 and 6.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _count(fields: list[str]) -> str:
 
 
 def check_group(group_id: str) -> None:
-    """The rule of the HTTP contract, section 1, for group ids."""
+    """The rule of http-api.md 1, for group ids."""
     if not 1 <= len(group_id) <= 255 or "/" in group_id:
         raise ValueError(f"{group_id[:50]!r} is not a group id: 1 to 255 characters, none of them '/'")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in group_id):

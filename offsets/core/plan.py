@@ -1,7 +1,7 @@
 """Offset plans: what a reset would make of each partition, what applying writes, and what undoing writes back.
 
 Nothing is planned by halves: a partition that cannot be planned is a problem, and one problem refuses the plan.
-Source: offsets specification, section 13.5 (the table of strategies and clamping).
+Source: offsets.md 13.5 (the table of strategies and clamping).
 """
 
 from __future__ import annotations

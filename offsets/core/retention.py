@@ -1,7 +1,7 @@
 """Which committed offsets expire, and when: one rule for the run that removes them and for the page that shows it.
 
 Pure. Instants and lengths are milliseconds.
-Source: offsets specification, section 7.3, and 7.4 for groups; pins are an addition.
+Source: offsets.md 7.3, and 7.4 for groups; pins are an addition.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ def _of_classic(group: ClassicGroup) -> tuple[Millis | None, Kept | None]:
 
 
 def may_go(group: Group, pins: Pins, *, offsets_left: bool) -> bool:
-    """Is a group to be removed by retention? Empty, without committed and pending offsets, however young (section 7.4).
+    """Is a group to be removed by retention? Empty, without committed and pending offsets, however young (offsets.md
+    7.4).
 
     Who was handed a member id and has not joined yet does not count. A group that an operator holds stays until the
     hold has ended, which would be lost with it.

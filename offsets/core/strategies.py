@@ -1,6 +1,6 @@
 """The strategies of an offset plan: where each takes the new offset from, and which parameter it wants.
 
-Source: offsets specification, section 13.5; HTTP contract, section 4. `copy-from-group` and `to-committed-at` are our
+Source: offsets.md 13.5; http-api.md 4. `copy-from-group` and `to-committed-at` are our
 own: Kafka's tool has neither.
 """
 

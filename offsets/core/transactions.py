@@ -2,7 +2,7 @@
 
 A producer is the pair of id and epoch that a transactional id is worked under. Whoever has the larger epoch has taken
 over: what its predecessor left pending is aborted, and what that one still sends is refused (KIP-98).
-Source: offsets specification, section 4, and 5 for what an open transaction means to a fetch.
+Source: offsets.md 4, and 5 for what an open transaction means to a fetch.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def successor(registered: Producer) -> Producer | None:
 
 
 def prevailing(pending: Iterable[PendingOffset]) -> list[PendingOffset]:
-    """Those that become the committed offset when their transaction commits (section 4.3).
+    """Those that become the committed offset when their transaction commits (offsets.md 4.3).
 
     Of a plain and a transactional commit the one that was written later prevails, whenever the marker comes.
     """
@@ -118,7 +118,7 @@ def overdue(pending: Iterable[PendingOffset], now: Millis, timeout_ms: Millis) -
 def stable(
     offsets: Iterable[FetchedOffset], pending: Collection[TopicPartition], wanted: Sequence[TopicPartition] | None
 ) -> list[FetchedOffset]:
-    """What a fetch with `require_stable` finds: UNSTABLE_OFFSET_COMMIT where a transaction is open (section 5).
+    """What a fetch with `require_stable` finds: UNSTABLE_OFFSET_COMMIT where a transaction is open (offsets.md 5).
 
     `wanted` None: a fetch of everything committed, which leaves out partitions that are merely pending; where they are
     named they are told.

@@ -1,6 +1,6 @@
 """Values of commits and fetches. Instants are milliseconds; an offset is the next one to read.
 
-Source: offsets specification, sections 3 and 5; HTTP contract, "commit, fetch".
+Source: offsets.md 3 and 5; http-api.md "commit, fetch".
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OffsetCommit:
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommitReply:
-    """`error` concerns the whole request; `results` the partitions, the refused ones first (section 2.2)."""
+    """`error` concerns the whole request; `results` the partitions, the refused ones first (offsets.md 2.2)."""
 
     error: Error
     results: tuple[tuple[str, int, Error], ...] = ()
@@ -88,7 +88,7 @@ class FetchedOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetchReply:
-    """`error` concerns the whole request; a group that does not exist is none (section 5 row 5)."""
+    """`error` concerns the whole request; a group that does not exist is none (offsets.md 5 row 5)."""
 
     error: Error
     offsets: tuple[FetchedOffset, ...] = ()
@@ -97,7 +97,7 @@ class OffsetFetchReply:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
-    """One row to write: what is stored of an accepted partition commit (section 3.6).
+    """One row to write: what is stored of an accepted partition commit (offsets.md 3.6).
 
     `commit_timestamp` None: the time of writing.
     """

@@ -2,7 +2,7 @@
 
 Reads are repeated while the service says that it is loading or busy, for as long as one request may take; what changes
 something is sent once: whether a change without an answer took effect, only a look tells.
-Source: HTTP contract, sections 3 and 4; offsets specification, section 13.3.
+Source: http-api.md 3 and 4; offsets.md 13.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From parsed options to what is wanted, or the reason why they make no sense together.
 
-Source: offsets specification, section 13.1.
+Source: offsets.md 13.1.
 """
 
 from __future__ import annotations

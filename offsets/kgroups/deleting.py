@@ -1,4 +1,4 @@
-"""--delete and --delete-offsets (offsets specification, section 13.6)."""
+"""--delete and --delete-offsets (offsets.md 13.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--describe (offsets specification, sections 13.3 and 13.4)."""
+"""--describe (offsets.md 13.3 and 13.4)."""
 
 from __future__ import annotations
 

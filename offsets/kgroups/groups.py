@@ -1,4 +1,4 @@
-"""A group as the tool sees it, whatever protocol it speaks (offsets specification, section 13.3)."""
+"""A group as the tool sees it, whatever protocol it speaks (offsets.md 13.3)."""
 
 from __future__ import annotations
 

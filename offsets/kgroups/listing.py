@@ -1,4 +1,4 @@
-"""--list (offsets specification, section 13.2)."""
+"""--list (offsets.md 13.2)."""
 
 from __future__ import annotations
 

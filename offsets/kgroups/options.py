@@ -1,6 +1,6 @@
 """The options of the tool: their help, and which action takes which.
 
-Source: offsets specification, section 13.1.
+Source: offsets.md 13.1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the tool says and where: results and errors on standard output, notices on standard error.
 
-Source: offsets specification, section 13.1. Differs from Kafka: with `--export` errors go to standard error, so that a
+Source: offsets.md 13.1. Differs from Kafka: with `--export` errors go to standard error, so that a
 file that standard output is sent to holds nothing but CSV.
 """
 

@@ -1,4 +1,4 @@
-"""--reset-offsets (offsets specification, section 13.5), by way of offset plans: what is done can be undone.
+"""--reset-offsets (offsets.md 13.5), by way of offset plans: what is done can be undone.
 
 All groups are planned before the first is changed.
 """

@@ -1,6 +1,6 @@
 """What the values of options mean: whole numbers, topics with partitions, instants.
 
-Source: offsets specification, sections 13.1 and 13.5. Functions raise ValueError, saying what is wrong with the value.
+Source: offsets.md 13.1 and 13.5. Functions raise ValueError, saying what is wrong with the value.
 """
 
 from __future__ import annotations

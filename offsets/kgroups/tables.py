@@ -1,6 +1,6 @@
 """Tables as kafka-consumer-groups prints them: left-aligned columns with one blank between them.
 
-Source: offsets specification, sections 13.2 and 13.4.
+Source: offsets.md 13.2 and 13.4.
 """
 
 from __future__ import annotations

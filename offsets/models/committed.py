@@ -11,7 +11,7 @@ from kcoord.fields import MillisField
 class CommittedOffset(ProtocolOwned):
     """The last committed offset of a group on a partition: the next offset to read.
 
-    Source: offsets specification, section 3.6.
+    Source: offsets.md 3.6.
     """
 
     pk = models.CompositePrimaryKey("group_id", "topic", "partition")

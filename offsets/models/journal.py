@@ -14,7 +14,7 @@ class OffsetCommitLog(ProtocolOwned):
     It outlives its group, so it names it. `id` is the record offset: within a group a larger one was written later.
     `xact_id` is the Postgres transaction that wrote it: ids are not in commit order, so whoever reads on from where it
     stopped bounds its reading by `pg_snapshot_xmin`.
-    Source: design page "Architecture", section 7.
+    Source: architecture.md 7.
     """
 
     id = models.BigIntegerField(primary_key=True)

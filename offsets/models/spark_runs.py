@@ -13,7 +13,7 @@ class SparkRun(ProtocolOwned):
 
     A run that is `running` while nobody holds the lock of its kind has died; the next one marks it `lost`. The columns
     from `bound` to `manifest_sha256` are filled by runs that publish to the archive or read it at a bound.
-    Source: design page "Architecture", section 7; docs/archive.md.
+    Source: architecture.md 7; docs/archive.md.
     """
 
     class Kind(models.TextChoices):

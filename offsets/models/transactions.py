@@ -21,7 +21,7 @@ class Producer(ProtocolOwned):
 
 
 class PendingOffset(ProtocolOwned):
-    """An offset of a transaction that has not ended (offsets specification, section 4.2).
+    """An offset of a transaction that has not ended (offsets.md 4.2).
 
     `record_offset` orders it against plain commits: of two, the one written later wins, whenever the marker comes.
     """

@@ -1,1 +1,1 @@
-"""The REST API of committed offsets (HTTP contract, section 4)."""
+"""The REST API of committed offsets (http-api.md 4)."""

@@ -1,4 +1,4 @@
-"""OffsetDelete: deleting committed offsets of a group (HTTP contract, section 4; offsets specification, section 6)."""
+"""OffsetDelete: deleting committed offsets of a group (http-api.md 4; offsets.md 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making groups with start offsets (HTTP contract, section 4).
+"""Making groups with start offsets (http-api.md 4).
 
 Apart from the list and the deletion of groups, which know nothing of offsets and are inherited.
 """

@@ -1,4 +1,4 @@
-"""The history of a group's committed offsets (HTTP contract, section 4)."""
+"""The history of a group's committed offsets (http-api.md 4)."""
 
 from __future__ import annotations
 

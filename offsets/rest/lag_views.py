@@ -1,4 +1,4 @@
-"""How far a group is behind, now and over time (HTTP contract, section 4).
+"""How far a group is behind, now and over time (http-api.md 4).
 
 There are no gauges of lag by group among the metrics: their number would be that of groups times topics. What scrapes
 lag reads this.

@@ -1,4 +1,4 @@
-"""Offset plans: make, review, apply, undo (HTTP contract, section 4).
+"""Offset plans: make, review, apply, undo (http-api.md 4).
 
 Looking at plans takes `describe` on the group; lines on topics that the caller may not describe are left out. Making,
 applying and undoing takes `alter-offsets` on the group and `read` on every topic of the plan.

@@ -1,4 +1,4 @@
-"""Runs of the Spark jobs and what reconcile found, for people and scripts (design page "Architecture", section 7).
+"""Runs of the Spark jobs and what reconcile found, for people and scripts (architecture.md 7).
 
 Looking at runs takes `describe` on the cluster; starting and cancelling them, and reading their logs, `admin`. Findings
 are those of the groups and topics that the caller may describe.

@@ -1,4 +1,4 @@
-"""Committed offsets of a group, for people and scripts (HTTP contract, section 4)."""
+"""Committed offsets of a group, for people and scripts (http-api.md 4)."""
 
 from __future__ import annotations
 

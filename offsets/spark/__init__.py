@@ -4,5 +4,5 @@ This package runs in the driver and in Spark's Python workers. It imports pyspar
 standard library; of kcoord only what needs no Django. A service without an archive never imports it.
 
 `source` reads Postgres, `session` starts Spark, `runs` keeps the records of runs, `archive` is the archive.
-Source: design page "Architecture", section 7; docs/archive.md.
+Source: architecture.md 7; docs/archive.md.
 """

@@ -27,7 +27,7 @@ set committed_offset = excluded.committed_offset, leader_epoch = excluded.leader
     generation_id = excluded.generation_id, record_offset = excluded.record_offset
 
 -- name: remove_offsets
--- A tombstone: the committed offset goes, and what open transactions have pending for it (specification, section 4.4).
+-- A tombstone: the committed offset goes, and what open transactions have pending for it (offsets.md 4.4).
 -- Where a committed offset stays because it is newer than up_to, nothing was removed for readers of the journal.
 with named as (
     select topic, partition from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)

@@ -1,4 +1,4 @@
-"""Tokens and their rules: HTTP contract, section 7."""
+"""Tokens and their rules: http-api.md 7."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ async def test_a_commit_during_a_rebalance_counts_for_the_running_generation(
 
 
 async def test_nothing_to_commit_asks_no_coordinator(api: httpx.AsyncClient, service: GroupService) -> None:
-    """The offsets specification, section 2.2."""
+    """offsets.md 2.2."""
     service.active = False
     response = await api.post(COMMIT, json=commit_body({"partition": 0, "committed_offset": 1}, topic="ghost"))
     assert response.json()["topics"][0]["partitions"][0]["error"] == "UNKNOWN_TOPIC_OR_PARTITION"

@@ -22,7 +22,7 @@ JAVA = [
     ("日本", 835047, 47, 0),
     ("😀", 1772899, 49, 1),
 ]
-"""Id, hash, partition of 50, partition of 3: the verified values of the offsets specification, section 9.1."""
+"""Id, hash, partition of 50, partition of 3: the verified values of offsets.md 9.1."""
 
 
 @pytest.mark.parametrize(("group_id", "hashed", "of_50", "of_3"), JAVA)

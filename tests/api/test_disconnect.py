@@ -1,4 +1,4 @@
-"""Clients that go away: HTTP contract, section 1, "Waiting"."""
+"""Clients that go away: http-api.md 1, "Waiting"."""
 
 from __future__ import annotations
 

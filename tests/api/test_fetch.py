@@ -94,7 +94,7 @@ async def test_topics_go_by_id_too(
 
 
 async def test_topics_that_may_not_be_seen(client_with: ClientWith, committed: str) -> None:
-    """Named: refused one by one. Everything: left out without a word (offsets specification, section 2)."""
+    """Named: refused one by one. Everything: left out without a word (offsets.md 2)."""
     client = await client_with("describe:group:g", "describe:topic:other")
     asked = [{"name": committed, "partitions": [1]}, {"name": "other", "partitions": [0]}]
     denied, other = (await client.post(FETCH, json={"topics": asked})).json()["topics"]
@@ -105,7 +105,7 @@ async def test_topics_that_may_not_be_seen(client_with: ClientWith, committed: s
 
 
 async def test_of_many_groups_one_may_have_the_empty_id(api: httpx.AsyncClient) -> None:
-    """The offsets specification, section 2.1: it is an ordinary id to OffsetFetch."""
+    """offsets.md 2.1: it is an ordinary id to OffsetFetch."""
     response = await api.post(MANY, json={"groups": [{"group_id": "", "topics": None}]})
     (group,) = response.json()["groups"]
     assert (group["group_id"], group["error"], group["topics"]) == ("", "NONE", [])

@@ -60,7 +60,7 @@ async def synced(members: Members, *assignments: dict[str, Any], **changes: Any)
 
 
 async def test_of_two_entries_the_last_counts_and_strangers_are_dropped(members: Members) -> None:
-    """The classic specification, section 3.2."""
+    """classic.md 3.2."""
     body = await synced(
         members,
         {"member_id": "me", "partitions": {"orders": [0]}},
@@ -104,7 +104,7 @@ async def test_a_wait_that_runs_out_loses_nothing(members: Members, api: httpx.A
 
 @pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
 async def test_a_null_protocol_is_refused_before_authorization(client_with: ClientWith, missing: str) -> None:
-    """The classic specification, section 3.1 row 1."""
+    """classic.md 3.1 row 1."""
     nobody = await client_with("read:group:other")
     body = {"member_id": "m", "generation_id": 1, "protocol_type": "consumer", "protocol_name": "range"}
     response = await nobody.post(SYNC, json={**body, missing: None})

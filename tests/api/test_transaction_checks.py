@@ -20,7 +20,7 @@ from tests.api.transactions import end, ended, fetched, pend, plain_commit, txn_
 
 
 class TestMembers:
-    """Validation by the group: offsets specification, section 4.1, rows 5 and 8 to 10."""
+    """Validation by the group: offsets.md 4.1, rows 5 and 8 to 10."""
 
     async def test_a_rebalance_does_not_stop_a_transaction(
         self, api: httpx.AsyncClient, topic: str, members: Members
@@ -94,7 +94,7 @@ class TestConsumerGroups:
     async def test_the_epoch_of_a_member_is_checked_in_the_words_of_the_older_api(
         self, api: httpx.AsyncClient, runtime: Runtime, topic: str
     ) -> None:
-        """Offsets specification, section 4.1, row 10: STALE_MEMBER_EPOCH is turned into ILLEGAL_GENERATION."""
+        """offsets.md 4.1, row 10: STALE_MEMBER_EPOCH is turned into ILLEGAL_GENERATION."""
         joined = await Consumers(api, runtime).join("m1")
         epoch = joined["member_epoch"]
         response = await txn_commit(api, {0: 1}, member_id="m1", generation_id=epoch + 1)
@@ -154,7 +154,7 @@ class TestPartitions:
     async def test_nothing_left_is_answered_without_group_and_producer(
         self, api: httpx.AsyncClient, service: GroupService
     ) -> None:
-        """Offsets specification, section 2.2: the coordinator is not asked, and may be stopped."""
+        """offsets.md 2.2: the coordinator is not asked, and may be stopped."""
         service.active = False
         response = await txn_commit(api, {0: 1}, member_id="nobody", generation_id=3)
         assert response.json()["topics"][0]["partitions"][0]["error"] == "UNKNOWN_TOPIC_OR_PARTITION"

@@ -94,7 +94,7 @@ class TestPending:
         assert await fetched(api, stable=True) == {1: 1}
 
     async def test_an_offset_that_is_deleted_is_not_committed_later(self, api: httpx.AsyncClient, topic: str) -> None:
-        """A tombstone takes pending offsets along (offsets specification, section 4.4)."""
+        """A tombstone takes pending offsets along (offsets.md 4.4)."""
         await pend(api, {0: 1, 1: 1})
         body = {"topics": [{"name": topic, "partitions": [0]}]}
         assert (await api.post("/v1/groups/g/offsets/delete", json=body)).status_code == 200

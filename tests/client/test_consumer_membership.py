@@ -1,4 +1,4 @@
-"""The state machine of a member of a consumer group on its own: consumer specification, section 11."""
+"""The state machine of a member of a consumer group on its own: consumer.md 11."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ REFUSED_REPORT = {Error.UNKNOWN_TOPIC_ID, Error.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def state_after(state: State, error: Error) -> State:
-    """Section 11.4, written down a second time: the state after a heartbeat sent in `state` is refused."""
+    """consumer.md 11.4, written down a second time: the state after a heartbeat sent in `state` is refused."""
     if error in RETRIED or error in (Error.NONE, Error.TOPIC_AUTHORIZATION_FAILED):
         return state
     joining = state is S.JOINING
@@ -181,7 +181,7 @@ def test_reaction_of_every_refused_commit(error: Error) -> None:
 
 @pytest.mark.parametrize("state", list(State), ids=lambda state: state.name)
 def test_new_assignment_in_every_state(state: State) -> None:
-    """Section 11.3: it counts in the states of a member that takes part, and nowhere else."""
+    """consumer.md 11.3: it counts in the states of a member that takes part, and nowhere else."""
     member = member_in(state)
     sent = member.in_flight or Sent(member.stay, 4, state)
     assert member.answered(sent, 5, partitions(7)) is (state in (*ACTIVE, S.PREPARE_LEAVING))

@@ -1,4 +1,4 @@
-"""What heartbeats of a consumer group's member say, and when they are due: consumer specification, section 11.2."""
+"""What heartbeats of a consumer group's member say, and when they are due: consumer.md 11.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reaction table of the classic specification, section 11.2, row by row, on the state machine alone."""
+"""The reaction table of classic.md 11.2, row by row, on the state machine alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.conformance [--through http|core] [--case NAME] [-v] FILE…`."""
+"""`python -m tests.conformance [--through http|core] [--case NAME] [-v] [FILE…]`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.cases import Case, ConventionError, read_cases
+from tests.conformance.cases import Case, ConventionError, conformance_directory, read_cases
 from tests.conformance.driver import Backend
 from tests.conformance.runner import Tally, run_all
 
@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the files. Returns the exit status: 0 nothing failed, 1 something did, 2 the files cannot be run."""
     options = _parser().parse_args(argv)
     try:
-        cases = [case for path in options.files for case in read_cases(path)]
+        cases = [case for path in options.files or _all_files() for case in read_cases(path)]
     except (OSError, ConventionError) as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
@@ -61,9 +61,17 @@ def backend(through: str) -> Backend:
     return HttpBackend()
 
 
+def _all_files() -> list[Path]:
+    """The files of cases of the repository, or of `KCOORD_CONFORMANCE_DIR`. Raises ConventionError without any."""
+    directory = conformance_directory()
+    if files := sorted(directory.glob("*.jsonl")):
+        return files
+    raise ConventionError(f"no cases in {directory}; name files, or unset KCOORD_CONFORMANCE_DIR")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description="Run conformance cases.")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="classic.jsonl, offsets.jsonl, …")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="default: tests/conformance/cases/*.jsonl")
     parser.add_argument(
         "--through", choices=("http", "core"), default="http", help="the whole service (default), or the core alone"
     )

@@ -1,6 +1,6 @@
 """`assignors.jsonl`: an assignment compared exactly, or by the invariants it must have.
 
-Source: consumer specification 0.3.
+Source: consumer.md 0.3.
 """
 
 from __future__ import annotations

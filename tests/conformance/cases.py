@@ -150,9 +150,8 @@ def read_cases(path: Path) -> Iterator[Case]:
                 raise ConventionError(f"{path}:{number}: {error}") from error
 
 
-def conformance_directory() -> Path | None:
-    """Where the files of cases are: `KCOORD_CONFORMANCE_DIR`, or `../shared/conformance` beside the project."""
+def conformance_directory() -> Path:
+    """Where the files of cases are: `KCOORD_CONFORMANCE_DIR`, or `cases` beside this module."""
     if named := os.environ.get(DIRECTORY_VARIABLE):
         return Path(named)
-    beside = Path(__file__).resolve().parents[3] / "shared" / "conformance"
-    return beside if beside.is_dir() else None
+    return Path(__file__).with_name("cases")

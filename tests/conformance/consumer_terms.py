@@ -1,7 +1,7 @@
 """Between the terms of the consumer convention and the values of the core.
 
 Partitions are written by topic name in the convention and by topic id in the core. Subscriptions and assignments of
-classic members travel as ConsumerProtocol bytes. Source: consumer specification 0.2.
+classic members travel as ConsumerProtocol bytes. Source: consumer.md 0.2.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _inspected(member: ConsumerMember, topic_name: Rename) -> Response:
 
 
 def described(group_id: str, group: ConsumerGroup, assignor_name: str, topic_name: Rename) -> Response:
-    """ConsumerGroupDescribe's view of a group (section 9.2)."""
+    """ConsumerGroupDescribe's view of a group (consumer.md 9.2)."""
     return {
         "error": "NONE",
         "group_id": group_id,

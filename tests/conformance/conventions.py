@@ -1,6 +1,6 @@
 """The three scenario conventions: how each one compares, and what its short forms mean.
 
-Sources: classic specification 0.1, offsets specification 0, consumer specification 0.2.
+Sources: classic.md 0.1, offsets.md 0, consumer.md 0.2.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NEWEST_VERSIONS: Mapping[str, int] = {
     "OffsetFetch": 9,
     "ConsumerGroupHeartbeat": 1,
 }
-"""The versions the HTTP API behaves as (HTTP contract, opening)."""
+"""The versions the HTTP API behaves as (http-api.md opening)."""
 
 
 def expand(suite: Suite, step: Step, args: Mapping[str, Any], expect: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """Deletions of the offsets convention through the core, and leaving as it writes it.
 
-Source: offsets specification, sections 6 and 8.
+Source: offsets.md 6 and 8.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Remove = Callable[[str, str, int], None]
 def delete_offsets(
     args: Args, decide: Decide, remove: Remove, topics: PartitionCounts, denied: frozenset[str] = frozenset()
 ) -> Response:
-    """OffsetDelete (section 6)."""
+    """OffsetDelete (offsets.md 6)."""
     partitions = tuple((topic, number) for topic, numbers in args["topics"].items() for number in numbers)
     refused, passed = refuse(OffsetDelete(args["group_id"], partitions, denied), topics)
     reply = decide(DeleteOffsets(args["group_id"], frozenset(topic for topic, _ in passed)))
@@ -44,7 +44,7 @@ def delete_offsets(
 
 
 def delete_groups(args: Args, decide: Decide) -> Response:
-    """DeleteGroups (section 8): a result for each, one after the other."""
+    """DeleteGroups (offsets.md 8): a result for each, one after the other."""
     results = {}
     for group_id in dict.fromkeys(args["groups_names"]):
         reply = decide(DeleteGroup(group_id))
@@ -54,7 +54,7 @@ def delete_groups(args: Args, decide: Decide) -> Response:
 
 
 def describe_groups(args: Args, classic: Callable[[str], ClassicGroup | None]) -> Response:
-    """DescribeGroups (section 8.3): by id; of the metadata only whether there is any."""
+    """DescribeGroups (offsets.md 8.3): by id; of the metadata only whether there is any."""
     groups = {}
     for group_id in args["groups"]:
         described = core_terms.described(classic(group_id))

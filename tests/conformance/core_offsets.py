@@ -46,7 +46,7 @@ class CoreOffsets:
         self._denied: set[tuple[str, str, str]] = set()
 
     def commit(self, args: Args, may_commit: MayCommit, now: Millis) -> Response:
-        """OffsetCommit (offsets specification, section 3.2)."""
+        """OffsetCommit (offsets.md 3.2)."""
         group_id = args["group_id"]
         if ("READ", "GROUP", group_id) in self._denied:
             return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
@@ -65,7 +65,7 @@ class CoreOffsets:
         return _answered(results)
 
     def txn_commit(self, args: Args, may_commit: MayCommit, now: Millis) -> Response:
-        """TxnOffsetCommit (section 4.1)."""
+        """TxnOffsetCommit (offsets.md 4.1)."""
         group_id = args["group_id"]
         if ("WRITE", "TRANSACTIONAL_ID", args["transactional_id"]) in self._denied:
             return _everywhere(args, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -89,13 +89,13 @@ class CoreOffsets:
         return _answered(results)
 
     def end_txn(self, args: Args) -> Response:
-        """EndTxn's marker (section 4.3)."""
+        """EndTxn's marker (offsets.md 4.3)."""
         for group_id, entry in self.transactions.end(args["producer_id"], committed=args["committed"]):
             self._store(group_id, entry)
         return {"error": "NONE"}
 
     def fetch(self, args: Args, group_of: GroupOf) -> Response:
-        """OffsetFetch (section 5)."""
+        """OffsetFetch (offsets.md 5)."""
         require_stable = args.get("require_stable", False)
         return {
             "groups": {
@@ -105,7 +105,7 @@ class CoreOffsets:
         }
 
     def delete(self, args: Args, decide: Decide) -> Response:
-        """OffsetDelete (section 6)."""
+        """OffsetDelete (offsets.md 6)."""
         if ("DELETE", "GROUP", args["group_id"]) in self._denied:
             return {"error": Error.GROUP_AUTHORIZATION_FAILED.name, "partitions": {}}
         denied = frozenset(name for operation, kind, name in self._denied if (operation, kind) == ("READ", "TOPIC"))

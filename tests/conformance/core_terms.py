@@ -168,7 +168,7 @@ def _text(data: bytes) -> str:
 
 
 def described(group: ClassicGroup | None) -> Response:
-    """DescribeGroups' view of a group (section 1): metadata and protocol name in Stable only."""
+    """DescribeGroups' view of a group (classic.md 1): metadata and protocol name in Stable only."""
     if group is None:
         return {"error": "NONE", "state": "Dead", "protocol_type": "", "protocol_name": "", "members": []}
     stable = group.state is GroupState.STABLE

@@ -1,4 +1,4 @@
-"""`GivenClassicGroup`: a group as if its members had joined and synced (offsets specification, section 0)."""
+"""`GivenClassicGroup`: a group as if its members had joined and synced (offsets.md 0)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consumer group that cases of the offsets convention take as given (offsets specification 0)."""
+"""The consumer group that cases of the offsets convention take as given (offsets.md 0)."""
 
 from __future__ import annotations
 

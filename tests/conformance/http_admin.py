@@ -1,4 +1,4 @@
-"""Calls of operators over HTTP: list, describe, delete, find the coordinator (HTTP contract, sections 2 and 4)."""
+"""Calls of operators over HTTP: list, describe, delete, find the coordinator (http-api.md 2 and 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One coordinator behind the HTTP application, for cases of the consumer convention (consumer specification 0.2)."""
+"""One coordinator behind the HTTP application, for cases of the consumer convention (consumer.md 0.2)."""
 
 from __future__ import annotations
 

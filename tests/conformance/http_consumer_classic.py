@@ -1,6 +1,6 @@
 """Members of the classic protocol in cases of the consumer convention: their bytes are a consumer's own.
 
-The convention leaves out the protocol in most SyncGroups; the HTTP contract has to have it, so it is the one that the
+The convention leaves out the protocol in most SyncGroups; http-api.md requires it, so it is the one that the
 member's last join returned, which is what a client says.
 """
 

@@ -1,7 +1,7 @@
-"""The calls of the consumer convention over HTTP (HTTP contract, sections 2 and 4).
+"""The calls of the consumer convention over HTTP (http-api.md 2 and 4).
 
 Partitions are written by topic name in the convention; what the service calls a topic is told by `TopicNames`.
-Source: consumer specification 0.2.
+Source: consumer.md 0.2.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def describe(topics: TopicNames, read: Callable[[Mapping[str, Response]], Respon
 
 
 def _described(answer: HttpAnswer, topics: TopicNames) -> Response:
-    """A classic group does not exist for this call (consumer specification 9.2)."""
+    """A classic group does not exist for this call (consumer.md 9.2)."""
     if answer.error != "NONE":
         return {"error": answer.error}
     group = answer.body

@@ -1,4 +1,4 @@
-"""Membership calls over HTTP: join, sync, heartbeat, leave (HTTP contract, section 2)."""
+"""Membership calls over HTTP: join, sync, heartbeat, leave (http-api.md 2)."""
 
 from __future__ import annotations
 

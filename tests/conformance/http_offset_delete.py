@@ -1,4 +1,4 @@
-"""OffsetDelete over HTTP (HTTP contract, section 4)."""
+"""OffsetDelete over HTTP (http-api.md 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commit and fetch over HTTP (HTTP contract, section 2, "commit, fetch")."""
+"""Commit and fetch over HTTP (http-api.md 2, "commit, fetch")."""
 
 from __future__ import annotations
 

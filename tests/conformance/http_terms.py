@@ -1,4 +1,4 @@
-"""What travels between the driver and the HTTP contract, and the helpers that all calls share."""
+"""What travels between the driver and http-api.md and the helpers that all calls share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit and EndTxn over HTTP (HTTP contract, section 2, "transactional commit").
+"""TxnOffsetCommit and EndTxn over HTTP (http-api.md 2, "transactional commit").
 
 The convention has no transaction coordinator: its producers are numbers that nothing binds to a transactional id, and
 one id may be named with several. In the service a transactional id has one producer. So the first producer that a case

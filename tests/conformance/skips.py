@@ -15,7 +15,7 @@ from tests.conformance.cases import Case, Step, Suite
 from tests.conformance.conventions import NEWEST_VERSIONS
 
 BASELINE = (4, 3)
-"""The release whose behaviour this project has (consumer specification 0.1)."""
+"""The release whose behaviour this project has (consumer.md 0.1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""For the pytest wrappers: the cases of a file as parameters, or one skip that says where the files are expected."""
+"""For the pytest wrappers: the cases of a file as parameters."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Callable
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from tests.conformance.cases import DIRECTORY_VARIABLE, Case, Suite, conformance_directory, read_cases
+from tests.conformance.cases import Case, Suite, conformance_directory, read_cases
 
 
 def case_file(suite: Suite, where: Callable[[Case], bool] = lambda _: True) -> list[ParameterSet]:
-    """One parameter for each case of the suite's file that `where` lets through, named after it."""
-    directory = conformance_directory()
-    path = directory / f"{suite.value}.jsonl" if directory else None
-    if path is None or not path.is_file():
-        reason = f"{suite.value}.jsonl lies outside the repository: set {DIRECTORY_VARIABLE} to its directory"
-        return [pytest.param(None, id="absent", marks=pytest.mark.skip(reason=reason))]
+    """One parameter for each case of the suite's file that `where` lets through, named after it.
+
+    Raises OSError when the file is missing: a suite without its cases must not look like one that passed.
+    """
+    path = conformance_directory() / f"{suite.value}.jsonl"
     return [pytest.param(case, id=case.name) for case in read_cases(path) if where(case)]
 
 

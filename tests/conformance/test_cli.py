@@ -71,11 +71,31 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "classic.jsonl" in capsys.readouterr().err
 
 
-def test_the_directory_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_directory_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path))
     assert conformance_directory() == tmp_path
-    (absent,) = case_file(Suite.CLASSIC)
-    assert absent.values == (None,)
-    assert DIRECTORY_VARIABLE in next(iter(absent.marks)).kwargs["reason"]
+    with pytest.raises(FileNotFoundError, match=r"classic\.jsonl"):
+        case_file(Suite.CLASSIC)
     write(tmp_path / "classic.jsonl", GOOD)
     assert [parameter.id for parameter in case_file(Suite.CLASSIC)] == ["good"]
+
+
+def test_a_plain_clone_has_every_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(DIRECTORY_VARIABLE, raising=False)
+    assert {suite.value: len(case_file(suite)) for suite in Suite} == {
+        "assignors": 60,
+        "classic": 108,
+        "consumer": 98,
+        "offsets": 86,
+    }
+
+
+def test_without_files_the_whole_directory_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path))
+    assert main(["--through", "core"]) == 2
+    assert f"no cases in {tmp_path}" in capsys.readouterr().err
+    write(tmp_path / "classic.jsonl", GOOD)
+    assert main(["--through", "core"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"

@@ -1,4 +1,4 @@
-"""The project's own cases, in the conventions of the shared ones: through the core alone, and the whole service.
+"""The project's own cases, in the conventions of those in `cases/`: through the core alone, and the whole service.
 
 Those of assignors, which have no steps, are in `test_own_assignors`.
 """

@@ -1,4 +1,4 @@
-"""What is stored of a commit (offsets specification, section 3.6)."""
+"""What is stored of a commit (offsets.md 3.6)."""
 
 from __future__ import annotations
 

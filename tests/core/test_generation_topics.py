@@ -1,4 +1,4 @@
-"""Which topics a classic group is subscribed to while it rebalances (offsets specification, section 6.1)."""
+"""Which topics a classic group is subscribed to while it rebalances (offsets.md 6.1)."""
 
 from __future__ import annotations
 

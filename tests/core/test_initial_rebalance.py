@@ -1,4 +1,4 @@
-"""The delay of an initial rebalance (classic specification, section 2.7)."""
+"""The delay of an initial rebalance (classic.md 2.7)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def test_delay_applies_to_every_start_from_empty() -> None:
 
 
 def test_flag_left_over_from_an_ended_delay_does_not_prolong_the_next() -> None:
-    """Differs from Kafka (section 13.1, 1): there a window may be prolonged for a member of an earlier rebalance."""
+    """Differs from Kafka (classic.md 13.1 item 1): there a window may be prolonged for a member of an earlier
+    rebalance.
+    """
     world = World()
     first = world.enter(rebalance_timeout_ms=DELAY)
     second = world.enter()

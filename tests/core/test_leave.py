@@ -1,4 +1,4 @@
-"""LeaveGroup and DeleteGroup (sections 5 and 8.1), and the size gate (2.2, 8.3)."""
+"""LeaveGroup and DeleteGroup (classic.md 5 and 8.1), and the size gate (2.2, 8.3)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_leaving_pending_id_completes_a_prepared_rebalance() -> None:
 
 
 def test_leaving_pending_id_rebalances_a_stable_group() -> None:
-    """Kafka's answer, kept (section 13.1, 12); its expiry does not."""
+    """Kafka's answer, kept (classic.md 13.1 item 12); its expiry does not."""
     world = World()
     (member_id,) = world.stable(1)
     expiring = world.join(session_timeout_ms=6_000).member_id
@@ -128,7 +128,7 @@ def test_full_group_turns_strangers_and_pending_ids_away() -> None:
 
 
 def test_lowered_limit_throws_out_who_rejoins_last_without_completing() -> None:
-    """Section 13.1, 4: the removal itself completes nothing; that is left to the timer or the next event."""
+    """classic.md 13.1 item 4: the removal itself completes nothing; that is left to the timer or the next event."""
     world = World()
     ids = world.stable(3)
     world.config = GroupConfig(max_size=2)

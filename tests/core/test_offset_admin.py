@@ -1,4 +1,4 @@
-"""What a group allows operators to do with its offsets, and what it is subscribed to (offsets specification, 6)."""
+"""What a group allows operators to do with its offsets, and what it is subscribed to (offsets.md 6)."""
 
 from __future__ import annotations
 

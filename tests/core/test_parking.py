@@ -1,4 +1,4 @@
-"""Parked requests and sessions over HTTP (sections 3, 6; HTTP contract, "Waiting")."""
+"""Parked requests and sessions over HTTP (classic.md 3, 6; http-api.md "Waiting")."""
 
 from __future__ import annotations
 

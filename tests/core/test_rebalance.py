@@ -1,4 +1,4 @@
-"""Rebalances after the first: timer, who stays, re-sent joins, leader, protocol (sections 2.4 to 2.11)."""
+"""Rebalances after the first: timer, who stays, re-sent joins, leader, protocol (classic.md 2.4 to 2.11)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_pending_id_blocks_completion_but_not_the_timer() -> None:
 
 
 def test_resent_join_takes_the_place_of_the_parked_one_and_both_are_answered() -> None:
-    """Differs from Kafka (section 13.1, 2): there the displaced request is never answered."""
+    """Differs from Kafka (classic.md 13.1 item 2): there the displaced request is never answered."""
     world = World()
     ids = world.stable(2)
     older = world.join(ids[0])
@@ -163,7 +163,7 @@ def test_leader_is_told_the_metadata_of_the_selected_protocol() -> None:
     ],
 )
 def test_checks_of_the_request_come_first(fields: dict[str, object], error: Error, field: str) -> None:
-    """The duplicate protocol Differs from Kafka (section 13.1, 5): there it blocks the group for good."""
+    """The duplicate protocol Differs from Kafka (classic.md 13.1 item 5): there it blocks the group for good."""
     world = World()
     reply = world.join("somebody", **fields).reply
     assert (reply.error, reply.member_id) == (error, "somebody")

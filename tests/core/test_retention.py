@@ -1,4 +1,4 @@
-"""Which offsets expire and when (offsets specification, section 7.3), as tables and as promises."""
+"""Which offsets expire and when (offsets.md 7.3), as tables and as promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static membership (section 7)."""
+"""Static membership (classic.md 7)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_restart_may_complete_a_prepared_rebalance() -> None:
 
 
 def test_owed_sync_goes_over_to_the_new_id() -> None:
-    """Differs from Kafka (section 13.1, 6): there the old id's absence starts a needless rebalance."""
+    """Differs from Kafka (classic.md 13.1 item 6): there the old id's absence starts a needless rebalance."""
     world = World()
     leader, _ = world.completed(world.join(instance_id="a"), world.join(instance_id="b"))
     world.sync(leader, {}, "a")
@@ -110,7 +110,7 @@ def test_owed_sync_goes_over_to_the_new_id() -> None:
 
 
 def test_full_group_refuses_the_restart() -> None:
-    """Kafka's answer, kept (section 13.1, 3)."""
+    """Kafka's answer, kept (classic.md 13.1 item 3)."""
     world = World(config=GroupConfig(max_size=1))
     (member_id,) = world.completed(world.join(instance_id="a"))
     world.synced(member_id)

@@ -1,4 +1,4 @@
-"""SyncGroup and the sync timer (section 3)."""
+"""SyncGroup and the sync timer (classic.md 3)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_assignments_of_a_stable_group_are_not_replaced() -> None:
 
 
 def test_displaced_sync_is_answered_with_the_newer_one() -> None:
-    """Differs from Kafka (section 13.1, 2): there the displaced request is never answered."""
+    """Differs from Kafka (classic.md 13.1 item 2): there the displaced request is never answered."""
     world, (leader, second) = completing(2)
     older, newer = world.sync(second), world.sync(second)
     world.sync(leader, {second: b"S"})
@@ -110,7 +110,7 @@ def test_rebalance_takes_unfinished_assignments_back() -> None:
 
 
 def test_parked_sync_of_a_leaving_member_is_answered() -> None:
-    """Differs from Kafka (section 13.1, 7): there it is never answered."""
+    """Differs from Kafka (classic.md 13.1 item 7): there it is never answered."""
     world, (_, second) = completing(2)
     waiting = world.sync(second)
     world.leave(second)

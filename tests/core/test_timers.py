@@ -1,4 +1,4 @@
-"""Sessions, pending ids, late timers (section 6)."""
+"""Sessions, pending ids, late timers (classic.md 6)."""
 
 from __future__ import annotations
 

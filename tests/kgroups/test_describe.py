@@ -1,4 +1,4 @@
-"""--describe: every view of groups of both protocols (offsets specification, 13.3 and 13.4)."""
+"""--describe: every view of groups of both protocols (offsets.md 13.3 and 13.4)."""
 
 from __future__ import annotations
 

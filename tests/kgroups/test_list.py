@@ -1,4 +1,4 @@
-"""--list: which groups, which columns, how wide (offsets specification, 13.2)."""
+"""--list: which groups, which columns, how wide (offsets.md 13.2)."""
 
 from __future__ import annotations
 

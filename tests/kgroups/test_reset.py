@@ -1,4 +1,4 @@
-"""--reset-offsets: every strategy, what is shown, done and undone (offsets specification, 13.5)."""
+"""--reset-offsets: every strategy, what is shown, done and undone (offsets.md 13.5)."""
 
 from __future__ import annotations
 

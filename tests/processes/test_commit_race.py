@@ -1,4 +1,4 @@
-"""Commits that race with the end of their generation, at two servers and in SQL (architecture, invariant 2).
+"""Commits that race with the end of their generation, at two servers and in SQL (architecture.md invariant 2).
 
 A commit that was answered with success is never missing from what the next owner fetched, and none of an older
 generation lands after the bump: neither in what members were told nor in the journal.

@@ -228,7 +228,7 @@ async def test_bad_group_ids(api: httpx.AsyncClient) -> None:
 
 
 async def test_offsets_as_large_and_as_small_as_they_come(api: httpx.AsyncClient, database: str) -> None:
-    """No range is checked where it is committed (offsets specification, section 3.6)."""
+    """No range is checked where it is committed (offsets.md 3.6)."""
     await commit(api, "orders", (0, 2**63 - 1), (1, -(2**63)))
     assert [line[3] for line in await lines(api)] == [-(2**63), 2**63 - 1]
     with psycopg.connect(database) as connection:

@@ -288,7 +288,7 @@ class TestStableFetch:
         assert await fetching == {0: 2}
 
     async def test_a_dead_group_has_nothing(self, runtime: Runtime) -> None:
-        """Offsets specification, section 5, row 5."""
+        """offsets.md 5, row 5."""
         await runtime.get(OffsetService).commit(commit_of({0: 1}))
         await pend(runtime, FIRST, {0: 2})
         await runtime.get(GroupService).force_state("g", GroupState.DEAD)

@@ -1,6 +1,6 @@
 """What an assignor is given and what it returns.
 
-Source: consumer specification, section 5.3; Kafka's `ConsumerGroupPartitionAssignor`.
+Source: consumer.md 5.3; Kafka's `ConsumerGroupPartitionAssignor`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`range`: consecutive ranges of each topic, topics independent of each other. Not sticky.
 
 With equal subscriptions and equal partition counts the same member gets the same partition numbers of every topic.
-Source: consumer specification, section 5.4; Kafka's `RangeAssignor` of the group coordinator.
+Source: consumer.md 5.4; Kafka's `RangeAssignor` of the group coordinator.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`uniform`: everybody has about as many partitions, and keeps what it has where that is possible.
 
-Source: consumer specification, sections 5.5 and 5.6; Kafka's `UniformAssignor`.
+Source: consumer.md 5.5 and 5.6; Kafka's `UniformAssignor`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ subscriptions overlap only in part that need not be the best of all assignments.
 
 Who is served first among members with the same number of partitions is fixed where Kafka's assignor gives one answer,
 and follows it. Only the order of the member ids and of the topic ids is free: Kafka has hash orders there.
-Source: consumer specification, section 5.6; Kafka's `UniformAssignor`.
+Source: consumer.md 5.6; Kafka's `UniformAssignor`.
 """
 
 from __future__ import annotations

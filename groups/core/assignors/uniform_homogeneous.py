@@ -1,7 +1,7 @@
 """`uniform` where all members subscribe to the same topics.
 
 Totals differ by at most one. A partition moves only if its holder has more than its share, and a member with less
-than its share loses nothing. Source: consumer specification, section 5.5.
+than its share loses nothing. Source: consumer.md 5.5.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _quotas(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, int]:
     """How many partitions each member may have; the largest holders have the first claim to one more.
 
     Kafka gives it to the first that it visits of those that hold more than the least, in the hash order of the member
-    ids. Just as many partitions move (section 5.5; observed with 4.3.1).
+    ids. Just as many partitions move (consumer.md 5.5; observed with 4.3.1).
     """
     least, extra = divmod(sum(topics.values()), len(spec.members))
     held = {

@@ -1,6 +1,6 @@
 """Checks that several requests share. Each raises the `ProtocolError` that answers the request.
 
-Source: classic specification, section 0.3 (VALIDATE_MEMBER, SUPPORTS, ACCEPT) and the check orders of 2, 3, 4, 6.
+Source: classic.md 0.3 (VALIDATE_MEMBER, SUPPORTS, ACCEPT) and the check orders of classic.md 2, 3, 4 and 6.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     """ACCEPT: the size gate of JoinGroup.
 
     A static member that comes back without its id ("") is no member here, so its restart is refused when the group is
-    exactly full: Kafka's answer, kept (section 13.1, 3).
+    exactly full: Kafka's answer, kept (classic.md 13.1 item 3).
     """
     match group.state:
         case GroupState.EMPTY | GroupState.DEAD:

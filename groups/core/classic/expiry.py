@@ -1,4 +1,4 @@
-"""What happens when a timer of a group runs out (classic specification, sections 0.3 and 6)."""
+"""What happens when a timer of a group runs out (classic.md 0.3 and 6)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Heartbeat, and the membership half of OffsetCommit: the two requests that renew a session.
 
-Source: classic specification, sections 4 and 6.
+Source: classic.md 4 and 6.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kcoord.errors import Error, ProtocolError
 
 
 def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:
-    """Renew the session, also while the group rebalances (section 4). Raises `ProtocolError`."""
+    """Renew the session, also while the group rebalances (classic.md 4). Raises `ProtocolError`."""
     require_group_id(command.group_id)
     if turn.group is None:
         raise unknown_member(command.member_id)
@@ -41,7 +41,7 @@ def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:
 
 
 def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
-    """Whether the caller may commit now (section 6, "OffsetCommit validation"). Raises `ProtocolError`.
+    """Whether the caller may commit now (classic.md 6, "OffsetCommit validation"). Raises `ProtocolError`.
 
     A negative generation is a "simple" consumer without membership: it may commit to an Empty group, and creates one
     that is missing.

@@ -1,4 +1,4 @@
-"""JoinGroup (classic specification, section 2)."""
+"""JoinGroup (classic.md 2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kcoord.errors import Error, ProtocolError
 
 
 def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
-    """Let a member in, or park it until the next generation (sections 2.1 and 2.2).
+    """Let a member in, or park it until the next generation (classic.md 2.1 and 2.2).
 
     Raises `ProtocolError` with `member_id` among its fields where the answer carries one.
     """
@@ -67,8 +67,8 @@ def check_join(command: JoinGroup, config: GroupConfig) -> None:
             f"{config.min_session_timeout_ms} to {config.max_session_timeout_ms}",
             fields=echo,
         )
-    # Differs from Kafka: a protocol listed twice would count twice and block the completion of the join (section
-    # 13.1, 5).
+    # Differs from Kafka: a protocol listed twice would count twice and block the completion of the join (classic.md
+    # 13.1 item 5).
     times = Counter(protocol.name for protocol in command.protocols)
     repeated = next((name for name in times if times[name] > 1), None)
     if repeated is not None:
@@ -78,7 +78,7 @@ def check_join(command: JoinGroup, config: GroupConfig) -> None:
 
 
 def _join_without_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
-    """Section 2.3."""
+    """classic.md 2.3."""
     group = turn.current
     require_alive(group, "")
     _require_support(group, command)
@@ -95,7 +95,7 @@ def _join_without_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
 
 
 def _join_with_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
-    """Section 2.4."""
+    """classic.md 2.4."""
     group = turn.current
     require_alive(group, command.member_id)
     _require_support(group, command)
@@ -145,7 +145,7 @@ def _require_support(group: ClassicGroup, command: JoinGroup) -> None:
 
 
 def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
-    """ADD (section 0.3)."""
+    """ADD (classic.md 0.3)."""
     parked_until = turn.now + command.max_wait_ms
     parked = Parked(ParkKind.JOIN, member_id, command.group_instance_id, turn.current.generation_id, parked_until)
     turn.emit(
@@ -169,7 +169,7 @@ def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
 
 
 def _update(turn: Turn, command: JoinGroup, member: ClassicMember) -> Parked:
-    """UPDATE (section 0.3)."""
+    """UPDATE (classic.md 0.3)."""
     group = turn.current
     parked_until = turn.now + command.max_wait_ms
     turn.emit(

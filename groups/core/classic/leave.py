@@ -1,4 +1,4 @@
-"""LeaveGroup (classic specification, section 5)."""
+"""LeaveGroup (classic.md 5)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:
     """Remove each entry in order; one rebalance for the batch. Raises `ProtocolError` for top-level errors.
 
     Entries echo the ids they were asked with. An entry that only names a pending id rebalances a group too: Kafka's
-    answer, kept (section 13.1, 12).
+    answer, kept (classic.md 13.1 item 12).
     """
     require_group_id(command.group_id)
     if turn.group is None:

@@ -1,6 +1,6 @@
 """The procedures that every request and timer of the classic protocol is made of.
 
-Each has the name it has in the classic specification, section 0.3, and follows its steps.
+Each has the name it has in classic.md 0.3, and follows its steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RETRY_JOIN_MS: Millis = 1_000
 def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "", *, by: str = "") -> None:
     """REMOVE a member or a pending id, and answer what it has parked. `by`: the principal that kicks it.
 
-    Differs from Kafka: a parked sync of the removed member is answered too, UNKNOWN_MEMBER_ID (section 13.1, 7).
+    Differs from Kafka: a parked sync of the removed member is answered too, UNKNOWN_MEMBER_ID (classic.md 13.1 item 7).
     """
     group = turn.current
     if member_id in group.pending_join:
@@ -78,7 +78,7 @@ def maybe_complete(turn: Turn) -> None:
 
 
 def complete_if_all_joined(turn: Turn) -> None:
-    """COMPLETE_JOIN of a prepared rebalance that nobody is missing from, an initial one included (section 6)."""
+    """COMPLETE_JOIN of a prepared rebalance that nobody is missing from, an initial one included (classic.md 6)."""
     if turn.current.state is GroupState.PREPARING_REBALANCE and turn.current.all_joined:
         complete_join(turn)
 
@@ -125,7 +125,7 @@ def complete_join(turn: Turn) -> None:
 
 
 def clear_sync_timer_if_done(turn: Turn) -> None:
-    """The sync timer is cancelled as soon as nobody owes a sync (section 3.3)."""
+    """The sync timer is cancelled as soon as nobody owes a sync (classic.md 3.3)."""
     if turn.current.sync_deadline is not None and not turn.current.members.pending_sync:
         turn.emit(SyncTimerCleared())
 

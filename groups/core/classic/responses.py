@@ -1,6 +1,6 @@
 """Successful answers, and the sentences of refusals that are given in more than one place.
 
-Source: classic specification, sections 2.6 and 3.2.
+Source: classic.md 2.6 and 3.2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ def joined(
     session_deadline: Millis | None = None,
     skip_assignment: bool = False,
 ) -> JoinReply:
-    """The success answer of a join for the group's current generation; the leader is told all members (section 2.6)."""
+    """The success answer of a join for the group's current generation; the leader is told all members (classic.md
+    2.6).
+    """
     assert group.leader_id is not None, "a group with a generation and members has a leader"
     return JoinReply(
         Error.NONE,

@@ -5,7 +5,7 @@ protocols are what they were. Outside the table, because they depend on who asks
 of the request itself, the size gate, strangers, pending and fenced ids, stale generations (`checks`), the leader's
 own join and sync, changed protocols, and static replacement (`join`, `sync`, `static`). Commits and joins that name
 no member read only the row of Dead.
-Source: classic specification, sections 1, 2.4, 3.2, 4, 5, 6, 8.1.
+Source: classic.md 1, 2.4, 3.2, 4, 5, 6, 8.1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRANSITIONS: Mapping[GroupState, frozenset[GroupState]] = {
     _STABLE: frozenset({_PREPARING, _DEAD}),
     _DEAD: frozenset({_DEAD}),
 }
-"""Which state may follow which (section 1). Anything else is a bug, never a reply."""
+"""Which state may follow which (classic.md 1). Anything else is a bug, never a reply."""
 
 
 class Api(str, Enum):

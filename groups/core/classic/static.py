@@ -1,6 +1,6 @@
 """Replacement of a static member: JoinGroup without a member id and with an instance id that the group knows.
 
-Source: classic specification, section 7.2; KIP-345.
+Source: classic.md 7.2; KIP-345.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _take_over(turn: Turn, command: JoinGroup, old: ClassicMember, member_id: st
     """Steps 1 to 3. The first session has the OLD timeout.
 
     Differs from Kafka: a sync that the old id owes is owed by the new one; Kafka leaves it with the old id, whose
-    absence then starts a needless rebalance (section 13.1, 6).
+    absence then starts a needless rebalance (classic.md 13.1 item 6).
     """
     generation_id = turn.current.generation_id
     member = replace(

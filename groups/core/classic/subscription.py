@@ -1,6 +1,6 @@
 """What the members of a classic group subscribe to, as their ConsumerProtocol metadata says.
 
-Source: offsets specification, section 6.1.
+Source: offsets.md 6.1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SyncGroup (classic specification, section 3)."""
+"""SyncGroup (classic.md 3)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _require_same_protocol(group: ClassicGroup, command: SyncGroup) -> None:
 
 
 def _fetch(turn: Turn, member: ClassicMember) -> SyncReply:
-    """The group is Stable: the stored assignment, at once. The session is not renewed (section 3.2)."""
+    """The group is Stable: the stored assignment, at once. The session is not renewed (classic.md 3.2)."""
     if member.pending_sync:
         turn.emit(MemberSynced(member.member_id))
         clear_sync_timer_if_done(turn)

@@ -1,6 +1,6 @@
 """Commands that no member sends to coordinate: deletion, abandoned waits, and the fixture that unloads a group.
 
-Source: classic specification, sections 8.1 and 8.6; HTTP contract, "Waiting".
+Source: classic.md 8.1 and 8.6; http-api.md "Waiting".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kcoord.errors import Error, ProtocolError
 
 
 def delete_group(turn: Turn, command: DeleteGroup) -> Done:
-    """Delete an Empty group; pending ids do not matter and are lost (section 8.1). Raises `ProtocolError`."""
+    """Delete an Empty group; pending ids do not matter and are lost (classic.md 8.1). Raises `ProtocolError`."""
     if turn.group is None:
         raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {command.group_id!r}")
     verdict = ANSWERS[Api.DELETE, turn.group.state]
@@ -45,7 +45,7 @@ def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
 
 
 def force_state(turn: Turn, command: ForceState) -> Done:
-    """Unload a group: Dead, and every waiter is sent to another coordinator (section 8.6). A fixture of tests."""
+    """Unload a group: Dead, and every waiter is sent to another coordinator (classic.md 8.6). A fixture of tests."""
     group = turn.group
     if group is None or command.state is not GroupState.DEAD:
         raise ValueError(f"ForceState makes an existing group Dead, not {command.group_id!r} {command.state.value}")

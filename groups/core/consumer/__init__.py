@@ -5,5 +5,5 @@ Glossary (KIP-848): the *group epoch* counts reasons to compute a new target; th
 epoch of the target that is stored; a member's *epoch* is that of the target it has reached or moves to; *assigned*
 is what a member may use; *pending revocation* is what it was told to give up and has not acknowledged; a *departed*
 static member left with epoch -2 and keeps its share until its session ends.
-Source: consumer specification, sections 1 to 8; KIP-848.
+Source: consumer.md 1 to 8; KIP-848.
 """

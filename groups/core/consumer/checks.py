@@ -1,6 +1,6 @@
 """Checks of a ConsumerGroupHeartbeat, and the member-epoch check. Each raises the `ProtocolError` that answers it.
 
-Source: consumer specification, sections 2.2 and 2.4.
+Source: consumer.md 2.2 and 2.4.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kcoord.errors import Error, ProtocolError
 
 
 def check_request(command: ConsumerHeartbeat, env: Env) -> None:
-    """Rows 5 to 14 of section 2.2. Raises INVALID_REQUEST naming the field, or UNSUPPORTED_ASSIGNOR."""
+    """consumer.md 2.2, rows 5 to 14. Raises INVALID_REQUEST naming the field, or UNSUPPORTED_ASSIGNOR."""
     _require_text("member_id", command.member_id)
     _require_text("group_id", command.group_id)
     _require_text("instance_id", command.instance_id)
@@ -53,8 +53,8 @@ def _invalid(detail: str) -> ProtocolError:
 
 
 def check_epoch(member: ConsumerMember, member_epoch: int, owned: Partitions | None) -> None:
-    """Section 2.4. FENCED_MEMBER_EPOCH unless the member speaks of its epoch, or of the one before because it missed
-    the response; then it owns nothing that it does not have any more.
+    """consumer.md 2.4. FENCED_MEMBER_EPOCH unless the member speaks of its epoch, or of the one before because it
+    missed the response; then it owns nothing that it does not have any more.
     """
     if member_epoch in (0, member.member_epoch):
         return

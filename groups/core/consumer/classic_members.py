@@ -1,7 +1,7 @@
 """Members of a consumer group that still use the classic protocol: JoinGroup, SyncGroup and Heartbeat.
 
 They do not wait for each other: a join is answered at once with the member's epoch as generation, and the coordinator
-computes the assignment. A heartbeat tells them when to join again. Source: consumer specification, section 9.7.
+computes the assignment. A heartbeat tells them when to join again. Source: consumer.md 9.7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The group epoch, and the digest of the subscribed topics that decides whether it must move.
 
-Source: consumer specification, sections 2.5 (steps 3 and 4) and 4.
+Source: consumer.md 2.5 (steps 3 and 4) and 4.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def refresh_epoch(turn: Turn, cause: EpochCause | None, member_id: str | None) -
     """Bump the group epoch for `cause`, or because the subscribed topics changed since the last look.
 
     Nothing is looked at while the catalogue is what it was. Differs from Kafka: its groups are told of changes of
-    their topics and forget it in a restart; ours compare the version of the catalogue, which they store (section 4.4).
+    their topics and forget it in a restart; ours compare the version of the catalogue, which they store (consumer.md
+    4.4).
     """
     group, topics = turn.consumer, turn.env.topics
     if cause is None and group.metadata_version == topics.version:

@@ -1,4 +1,4 @@
-"""What happens when a timer of a consumer group runs out (consumer specification, section 8)."""
+"""What happens when a timer of a consumer group runs out (consumer.md 8)."""
 
 from __future__ import annotations
 

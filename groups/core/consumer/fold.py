@@ -1,6 +1,6 @@
 """The effect of each record on a consumer group. Pure, and the only code that makes a changed one.
 
-Source: consumer specification, section 1.
+Source: consumer.md 1.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _existing(group: ConsumerGroup, member_id: str) -> ConsumerMember:
 
 
 def _without_unused_regexes(group: ConsumerGroup) -> ConsumerGroup:
-    """What nobody uses any more is forgotten, and resolved anew should it come back (section 4.6)."""
+    """What nobody uses any more is forgotten, and resolved anew should it come back (consumer.md 4.6)."""
     used = group.members.regexes
     if all((regex, rights) in used for rights, found in group.resolutions.items() for regex in found.topics):
         return group
@@ -168,7 +168,7 @@ def _inherit(group: ConsumerGroup, record: RegexInherited) -> ConsumerGroup:
 
 def _depart(group: ConsumerGroup, member_id: str) -> ConsumerGroup:
     # The limit of a revocation ends with the revocation. Kafka lets its timer run and ignores it when it fires,
-    # because the member's epoch is another then (section 6.5).
+    # because the member's epoch is another then (consumer.md 6.5).
     member = replace(_existing(group, member_id), member_epoch=DEPARTED_EPOCH, pending_revocation={})
     timers = group.timers.cancel(TimerKind.REBALANCE, member_id)
     return replace(group, members=group.members.put(member), timers=timers)

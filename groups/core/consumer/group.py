@@ -1,6 +1,6 @@
 """A consumer group as a whole.
 
-Source: consumer specification, sections 1.1, 1.4 and 4.6.
+Source: consumer.md 1.1, 1.4 and 4.6.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from groups.core.types import Hold, Millis
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroup:
-    """A group of the consumer protocol (section 1.1).
+    """A group of the consumer protocol (consumer.md 1.1).
 
     `metadata_hash`: digest of the subscribed topics that exist, as of the last look; `metadata_version`: the version
     of the catalogue at that look, -1 before the first. `assignment_timestamp`: when the target was last computed, 0
@@ -40,7 +40,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Section 1.4, the first condition that holds."""
+        """consumer.md 1.4, the first condition that holds."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.group_epoch > self.assignment_epoch:
@@ -89,5 +89,5 @@ class ConsumerGroup:
         return names
 
     def subscribes_to(self, topic: str) -> bool:
-        """Does any member subscribe to the topic of this name (sections 7.3 and 4.4)?"""
+        """Does any member subscribe to the topic of this name (consumer.md 7.3 and 4.4)?"""
         return topic in self.members.names or any(topic in self.matched_by(key) for key in self.members.regexes)

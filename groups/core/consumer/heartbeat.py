@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: the one request of the protocol (consumer specification, section 2)."""
+"""ConsumerGroupHeartbeat: the one request of the protocol (consumer.md 2)."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def advance(
     joins: bool,
     rights: TopicRights = UNLIMITED,
 ) -> None:
-    """Section 2.5, steps 2 to 6: bump the group epoch if need be, compute the target, and reconcile this member.
+    """consumer.md 2.5, steps 2 to 6: bump the group epoch if need be, compute the target, and reconcile this member.
 
     `before` is the member as it was, `owned` what it reports to have (None: it does not report), `joins`: it is new.
     `rights`: those of the caller.
-    Differs from Kafka: the first epoch of a new group is 1, as before KAFKA-20268 (section 0.1).
+    Differs from Kafka: the first epoch of a new group is 1, as before KAFKA-20268 (consumer.md 0.1).
     Raises `ProtocolError`.
     """
     names_changed = before.subscribed_topic_names != turn.consumer.members[member_id].subscribed_topic_names
@@ -72,7 +72,7 @@ def advance(
 
 
 def reconcile_member(turn: Turn, member_id: str, owned: Partitions | None, *, subscription_changed: bool) -> None:
-    """Sections 6 and 6.5: one step of the member, and its rebalance timer. Raises `ProtocolError`."""
+    """consumer.md 6 and 6.5: one step of the member, and its rebalance timer. Raises `ProtocolError`."""
     group = turn.consumer
     member = group.members[member_id]
     step = reconcile(group, member, owned, turn.env.topics, turn.now, subscription_changed=subscription_changed)
@@ -89,7 +89,7 @@ def reconcile_member(turn: Turn, member_id: str, owned: Partitions | None, *, su
 def _reply(
     turn: Turn, command: ConsumerHeartbeat, assigned_before: Assigned, session_deadline: int
 ) -> ConsumerHeartbeatReply:
-    """Section 2.6."""
+    """consumer.md 2.6."""
     member = turn.consumer.members[command.member_id]
     full = (
         command.rebalance_timeout_ms != -1

@@ -1,6 +1,6 @@
 """Who sends a heartbeat: a member that is there, one that joins, or a static member that comes back.
 
-Source: consumer specification, sections 2.3, 3.1 to 3.3.
+Source: consumer.md 2.3, 3.1 to 3.3.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kcoord.errors import Error, ProtocolError
 
 
 def find_group(turn: Turn, command: ConsumerHeartbeat) -> None:
-    """Section 2.3, rows 1, 2 and 6: the group, created where a member joins one that is missing. Raises
+    """consumer.md 2.3, rows 1, 2 and 6: the group, created where a member joins one that is missing. Raises
     `ProtocolError` GROUP_ID_NOT_FOUND, COORDINATOR_LOAD_IN_PROGRESS of a group that is held, or GROUP_MAX_SIZE_REACHED.
     """
     if turn.either is None:
@@ -63,7 +63,7 @@ def find_member(turn: Turn, command: ConsumerHeartbeat) -> ConsumerMember:
 
 
 def _static_member(turn: Turn, command: ConsumerHeartbeat, instance_id: str) -> ConsumerMember:
-    """Section 3.2. The instance id is judged before the member id."""
+    """consumer.md 3.2. The instance id is judged before the member id."""
     group = turn.consumer
     if command.member_epoch != 0:
         member = holder_of(group, instance_id, command.member_id)
@@ -85,7 +85,7 @@ def _static_member(turn: Turn, command: ConsumerHeartbeat, instance_id: str) -> 
 
 
 def replace_static_member(turn: Turn, holder: ConsumerMember, member_id: str) -> ConsumerMember:
-    """Section 3.3: a copy of the old member, with its partitions and its target, at epoch 0."""
+    """consumer.md 3.3: a copy of the old member, with its partitions and its target, at epoch 0."""
     if member_id != holder.member_id and member_id in turn.consumer.members:
         # Differs from Kafka: it would overwrite the other member, whose partitions nobody could get any more.
         raise ProtocolError(
@@ -98,7 +98,7 @@ def replace_static_member(turn: Turn, holder: ConsumerMember, member_id: str) ->
 
 
 def update_member(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat) -> None:
-    """Section 2.5, step 1: what the request says replaces what was known. `before`: as `find_member` found it.
+    """consumer.md 2.5, step 1: what the request says replaces what was known. `before`: as `find_member` found it.
 
     Differs from Kafka: a request that tells no client id leaves it as it was; there the connection always tells one.
     """

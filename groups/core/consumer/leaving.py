@@ -1,6 +1,6 @@
 """How members go: they leave, for good or for a while, or are removed.
 
-Source: consumer specification, sections 3.4, 3.5 and 9.7.
+Source: consumer.md 3.4, 3.5 and 9.7.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BUMPS = {
 
 
 def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply:
-    """Section 3.4: epochs -1 and -2. Only the ids are looked at. Raises `ProtocolError`."""
+    """consumer.md 3.4: epochs -1 and -2. Only the ids are looked at. Raises `ProtocolError`."""
     if turn.either is None:
         raise unknown_group(command.group_id)
     member = _leaving_member(turn.consumer, command.member_id, command.instance_id)
@@ -44,10 +44,10 @@ def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHea
 
 
 def leave_group(turn: Turn, command: LeaveGroup, remove: Remove) -> LeaveReply:
-    """LeaveGroup (section 9.7): members of either protocol go, and the group epoch is bumped once for all of them.
+    """LeaveGroup (consumer.md 9.7): members of either protocol go, and the group epoch is bumped once for all of them.
 
     Each entry is judged by the group as it was before the request, so a member that is named twice leaves twice. Of a
-    member that is named by its instance id alone the answer has the member id (classic specification, section 9).
+    member that is named by its instance id alone the answer has the member id (classic.md 9).
     """
     left: dict[str, None] = {}
     results = []
@@ -99,6 +99,6 @@ def _session_timeout(turn: Turn, member: ConsumerMember) -> Millis:
 def remove_members(
     turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
 ) -> None:
-    """Section 3.5, step 2: delete the members and bump the group epoch once. The target waits for a heartbeat."""
+    """consumer.md 3.5, step 2: delete the members and bump the group epoch once. The target waits for a heartbeat."""
     drop_members(turn, member_ids, cause, by=by, detail=detail)
     refresh_epoch(turn, _BUMPS[cause], member_ids[0])

@@ -1,6 +1,6 @@
 """The members of a consumer group with everything that is derived from them, kept up to date change by change.
 
-Source: consumer specification, sections 1.3 and 1.5.
+Source: consumer.md 1.3 and 1.5.
 """
 
 from __future__ import annotations

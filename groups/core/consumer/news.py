@@ -1,6 +1,6 @@
 """Whether there is something for a member: what a heartbeat that waits is waiting for.
 
-Read from the group alone, so that any process can tell. Source: HTTP contract, "Waiting".
+Read from the group alone, so that any process can tell. Source: http-api.md "Waiting".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who may commit and fetch offsets of a consumer group (consumer specification, section 7)."""
+"""Who may commit and fetch offsets of a consumer group (consumer.md 7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kcoord.errors import Error, ProtocolError
 
 
 def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
-    """Section 7.1, rows 3 to 10. No session is renewed. Raises `ProtocolError`."""
+    """consumer.md 7.1, rows 3 to 10. No session is renewed. Raises `ProtocolError`."""
     group, epoch = turn.consumer, command.generation_id
     accepted = CommitReply(Error.NONE, generation_id=epoch)
     if epoch < 0 and not group.members:
@@ -32,7 +32,7 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
-    """Section 7.2: may this caller fetch offsets? Without member id and with a negative epoch it is no member.
+    """consumer.md 7.2: may this caller fetch offsets? Without member id and with a negative epoch it is no member.
 
     Raises `ProtocolError` UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or, for a classic member, ILLEGAL_GENERATION.
     """

@@ -1,7 +1,7 @@
 """Heartbeats that wait: answered at once when there is something for their member, and else held for a while.
 
 What a member may have changes by its own heartbeats only, so a waiting one is not answered but run again.
-Source: HTTP contract, "Waiting" and "consumer-heartbeat". Differs from Kafka: it answers every heartbeat at once.
+Source: http-api.md "Waiting" and "consumer-heartbeat". Differs from Kafka: it answers every heartbeat at once.
 """
 
 from __future__ import annotations

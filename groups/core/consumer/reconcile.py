@@ -1,6 +1,6 @@
 """One step of one member towards its target: what it gives up first, then what it gets.
 
-Nothing is handed out that another member has or was told to give up. Source: consumer specification, section 6.
+Nothing is handed out that another member has or was told to give up. Source: consumer.md 6.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def reconcile(
     *,
     subscription_changed: bool,
 ) -> MemberReconciled | None:
-    """The step that `member` takes with this heartbeat, None if it stays as it is (section 6.1).
+    """The step that `member` takes with this heartbeat, None if it stays as it is (consumer.md 6.1).
 
     `owned`: what it reports to have, None if it does not report. Raises `ProtocolError` FENCED_MEMBER_EPOCH for a
     member in a state that is not known and that still owns something.
@@ -71,7 +71,7 @@ class _Step:
         return self._owned is None or intersects(self._owned, partitions)
 
     def next(self) -> MemberReconciled | None:
-        """Section 6.2: revoke first, and only then assign."""
+        """consumer.md 6.2: revoke first, and only then assign."""
         member, epoch = self._member, self._group.assignment_epoch
         target = {topic_id: partitions for topic_id, partitions in member.target.items() if self._subscribes(topic_id)}
         keep, revoke = within(member.assigned, target), minus(member.assigned, target)
@@ -82,7 +82,7 @@ class _Step:
         return self._to(state, epoch, merged(keep, add), {})
 
     def shrink(self) -> MemberReconciled | None:
-        """Section 6.3: what is no longer subscribed goes, whatever the target still says."""
+        """consumer.md 6.3: what is no longer subscribed goes, whatever the target still says."""
         member = self._member
         kept = {topic_id: partitions for topic_id, partitions in member.assigned.items() if self._subscribes(topic_id)}
         if len(kept) == len(member.assigned):

@@ -16,7 +16,7 @@ from groups.core.types import Millis
 
 
 class DepartureCause(str, Enum):
-    """Why a member is gone (section 3.5)."""
+    """Why a member is gone (consumer.md 3.5)."""
 
     LEFT = "left"
     SESSION_EXPIRED = "session_expired"
@@ -27,7 +27,7 @@ class DepartureCause(str, Enum):
 
 
 class EpochCause(str, Enum):
-    """Why the group epoch was bumped (section 4.1)."""
+    """Why the group epoch was bumped (consumer.md 4.1)."""
 
     GROUP_CREATED = "group_created"
     MEMBER_JOINED = "member_joined"
@@ -52,7 +52,7 @@ class ConsumerGroupCreated:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberJoined:
-    """A member that was not there before (section 3.1)."""
+    """A member that was not there before (consumer.md 3.1)."""
 
     member: ConsumerMember
     at: Millis
@@ -60,7 +60,7 @@ class ConsumerMemberJoined:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberUpdated:
-    """What a member said about itself changed: anything but epochs, state, partitions and target (section 2.5)."""
+    """What a member said about itself changed: anything but epochs, state, partitions and target (consumer.md 2.5)."""
 
     member: ConsumerMember
     at: Millis
@@ -68,7 +68,8 @@ class ConsumerMemberUpdated:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberReplaced:
-    """A static member came back, with the same id or another: `member` goes on in the place of the old (section 3.3).
+    """A static member came back, with the same id or another: `member` goes on in the place of the old (consumer.md
+    3.3).
 
     The timers of the old id end with it, and a target that is being computed for the old id is not waited for.
     """
@@ -88,7 +89,7 @@ class StaticMemberDeparted:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberRemoved:
-    """A member is gone, with its partitions, its target and its timers (section 3.5).
+    """A member is gone, with its partitions, its target and its timers (consumer.md 3.5).
 
     `by` and `detail`: the principal that kicked it, and its words. `session_timeout_ms`: of a session that ended.
     """
@@ -116,7 +117,7 @@ class GroupEpochBumped:
 
 @dataclass(frozen=True, slots=True)
 class MetadataChecked:
-    """The catalogue changed, the subscribed topics did not (section 4.4)."""
+    """The catalogue changed, the subscribed topics did not (consumer.md 4.4)."""
 
     metadata_version: int
     at: Millis
@@ -155,7 +156,7 @@ class TargetFailed:
 
 @dataclass(frozen=True, slots=True)
 class MemberReconciled:
-    """A member took a step towards its target (section 6). `releases`: others may have now what it had."""
+    """A member took a step towards its target (consumer.md 6). `releases`: others may have now what it had."""
 
     member_id: str
     member_epoch: int
@@ -169,7 +170,7 @@ class MemberReconciled:
 
 @dataclass(frozen=True, slots=True)
 class TimerArmed:
-    """A timer of a member runs, in place of an earlier one of its kind (section 8)."""
+    """A timer of a member runs, in place of an earlier one of its kind (consumer.md 8)."""
 
     kind: TimerKind
     member_id: str
@@ -200,7 +201,9 @@ class RegexesRequested:
 
 @dataclass(frozen=True, slots=True)
 class RegexesResolved:
-    """What the regular expressions in use match with some rights, by a job that began at `started_at` (section 4.6)."""
+    """What the regular expressions in use match with some rights, by a job that began at `started_at` (consumer.md
+    4.6).
+    """
 
     rights: str
     topics: Mapping[str, frozenset[str]]

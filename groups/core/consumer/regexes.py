@@ -4,7 +4,7 @@ describe the same topics.
 Differs from Kafka: there an expression is matched with the rights of the member whose heartbeat happens to start it,
 and members with other rights share the result: they are given partitions that they may not read.
 
-Source: consumer specification, section 4.6.
+Source: consumer.md 4.6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Values of the consumer protocol: a group, its members, its timers.
 
-Source: consumer specification, section 1.
+Source: consumer.md 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEPARTED_EPOCH = -2
 
 
 class ConsumerGroupState(str, Enum):
-    """States of a consumer group as Kafka reports them (section 1.4)."""
+    """States of a consumer group as Kafka reports them (consumer.md 1.4)."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -30,7 +30,7 @@ class ConsumerGroupState(str, Enum):
 
 
 class MemberState(Enum):
-    """Where a member stands on the way to its target; the values are Kafka's stored numbers (section 1.2)."""
+    """Where a member stands on the way to its target; the values are Kafka's stored numbers (consumer.md 1.2)."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -43,7 +43,7 @@ class MemberState(Enum):
 
 
 class TimerKind(str, Enum):
-    """The timers of a member, in the order in which those of the same instant fire (section 8)."""
+    """The timers of a member, in the order in which those of the same instant fire (consumer.md 8)."""
 
     SESSION = "session"
     REBALANCE = "rebalance"
@@ -53,7 +53,9 @@ class TimerKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """What a member brought with its JoinGroup; only members that use the classic protocol have it (section 9.7)."""
+    """What a member brought with its JoinGroup; only members that use the classic protocol have it (consumer.md
+    9.7).
+    """
 
     session_timeout_ms: Millis
     protocols: tuple[Protocol, ...]
@@ -61,7 +63,7 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """A member of a consumer group (section 1.2).
+    """A member of a consumer group (consumer.md 1.2).
 
     `target` is what it is meant to have, `assigned` what it may use now; `pending_revocation` is what it was told to
     give up and nobody else may have yet. `subscribed_topic_regex` "": none. `topic_rights`: the key of what the caller

@@ -1,6 +1,6 @@
 """The target: which member is meant to have which partitions, computed for all of them at once.
 
-Source: consumer specification, section 5.
+Source: consumer.md 5.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ RETRY_AFTER_MS: Millis = 10_000
 
 
 def preferred_assignor(group: ConsumerGroup, assignors: Mapping[str, Assignor]) -> str:
-    """The name with the most votes; of several, or without votes, the first as configured (section 5.2)."""
+    """The name with the most votes; of several, or without votes, the first as configured (consumer.md 5.2)."""
     return max(assignors, key=lambda name: group.members.votes.get(name, 0))
 
 
 def update_target(turn: Turn) -> None:
-    """Compute the target where the group epoch has moved past it, or ask for it where that takes long (section 5.1).
+    """Compute the target where the group epoch has moved past it, or ask for it where that takes long (consumer.md
+    5.1).
 
     Differs from Kafka: whether it is computed in the background depends on its size, and is no setting of the group.
     Raises `ProtocolError` UNKNOWN_SERVER_ERROR when the assignor fails.

@@ -1,4 +1,4 @@
-"""Commands about a consumer group that none of its members sends (consumer specification, section 9.1)."""
+"""Commands about a consumer group that none of its members sends (consumer.md 9.1)."""
 
 from __future__ import annotations
 

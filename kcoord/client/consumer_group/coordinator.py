@@ -1,6 +1,6 @@
 """The user's side of a member of a consumer group: puts assignments in place, reports losses, commits, leaves.
 
-Used by the user's thread. Source: consumer specification, 11.3 and 11.4; Kafka's `ConsumerMembershipManager`.
+Used by the user's thread. Source: consumer.md 11.3 and 11.4; Kafka's `ConsumerMembershipManager`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The heartbeat thread of a member of a consumer group. Source: consumer specification, 11.2 to 11.4."""
+"""The heartbeat thread of a member of a consumer group. Source: consumer.md 11.2 to 11.4."""
 
 from __future__ import annotations
 

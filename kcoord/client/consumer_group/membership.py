@@ -1,6 +1,6 @@
 """One member as a state machine: answers go in, states and work come out.
 
-No network, no threads, no clock: whoever calls holds a lock around each call here. Source: consumer specification, 11.
+No network, no threads, no clock: whoever calls holds a lock around each call here. Source: consumer.md 11.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a member does when a request is answered with an error, as data. Source: consumer specification, 11.4 and 10.
+"""What a member does when a request is answered with an error, as data. Source: consumer.md 11.4 and 10.
 
 Errors that are in no table get the default, which is fatal for heartbeats and raised for commits.
 """
@@ -42,7 +42,7 @@ HEARTBEAT: Mapping[Error, Reaction] = {
     Error.UNRELEASED_INSTANCE_ID: R.FAIL,
     Error.FENCED_INSTANCE_ID: R.FAIL,
     Error.INVALID_REGULAR_EXPRESSION: R.FAIL,
-    # The service checks what is reported, which Kafka does not (HTTP contract): the member has a wrong picture.
+    # The service checks what is reported, which Kafka does not (http-api.md): the member has a wrong picture.
     Error.UNKNOWN_TOPIC_ID: R.REJOIN,
     Error.UNKNOWN_TOPIC_OR_PARTITION: R.REJOIN,
     # Kafka throttles by delaying answers; over HTTP it is 429 with Retry-After, and the member keeps its session.

@@ -3,7 +3,7 @@
 Differs from Kafka: there UNRELEASED_INSTANCE_ID ends the client at once, so a worker that crashed fails as often as its
 supervisor starts it, until the old session is over. Ours joins by itself then. That another live member has the
 instance id shows in its session: it is renewed, and outlasts what the first refusal said.
-Source: consumer specification, 3.2 and 11.4; HTTP contract, section 1 (`action: retry`).
+Source: consumer.md 3.2 and 11.4; http-api.md 1 (`action: retry`).
 """
 
 from __future__ import annotations

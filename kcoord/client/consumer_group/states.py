@@ -1,4 +1,4 @@
-"""The states of a member and the transitions between them, as data. Source: consumer specification, 11.1."""
+"""The states of a member and the transitions between them, as data. Source: consumer.md 11.1."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class ConsumerHeartbeatTimer:
     interval and the time that an answer may take. The service asks for sessions that are longer than the interval and
     lets them begin when it stops holding: there is time for another attempt. Never beyond the moment at which the user
     must have polled, since the thread that waits for the answer is the one that would leave the group then.
-    Source: consumer specification, 11.2; HTTP contract, "Waiting".
+    Source: consumer.md 11.2; http-api.md "Waiting".
     """
 
     def __init__(self, config: ConsumerConfig, now: float) -> None:

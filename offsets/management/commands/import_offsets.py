@@ -4,7 +4,7 @@ With `--from-kafka-dump`, the file is a dump of `__consumer_offsets`: see `offse
 
 One plan per group, all of them made before the first is applied, so each import can be reviewed and undone. With
 `--dry-run` the plans are made and shown, and nothing is committed.
-Source: offsets specification, section 13.5, items 5 and 6.
+Source: offsets.md 13.5, items 5 and 6.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ end
 $$;
 
 -- The member of a classic group that a commit names. Raises what OffsetCommit answers where it is not who it says.
--- Source: offsets specification, section 3.3, rows 3a to 3c.
+-- Source: offsets.md 3.3, rows 3a to 3c.
 create function kcoord.classic_member(
     pk bigint, member_id text, group_instance_id text, now bigint,
     out client_id text, out rebalance_timeout_ms bigint)
@@ -50,7 +50,7 @@ end
 $$;
 
 -- May this caller commit to a classic group now? Returns the client id of its member; raises what OffsetCommit answers.
--- Source: offsets specification, section 3.3. What is overdue is not expired here. Where the answer depends on what that
+-- Source: offsets.md 3.3. What is overdue is not expired here. Where the answer depends on what that
 -- would lead to, it is COORDINATOR_LOAD_IN_PROGRESS; the next tick or heartbeat settles it.
 create function kcoord.check_classic_commit(
     pk bigint, member_id text, generation_id integer, group_instance_id text, now bigint) returns text
@@ -90,7 +90,7 @@ end
 $$;
 
 -- The same for a consumer group. An older epoch does for partitions that the member has had since then (KIP-1251).
--- Source: consumer specification, section 7.1; offsets specification, section 3.4.
+-- Source: consumer.md 7.1; offsets.md 3.4.
 create function kcoord.check_consumer_commit(
     pk bigint, member_id text, member_epoch integer, topics text[], partitions integer[], now bigint) returns text
 language plpgsql set search_path = pg_catalog, pg_temp

@@ -1,7 +1,7 @@
 """Members that behave as the protocol asks, one heartbeat at a time; a test may lose their answers, repeat their
 requests, restart or stop them.
 
-Source: consumer specification, section 11.
+Source: consumer.md 11.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What holds after every decision about a consumer group, whatever was decided.
 
-Source: consumer specification, section 1.5.
+Source: consumer.md 1.5.
 """
 
 from __future__ import annotations

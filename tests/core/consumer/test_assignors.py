@@ -1,6 +1,6 @@
 """The built-in assignors: what holds for every group, and where Kafka leaves a choice, ours.
 
-Source: consumer specification, sections 5.4 to 5.6.
+Source: consumer.md 5.4 to 5.6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Members of the classic protocol in a consumer group: section 9.7."""
+"""Members of the classic protocol in a consumer group: consumer.md 9.7."""
 
 from __future__ import annotations
 

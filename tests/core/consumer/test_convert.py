@@ -1,4 +1,4 @@
-"""Groups that change their protocol: sections 9.4 to 9.6."""
+"""Groups that change their protocol: consumer.md 9.4 to 9.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What bumps the group epoch (section 4.1), who computes the target (section 5), and what an answer tells (2.6)."""
+"""What bumps the group epoch (consumer.md 4.1), who computes the target (consumer.md 5), and what an answer tells
+(2.6).
+"""
 
 from __future__ import annotations
 

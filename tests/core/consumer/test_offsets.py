@@ -1,4 +1,4 @@
-"""Who may commit and fetch: section 7 as tables."""
+"""Who may commit and fetch: consumer.md 7 as tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats that wait: HTTP contract, "Waiting"."""
+"""Heartbeats that wait: http-api.md "Waiting"."""
 
 from __future__ import annotations
 

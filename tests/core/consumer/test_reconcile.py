@@ -1,4 +1,4 @@
-"""One step of one member: section 6 as a table."""
+"""One step of one member: consumer.md 6 as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A regular expression matches what its member may describe, whatever others may: section 4.6, and what differs."""
+"""A regular expression matches what its member may describe, whatever others may: consumer.md 4.6, and what differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression: section 4.6."""
+"""Subscriptions by regular expression: consumer.md 4.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a heartbeat is answered before it changes anything: sections 2.2 to 2.4 and 3 as tables."""
+"""What a heartbeat is answered before it changes anything: consumer.md 2.2 to 2.4 and 3 as tables."""
 
 from __future__ import annotations
 

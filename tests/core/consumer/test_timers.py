@@ -1,4 +1,4 @@
-"""The timers of a consumer group (section 8), and what they leave alone."""
+"""The timers of a consumer group (consumer.md 8), and what they leave alone."""
 
 from __future__ import annotations
 

@@ -1,0 +1,19 @@
+"""`python -m tests.docs`: write the generated parts of the documentation again."""
+
+from __future__ import annotations
+
+from tests.docs import diagrams, differences, index
+from tests.docs.pages import ROOT
+
+
+def main() -> None:
+    """Write what changed, and say which files."""
+    for generated in (diagrams, index, differences):
+        text = generated.render()
+        if not generated.PATH.is_file() or generated.PATH.read_text(encoding="utf-8") != text:
+            generated.PATH.write_text(text, encoding="utf-8")
+            print(f"wrote {generated.PATH.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
