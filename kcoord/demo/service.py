@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 
-from kcoord.config import Config
+from kcoord.config import BASE_DIR, Config
 from kcoord.stack import credentials, launch, preflight
 from kcoord.stack.readiness import ANY_ADDRESS
 
@@ -132,7 +132,7 @@ def _own(environ: Mapping[str, str]) -> Iterator[Service]:
     with log.open("wb") as output:
         stack = subprocess.Popen(  # noqa: S603
             _ending_with_this_process([sys.executable, "-m", "kcoord.stack"]),
-            cwd=preflight.BASE_DIR,
+            cwd=BASE_DIR,
             env=inherited | own,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from kcoord.config import BASE_DIR
 from kcoord.postgres import CONNINFO_FILE, EMBEDDED_DATABASE, pgdata
-from kcoord.stack.preflight import BASE_DIR
 from kcoord.stack.problem import StartProblem
 from kcoord.stack.process import Command
 

@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Mapping
 
+from kcoord.config import BASE_DIR
 from kcoord.stack import embedded
 from kcoord.stack.embedded import Embedded
-from kcoord.stack.preflight import BASE_DIR, Plan
+from kcoord.stack.preflight import Plan
 from kcoord.stack.process import Command
 
 WORKER_THREADS = 4
