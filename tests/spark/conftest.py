@@ -28,7 +28,6 @@ UNPROVEN = {
     "test_commits_that_go_on_are_no_findings",
     "test_nothing_is_found_in_clean_histories",
     "test_what_is_older_than_the_events_is_not_judged",
-    "test_a_run_keeps_its_tables_beside_the_archive",
     "test_ten_moments_of_an_archive_whose_days_were_dropped",
     "test_an_empty_database_is_filled_from_the_archive_alone",
     "test_a_filling_that_was_cut_short_goes_on",
