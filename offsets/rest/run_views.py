@@ -19,7 +19,7 @@ from kcoord.rest_schema import Name, describe
 from kcoord.rest_views import ControlView, path_name
 from offsets.findings import FindingFilter, FindingReads, SeenBy
 from offsets.rest import run_serializers as s
-from offsets.spark_runs import SparkRuns
+from offsets.spark_runs import SparkRun, SparkRuns
 
 RUN_ID = Name("run_id", "Id of the run.", {"type": "string", "format": "uuid"})
 _DENIED = (Error.CLUSTER_AUTHORIZATION_FAILED,)
@@ -82,6 +82,11 @@ class RunsBase(ControlView):
     def run_id(self, request: Request, taken: str) -> str:
         """The id in the path."""
         return path_name(request, 3, taken, lambda segment: segment.decode("utf-8", "replace"))
+
+    def run(self, request: Request, taken: str) -> SparkRun:
+        """The run in the path. Raises RunRefused with status 404."""
+        asked = self.run_id(request, taken)
+        return self.service(lambda runtime: runtime.get(SparkRuns).run(asked))
 
 
 class RunsView(RunsBase):
@@ -149,8 +154,7 @@ class RunView(RunsBase):
     def get(self, request: Request, run_id: str) -> Response:
         """One run."""
         self.query()
-        asked = self.run_id(request, run_id)
-        run = self.service(lambda runtime: runtime.get(SparkRuns).run(asked))
+        run = self.run(request, run_id)
         return Response(s.RunView(s.shown_run(run)).data)
 
 
@@ -172,8 +176,7 @@ class RunLogView(RunsBase):
         """The log."""
         self.query()
         _require(self.principal, Operation.ADMIN)
-        asked = self.run_id(request, run_id)
-        run = self.service(lambda runtime: runtime.get(SparkRuns).run(asked))
+        run = self.run(request, run_id)
         tail = self.service(lambda runtime: runtime.get(SparkRuns).log_tail(run))
         content = {"id": run.id, "log": tail and tail.text, "skipped_bytes": tail.skipped if tail else 0}
         return Response(s.RunLogView(content).data)

@@ -18,6 +18,7 @@ from offsets.spark.errors import JobError
 from offsets.spark.report import jobs
 from offsets.spark.report.reporting import Rebalances, ReportOptions, read_rebalances, report, totals_by_day
 from offsets.spark.runs import RunRequest, running
+from tests.rest.spark_reports import SCHEMAS
 from tests.spark.support import Archive, fill, runs_of
 
 SCHEMA = (
@@ -178,6 +179,9 @@ def test_a_run_keeps_its_tables_beside_the_archive(archive: Archive, spark: Spar
     assert {path.name for path in folder.iterdir()} == set(made.tables)
     for name, count in made.tables.items():
         assert ds.dataset(folder / name).count_rows() == count, name
+    for name, schema in SCHEMAS.items():
+        found = ds.dataset(folder / name).schema
+        assert {one.name: str(one.type) for one in found} == {one.name: str(one.type) for one in schema}, name
     assert not (Path(archive.path) / "reports" / "_unfinished").exists()
     by_group = pq.read_table(folder / "consumption")
     assert by_group.column("group_name").to_pylist() == sorted(by_group.column("group_name").to_pylist())
