@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 MOST_DAYS = 366
 """Of a group, the newest; the files have all of them."""
-MOST_MEMBERS = 50
+MOST_MEMBERS = 20
 
 
 class Reports:

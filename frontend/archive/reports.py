@@ -22,8 +22,11 @@ DRAWN = {
     "rebalances": "Rebalances a day",
 }
 OF_GROUP = {**DRAWN, "came": "Members seen first a day", "went": "Members seen last a day"}
-DAYS_SHOWN = 31
+DAYS_SHOWN = 14
 """Days of the tables below the plots, unless all are asked for."""
+MOST_DAYS = 366
+MOST_SPOTS = 124
+"""Of more days, none could be pointed at: they are too narrow."""
 
 NOTHING = Plot("", "", 1, (), "")
 
@@ -82,14 +85,14 @@ def rate(consumed: int) -> str:
 
 
 def totals(result: Mapping[str, Any] | None) -> list[Day]:
-    """The days in the result of a run, the oldest first; none where it has no such list."""
+    """The newest days in the result of a run, the oldest of them first; none where it has no such list."""
     days: Sequence[Any] = (result or {}).get("days") or ()
     if not all(isinstance(day, Mapping) and "date" in day for day in days):
         return []
     names = ("groups", "commits", "consumed", "rewinds")
     return [
         Day(day["date"], *(int(day.get(name) or 0) for name in names), rebalances=day.get("rebalances"))
-        for day in sorted(days, key=lambda day: str(day["date"]))
+        for day in sorted(days, key=lambda day: str(day["date"]))[-MOST_DAYS:]
     ]
 
 
@@ -122,9 +125,9 @@ def group_lines(days: Sequence[GroupDay], since: int) -> list[GroupDayLine]:
 
 
 def causes(counts: Mapping[str, int]) -> str:
-    """Why rebalances began, the most frequent first: `3 session expired, 1 member joined`."""
+    """Why rebalances began, the most frequent first: `3× session expired, 1× member joined`."""
     found = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in found)
+    return ", ".join(f"{count:,}× {cause.replace('_', ' ')}" for cause, count in found)
 
 
 def all_causes(days: Sequence[GroupDay]) -> str:
@@ -164,5 +167,6 @@ def _one(days: Mapping[date, object], first: date, last: date, begins: date, emp
     spots = [
         replace(spot, title=f"{date.fromordinal(first.toordinal() + bucket.slice)}: {number(bucket.lag)}")
         for spot, bucket in zip(picture.spots, buckets, strict=True)
+        if slices <= MOST_SPOTS
     ]
     return replace(empty, plot=replace(picture, spots=spots), total=sum(bucket.lag for bucket in buckets))

@@ -15,7 +15,7 @@ from frontend import queries
 from frontend.archive.reports import DAYS_SHOWN, all_causes, day_plots, group_lines, group_plots, totals
 from frontend.views.groups import group_url, missing
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
-from frontend.wording import duration, plural
+from frontend.wording import plural
 from kcoord import bridge
 from kcoord.errors import Error, ProtocolError
 from kcoord.runtime import Runtime
@@ -43,11 +43,10 @@ MOST_PAGES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A group of a report. `idle`: how long before the report its last commit was, in words."""
+    """A group of a report."""
 
     group: GroupTotals
     url: str
-    idle: str
 
 
 def run_url(run_id: str) -> str:
@@ -85,9 +84,7 @@ def report_parts(request: HttpRequest, run: SparkRun) -> dict[str, Any]:
 
 
 def _line(group: GroupTotals, run: SparkRun) -> GroupLine:
-    made_at = run.started_at or run.requested_at
-    idle = "" if group.last_commit_at is None else duration(max(0, made_at - group.last_commit_at))
-    return GroupLine(group, f"{group_url(group.group_name)}/report?run={run.id}", idle)
+    return GroupLine(group, f"{group_url(group.group_name)}/report?run={run.id}")
 
 
 @require_safe

@@ -71,6 +71,10 @@ def _require(principal: Principal, operation: Operation) -> None:
         )
 
 
+def _answer(run: SparkRun, status: int = 200) -> Response:
+    return Response(s.RunView(s.shown_run(run)).data, status=status)
+
+
 class RunsBase(ControlView):
     """What the views of runs share: who may see them at all."""
 
@@ -134,7 +138,7 @@ class RunsView(RunsBase):
         _require(self.principal, Operation.ADMIN)
         name = self.principal.name
         run = self.service(lambda runtime: runtime.get(SparkRuns).start(given["kind"], principal=name))
-        return Response(s.RunView(s.shown_run(run)).data, status=202)
+        return _answer(run, 202)
 
 
 class RunView(RunsBase):
@@ -154,8 +158,7 @@ class RunView(RunsBase):
     def get(self, request: Request, run_id: str) -> Response:
         """One run."""
         self.query()
-        run = self.run(request, run_id)
-        return Response(s.RunView(s.shown_run(run)).data)
+        return _answer(self.run(request, run_id))
 
 
 class RunLogView(RunsBase):
@@ -205,7 +208,7 @@ class CancelRunView(RunsBase):
         _require(self.principal, Operation.ADMIN)
         asked, name = self.run_id(request, run_id), self.principal.name
         run = self.service(lambda runtime: runtime.get(SparkRuns).cancel(asked, principal=name))
-        return Response(s.RunView(s.shown_run(run)).data)
+        return _answer(run)
 
 
 class FindingsView(ControlView):

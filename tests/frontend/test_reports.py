@@ -12,6 +12,7 @@ from pytest_django.fixtures import SettingsWrapper
 
 from frontend.archive.reports import DAYS_SHOWN, causes, day_plots, rate, totals
 from frontend.views.reports import BUSIEST, PAGE_SIZE, SORTS
+from offsets.reports import MOST_MEMBERS
 from offsets.spark.report import reading
 from tests.frontend.seed import Seed
 from tests.frontend.test_archive import text_of
@@ -39,7 +40,7 @@ def rows(client: Client, address: str) -> list[str]:
 def test_rates_and_causes_in_words() -> None:
     assert [rate(n) for n in (0, 1, 86_400, 86_400 * 12, 86_400 * 1_234)] == ["0", "< 0.01", "1.00", "12.0", "1,234"]
     assert causes({"member_joined": 1, "session_expired": 1_200, "a": 1}) == (
-        "1,200 session expired, 1 a, 1 member joined"
+        "1,200× session expired, 1× a, 1× member joined"
     )
 
 
@@ -59,6 +60,9 @@ def test_rebalances_are_drawn_from_where_events_begin() -> None:
     assert drawn["commits"].note == ""
     later = {one.name: one for one in day_plots({"days": days, "rebalances_since": 90 * DAY_MS})}
     assert later["rebalances"].plot.empty, "events begin after the last day"
+    many = [{"date": str(day), "commits": 1} for day in days_before(400)]
+    (drawn_of_many, *_) = day_plots({"days": many})
+    assert (drawn_of_many.first, drawn_of_many.plot.spots) == (str(days_before(366)[0]), [])
     assert [day.rebalances for day in totals({"days": days})] == [None, None, 3, 4, 5]
 
 
@@ -122,13 +126,13 @@ def test_a_group_has_its_report(person: Client, seed: Seed, folder: Path) -> Non
     busy_report(seed.connection, folder, "billing", days=40)
     page = text_of(person, "/groups/billing/report")
     assert "Records consumed 9,876,543,210" in page
-    assert "14 member joined, 7 session expired" in page
+    assert "14× member joined, 7× session expired" in page
     for title in ("Commits a day", "Rewinds a day", "Rebalances a day", "Members seen first a day"):
         assert title in page
     assert "Show all 40 days" in page
     found = rows(person, "/groups/billing/report")
-    assert len(found) == DAYS_SHOWN + 50
-    assert "10 more, seen earlier" in page
+    assert len(found) == DAYS_SHOWN + MOST_MEMBERS
+    assert "40 more, seen earlier" in page
     today, first = days_before(40)[-1], days_before(40)[0]
     whole = text_of(person, "/groups/billing/report?show=days")
     assert re.search(rf"{today} 622 360,000 4\.17 1 12 0 2 3 0 ", whole), whole
