@@ -89,9 +89,19 @@ def totals(result: Mapping[str, Any] | None) -> list[Day]:
     days: Sequence[Any] = (result or {}).get("days") or ()
     if not all(isinstance(day, Mapping) and "date" in day for day in days):
         return []
-    names = ("groups", "commits", "consumed", "rewinds")
+
+    def number_of(day: Mapping[str, Any], name: str) -> int:
+        return int(day.get(name) or 0)
+
     return [
-        Day(day["date"], *(int(day.get(name) or 0) for name in names), rebalances=day.get("rebalances"))
+        Day(
+            date=day["date"],
+            groups=number_of(day, "groups"),
+            commits=number_of(day, "commits"),
+            consumed=number_of(day, "consumed"),
+            rewinds=number_of(day, "rewinds"),
+            rebalances=day.get("rebalances"),
+        )
         for day in sorted(days, key=lambda day: str(day["date"]))[-MOST_DAYS:]
     ]
 

@@ -37,7 +37,7 @@ SORTS = {
     "name": "Name",
 }
 """As `offsets.spark.report.reading.SORTS` has them, the first is the default; a test compares the names."""
-IDLE_MS = 7 * 86_400_000
+DAY_MS = 86_400_000
 MOST_PAGES = 100_000
 
 
@@ -96,13 +96,13 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
         return _no_report(request)
     sort = choice(request, "sort", SORTS) or next(iter(SORTS))
     q, idle, number = text(request, "q"), choice(request, "idle", ("1",)), _page(request)
-    made_at = run.started_at or run.requested_at
+    made_at, idle_days = run.started_at or run.requested_at, int(run.parameters.get("idle_days", 7))
     found = bridge.call(
         lambda runtime: runtime.get(Reports).groups(
             run,
             sort=sort,
             q=q,
-            idle_before=made_at - IDLE_MS if idle else None,
+            idle_before=made_at - idle_days * DAY_MS if idle else None,
             first=(number - 1) * PAGE_SIZE,
             limit=PAGE_SIZE,
         )
@@ -119,6 +119,7 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "sort": sort,
         "q": q,
         "idle": idle,
+        "idle_days": idle_days,
         "filtered": bool(q or idle),
         **_edges(request, number, found.total),
     }
