@@ -53,7 +53,16 @@ def test_duration(milliseconds: int, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (500, "500"), (1_000, "1 k"), (20_000, "20 k"), (10**7, "10 M"), (5 * 10**13, "50 T")]
+    ("value", "text"),
+    [
+        (0, "0"),
+        (500, "500"),
+        (1_000, "1 k"),
+        (20_000, "20 k"),
+        (10**7, "10 M"),
+        (2 * 10**9, "2 G"),
+        (5 * 10**13, "50 T"),
+    ],
 )
 def test_round_numbers_are_short_on_an_axis(value: int, text: str) -> None:
     assert wording.compact(value) == text

@@ -181,7 +181,7 @@ def test_a_run_keeps_its_tables_beside_the_archive(archive: Archive, spark: Spar
         assert ds.dataset(folder / name).count_rows() == count, name
     for name, schema in SCHEMAS.items():
         found = ds.dataset(folder / name).schema
-        assert {one.name: str(one.type) for one in found} == {one.name: str(one.type) for one in schema}, name
+        assert {one.name: one.type for one in found} == {one.name: one.type for one in schema}, name
     assert not (Path(archive.path) / "reports" / "_unfinished").exists()
     by_group = pq.read_table(folder / "consumption")
     assert by_group.column("group_name").to_pylist() == sorted(by_group.column("group_name").to_pylist())
