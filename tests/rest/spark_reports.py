@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from tests.rest.spark_runs import now_ms, put_run
 
 BIGINT, TEXT, DATE = pa.int64(), pa.string(), pa.date32()
+COUNTS = pa.map_(TEXT, pa.field("value", BIGINT, nullable=False))
 SCHEMAS = {
     "groups": pa.schema(
         {"group_name": TEXT}
@@ -30,7 +31,7 @@ SCHEMAS = {
         {"topic": TEXT, "partition": pa.int32()} | dict.fromkeys(("consumed", "commits", "groups"), BIGINT)
     ),
     "rebalances": pa.schema(
-        {"group_name": TEXT, "date": DATE, "rebalances": BIGINT, "causes": pa.map_(TEXT, BIGINT), "since": BIGINT}
+        {"group_name": TEXT, "date": DATE, "rebalances": BIGINT, "causes": COUNTS, "since": BIGINT}
     ),
     "generations": pa.schema({"group_name": TEXT, "date": DATE, "generations": BIGINT}),
     "members": pa.schema(
