@@ -14,6 +14,7 @@ from frontend.views.commits import group_commits
 from frontend.views.groups import group_events, group_list, group_page
 from frontend.views.pins import group_pins
 from frontend.views.plans import offset_plan, reset_offsets
+from frontend.views.reports import group_report, report_groups, report_partitions
 from frontend.views.topics import topic_list
 
 app_name = "frontend"
@@ -36,6 +37,7 @@ urlpatterns = [
     path("groups/<str:group_id>/hold", hold_group, name="hold-group"),
     path("groups/<str:group_id>/kick", kick_member, name="kick-member"),
     path("groups/<str:group_id>/pins", group_pins, name="pins"),
+    path("groups/<str:group_id>/report", group_report, name="group-report"),
     path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
     path("topics", topic_list, name="topics"),
@@ -43,6 +45,8 @@ urlpatterns = [
     path("archive/start", start_run, name="start-run"),
     path("archive/findings", findings, name="findings"),
     path("archive/runs/<uuid:run_id>", run_page, name="run"),
+    path("archive/runs/<uuid:run_id>/groups", report_groups, name="report-groups"),
+    path("archive/runs/<uuid:run_id>/partitions", report_partitions, name="report-partitions"),
     path("archive/runs/<uuid:run_id>/cancel", cancel_run, name="cancel-run"),
     path("live", live, name="live"),
 ]

@@ -79,6 +79,14 @@ def number(value: int) -> str:
     return f"{value:,}"
 
 
+def compact(value: int) -> str:
+    """A round number on an axis: `500`, `20 k`, `10 M`, `2 G`. What is not round is rounded down."""
+    for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if value >= size:
+            return f"{value // size:,} {unit}"
+    return str(value)
+
+
 def signed(value: int) -> str:
     """A change: `+1,200`, `−40`, `0`."""
     return f"{value:+,}".replace("-", "−") if value else "0"

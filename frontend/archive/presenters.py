@@ -128,6 +128,8 @@ def result_facts(run: SparkRun) -> list[tuple[str, str]]:
     for name, value in (run.result or {}).items():
         if isinstance(value, bool):
             found.append((_label(name), "yes" if value else "no"))
+        elif isinstance(value, int) and name.endswith(("_at", "_since")):
+            found.append((_label(name), utc(value)))
         elif isinstance(value, int):
             found.append((_label(name), f"{value:,}"))
         elif isinstance(value, str | float):

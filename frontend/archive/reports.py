@@ -1,22 +1,39 @@
-"""The days of a run of report as plots. Pure: the result of the run in, drawings out."""
+"""Reports as plots and lines of tables. Pure: what the run wrote in, drawings and words out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frontend.offsets.plot import Plot, plot
 from frontend.offsets.rows import Bucket
+from frontend.wording import number
+
+if TYPE_CHECKING:
+    from offsets.spark.report.reading import GroupDay
 
 DAY_MS = 86_400_000
-DRAWN = (("commits", "Commits a day"), ("consumed", "Records consumed a day"), ("rewinds", "Rewinds a day"))
+DRAWN = {
+    "commits": "Commits a day",
+    "consumed": "Records consumed a day",
+    "rewinds": "Rewinds a day",
+    "rebalances": "Rebalances a day",
+}
+OF_GROUP = {**DRAWN, "came": "Members seen first a day", "went": "Members seen last a day"}
+DAYS_SHOWN = 14
+"""Days of the tables below the plots, unless all are asked for."""
+MOST_DAYS = 366
+MOST_SPOTS = 124
+"""Of more days, none could be pointed at: they are too narrow."""
+
+NOTHING = Plot("", "", 1, (), "")
 
 
 @dataclass(frozen=True, slots=True)
 class DayPlot:
-    """One value by day. `first` and `last` are days; `total` is the sum."""
+    """One value by day. `first` and `last` are days; `total` is the sum; `note` says what the values are not."""
 
     name: str
     title: str
@@ -24,21 +41,142 @@ class DayPlot:
     first: str
     last: str
     total: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day in the table of totals. `rebalances` None: not known."""
+
+    date: str
+    groups: int
+    commits: int
+    consumed: int
+    rewinds: int
+    rebalances: int | None
+
+    @property
+    def rate(self) -> str:
+        """Records a second, over the whole day."""
+        return rate(self.consumed)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDayLine:
+    """A day of a group in its table. `rebalances` None: events do not reach back to it; `causes` in words."""
+
+    day: GroupDay
+    date: str
+    rate: str
+    rebalances: int | None
+    causes: str
+
+
+def rate(consumed: int) -> str:
+    """Records a second, of as many on a day: `1,234`, `12.3`, `0.05`, `< 0.01`, `0`."""
+    found = consumed / (DAY_MS / 1000)
+    if found >= 100:
+        return number(round(found))
+    if found >= 10:
+        return f"{found:.1f}"
+    if found >= 0.01:
+        return f"{found:.2f}"
+    return "< 0.01" if consumed else "0"
+
+
+def totals(result: Mapping[str, Any] | None) -> list[Day]:
+    """The newest days in the result of a run, the oldest of them first; none where it has no such list."""
+    days: Sequence[Any] = (result or {}).get("days") or ()
+    if not all(isinstance(day, Mapping) and "date" in day for day in days):
+        return []
+
+    def number_of(day: Mapping[str, Any], name: str) -> int:
+        return int(day.get(name) or 0)
+
+    return [
+        Day(
+            date=day["date"],
+            groups=number_of(day, "groups"),
+            commits=number_of(day, "commits"),
+            consumed=number_of(day, "consumed"),
+            rewinds=number_of(day, "rewinds"),
+            rebalances=day.get("rebalances"),
+        )
+        for day in sorted(days, key=lambda day: str(day["date"]))[-MOST_DAYS:]
+    ]
 
 
 def day_plots(result: Mapping[str, Any] | None) -> list[DayPlot]:
     """The plots of a report's totals by day; a day without commits counts 0."""
-    days: Sequence[Mapping[str, Any]] = (result or {}).get("days") or ()
-    if not days or not all(isinstance(day, Mapping) and "date" in day for day in days):
+    by_date = {date.fromisoformat(day.date): day for day in totals(result)}
+    since = (result or {}).get("rebalances_since")
+    drawn = _drawn(by_date, DRAWN, day_of(since) if isinstance(since, int) else None)
+    return [one for one in drawn if one.name != "rebalances" or isinstance(since, int)]
+
+
+def group_plots(days: Sequence[GroupDay], since: int) -> list[DayPlot]:
+    """The plots of one group. `since` (ms): rebalances are known from then on."""
+    return _drawn({day.date: day for day in days}, OF_GROUP, day_of(since))
+
+
+def group_lines(days: Sequence[GroupDay], since: int) -> list[GroupDayLine]:
+    """The days of a group for its table, the newest first."""
+    begins = day_of(since)
+    return [
+        GroupDayLine(
+            day,
+            day.date.isoformat(),
+            rate(day.consumed),
+            day.rebalances if day.date >= begins else None,
+            causes(day.causes),
+        )
+        for day in reversed(days)
+    ]
+
+
+def causes(counts: Mapping[str, int]) -> str:
+    """Why rebalances began, the most frequent first: `3× session expired, 1× member joined`."""
+    found = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{count:,}× {cause.replace('_', ' ')}" for cause, count in found)
+
+
+def all_causes(days: Sequence[GroupDay]) -> str:
+    """`causes` of several days together."""
+    together: dict[str, int] = {}
+    for day in days:
+        for cause, count in day.causes.items():
+            together[cause] = together.get(cause, 0) + count
+    return causes(together)
+
+
+def day_of(at: int) -> date:
+    """The UTC day of an instant (ms)."""
+    return datetime.fromtimestamp(at / 1000, UTC).date()
+
+
+def _drawn(days: Mapping[date, object], wanted: Mapping[str, str], since: date | None) -> list[DayPlot]:
+    """A plot of each of the attributes `wanted` of days, all over the same time. `since`: of rebalances."""
+    if not days:
         return []
-    by_date = {date.fromisoformat(day["date"]): day for day in days}
-    first, last = min(by_date), max(by_date)
-    slices = (last - first).days + 1
-    begins = int(datetime.combine(first, datetime.min.time(), UTC).timestamp() * 1000)
+    first, last = min(days), max(days)
     drawn = []
-    for name, title in DRAWN:
-        values = [by_date.get(date.fromordinal(first.toordinal() + n), {}).get(name) or 0 for n in range(slices)]
-        buckets = [Bucket("", number, value, None) for number, value in enumerate(values)]
-        picture = plot(buckets, slices, begins, begins + slices * DAY_MS)
-        drawn.append(DayPlot(name, title, picture, first.isoformat(), last.isoformat(), sum(values)))
+    for name, title in wanted.items():
+        begins = max(first, since) if since and name == "rebalances" else first
+        note = f"counted since {begins.isoformat()}" if begins > first else ""
+        drawn.append(_one(days, first, last, begins, DayPlot(name, title, NOTHING, str(first), str(last), 0, note)))
     return drawn
+
+
+def _one(days: Mapping[date, object], first: date, last: date, begins: date, empty: DayPlot) -> DayPlot:
+    slices = last.toordinal() - first.toordinal() + 1
+    buckets = [
+        Bucket("", at - first.toordinal(), getattr(days.get(date.fromordinal(at)), empty.name, 0) or 0, None)
+        for at in range(begins.toordinal(), last.toordinal() + 1)
+    ]
+    picture = plot(buckets, slices, 0, slices * DAY_MS)
+    spots = [
+        replace(spot, title=f"{date.fromordinal(first.toordinal() + bucket.slice)}: {number(bucket.lag)}")
+        for spot, bucket in zip(picture.spots, buckets, strict=True)
+        if slices <= MOST_SPOTS
+    ]
+    return replace(empty, plot=replace(picture, spots=spots), total=sum(bucket.lag for bucket in buckets))

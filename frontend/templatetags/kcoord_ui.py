@@ -14,6 +14,7 @@ register = template.Library()
 DASH = SafeString('<span class="none">–</span>')
 
 register.filter("number", wording.number)
+register.filter("compact", wording.compact)
 register.filter("signed", wording.signed)
 register.filter("duration", wording.duration)
 register.filter("span", wording.span)

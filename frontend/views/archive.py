@@ -13,10 +13,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import queries
 from frontend.archive.presenters import FINDINGS, KINDS, RunLine, finding_line, result_facts, run_line
-from frontend.archive.reports import day_plots
 from frontend.views.actions import Refusal, actor, attempt, done, require
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
+from frontend.views.reports import report_parts, run_url
 from frontend.wording import plural
 from kcoord import bridge
 from kcoord.errors import Error, ProtocolError
@@ -61,11 +61,7 @@ class Overview:
     open: tuple[SparkRun, ...]
     archived: SparkRun | None
     reconciled: SparkRun | None
-
-
-def run_url(run_id: str) -> str:
-    """The address of a run's page."""
-    return reverse("frontend:run", args=[run_id])
+    reported: SparkRun | None
 
 
 @require_safe
@@ -83,6 +79,7 @@ def archive(request: HttpRequest) -> HttpResponse:
         "lines": [_line(run, found.now) for run in found.listed.items],
         "open_lines": [_line(run, found.now) for run in found.open],
         "archived": found.archived and _line(found.archived, found.now),
+        "reported": found.reported and _line(found.reported, found.now),
         "reconciled": found.reconciled and _line(found.reconciled, found.now),
         "kinds": _kinds(request, kind),
         "kind": KINDS[kind][0] if kind else "",
@@ -120,15 +117,16 @@ def _readable(work: Any) -> Any:
 
 async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> Overview:
     runs = runtime.get(SparkRuns)
-    listed, newest, archived, reconciled, now = await asyncio.gather(
+    listed, newest, archived, reconciled, reported, now = await asyncio.gather(
         runs.runs(kind=kind, cursor=cursor, limit=PAGE_SIZE),
         runs.runs(limit=PAGE_SIZE),
         runs.newest("archive"),
         runs.newest("reconcile"),
+        runs.newest("report"),
         queries.now(runtime.db),
     )
     going_on = tuple(run for run in newest.items if run.is_open)
-    return Overview(now, runs.archive_path, listed, going_on, archived, reconciled)
+    return Overview(now, runs.archive_path, listed, going_on, archived, reconciled, reported)
 
 
 @require_safe
@@ -144,12 +142,12 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "line": _line(run, now),
         "meaning": KINDS.get(run.kind, ("", ""))[1],
         "facts": result_facts(run),
-        "plots": day_plots(run.result) if run.kind == "report" else [],
         "log": tail,
         "cancel_url": f"{run_url(run.id)}/cancel" if run.is_open and request.user.has_perm(CANCEL) else "",
         "findings_url": _findings_url(run) if run.kind == "reconcile" and run.findings else "",
         "stream": reverse("frontend:live") if run.is_open else "",
         "pace": BUSY if run.is_open else QUIET,
+        **report_parts(request, run),
     }
     return show(request, "run", context, section="archive")
 

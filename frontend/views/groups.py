@@ -198,7 +198,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     if "\0" not in group_id:
         looked = bridge.call(lambda runtime: _look(runtime, group_id, limits))
     if looked is None:
-        return _missing(request, group_id)
+        return missing(request, group_id)
     found = looked.page
     context: dict[str, Any] = presenters.group(
         found,
@@ -226,6 +226,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
         "history_url": f"{group_url(group_id)}/events",
         "commits_url": f"{group_url(group_id)}/commits",
+        "report_url": f"{group_url(group_id)}/report",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
     }
     if limits.q and len(found.offsets) < limits.offsets:
@@ -292,11 +293,11 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
     """The history of a group, newest first; it outlives the group."""
     before = cursor(request, "before", int)
     if "\0" in group_id:
-        return _missing(request, group_id)
+        return missing(request, group_id)
     number = int(before[0]) if before else None
     found = bridge.call(lambda runtime: queries.event_page(runtime.db, group_id, number))
     if not found.exists and not found.events:
-        return _missing(request, group_id)
+        return missing(request, group_id)
     older = cursor_address(request, "before", found.events[-1].id) if found.more else None
     context = {
         "now": found.now,
@@ -310,7 +311,8 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
     return show(request, "events", context, section="groups")
 
 
-def _missing(request: HttpRequest, group_id: str) -> HttpResponse:
+def missing(request: HttpRequest, group_id: str) -> HttpResponse:
+    """The page of a group that is not there, with its last events if any are left."""
     found = None
     if "\0" not in group_id:
         found = bridge.call(lambda runtime: queries.event_page(runtime.db, group_id, None, limit=10))

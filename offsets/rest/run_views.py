@@ -19,7 +19,7 @@ from kcoord.rest_schema import Name, describe
 from kcoord.rest_views import ControlView, path_name
 from offsets.findings import FindingFilter, FindingReads, SeenBy
 from offsets.rest import run_serializers as s
-from offsets.spark_runs import SparkRuns
+from offsets.spark_runs import SparkRun, SparkRuns
 
 RUN_ID = Name("run_id", "Id of the run.", {"type": "string", "format": "uuid"})
 _DENIED = (Error.CLUSTER_AUTHORIZATION_FAILED,)
@@ -71,6 +71,10 @@ def _require(principal: Principal, operation: Operation) -> None:
         )
 
 
+def _answer(run: SparkRun, status: int = 200) -> Response:
+    return Response(s.RunView(s.shown_run(run)).data, status=status)
+
+
 class RunsBase(ControlView):
     """What the views of runs share: who may see them at all."""
 
@@ -82,6 +86,11 @@ class RunsBase(ControlView):
     def run_id(self, request: Request, taken: str) -> str:
         """The id in the path."""
         return path_name(request, 3, taken, lambda segment: segment.decode("utf-8", "replace"))
+
+    def run(self, request: Request, taken: str) -> SparkRun:
+        """The run in the path. Raises RunRefused with status 404."""
+        asked = self.run_id(request, taken)
+        return self.service(lambda runtime: runtime.get(SparkRuns).run(asked))
 
 
 class RunsView(RunsBase):
@@ -129,7 +138,7 @@ class RunsView(RunsBase):
         _require(self.principal, Operation.ADMIN)
         name = self.principal.name
         run = self.service(lambda runtime: runtime.get(SparkRuns).start(given["kind"], principal=name))
-        return Response(s.RunView(s.shown_run(run)).data, status=202)
+        return _answer(run, 202)
 
 
 class RunView(RunsBase):
@@ -149,9 +158,7 @@ class RunView(RunsBase):
     def get(self, request: Request, run_id: str) -> Response:
         """One run."""
         self.query()
-        asked = self.run_id(request, run_id)
-        run = self.service(lambda runtime: runtime.get(SparkRuns).run(asked))
-        return Response(s.RunView(s.shown_run(run)).data)
+        return _answer(self.run(request, run_id))
 
 
 class RunLogView(RunsBase):
@@ -172,8 +179,7 @@ class RunLogView(RunsBase):
         """The log."""
         self.query()
         _require(self.principal, Operation.ADMIN)
-        asked = self.run_id(request, run_id)
-        run = self.service(lambda runtime: runtime.get(SparkRuns).run(asked))
+        run = self.run(request, run_id)
         tail = self.service(lambda runtime: runtime.get(SparkRuns).log_tail(run))
         content = {"id": run.id, "log": tail and tail.text, "skipped_bytes": tail.skipped if tail else 0}
         return Response(s.RunLogView(content).data)
@@ -202,7 +208,7 @@ class CancelRunView(RunsBase):
         _require(self.principal, Operation.ADMIN)
         asked, name = self.run_id(request, run_id), self.principal.name
         run = self.service(lambda runtime: runtime.get(SparkRuns).cancel(asked, principal=name))
-        return Response(s.RunView(s.shown_run(run)).data)
+        return _answer(run)
 
 
 class FindingsView(ControlView):

@@ -151,9 +151,15 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
 
 def report_job(installation: Installation, given: Mapping[str, Any]) -> Job:
     """The job of `report` for the arguments in `given`."""
+    config = installation.config
 
     def job(run: Run, start: SparkStart) -> Outcome:
-        return report(run, start, installation.storage(), ReportOptions(given.get("idle_days", 7))).outcome()
+        options = ReportOptions(
+            idle_days=given.get("idle_days", 7),
+            deadline_ms=config.int("archive.snapshot.timeout.ms"),
+            events_kept=config.int("events.max.per.group"),
+        )
+        return report(run, start, installation.conninfo, installation.storage(), options).outcome()
 
     return job
 
@@ -250,7 +256,7 @@ def _reconcile_summary(told: Mapping[str, Any]) -> str:
 def _report_summary(told: Mapping[str, Any]) -> str:
     tables = ", ".join(f"{name} ({rows})" for name, rows in told["tables"].items())
     return (
-        f"{told['rows']} commits of {len(told['days'])} days; {tables}, in {len(told['written'])} files below "
+        f"{told['rows']} commits in {len(told['days'])} days; {tables}, in {len(told['written'])} files below "
         f"reports/run={told['run']}; {told['seconds']} s, of which Spark's start {told['spark_start_seconds']} s"
     )
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -57,9 +58,15 @@ def site_database(postgres: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def site(site_database: str) -> Iterator[Running]:
+def archive_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the server's archive."""
+    return tmp_path_factory.mktemp("archive")
+
+
+@pytest.fixture(scope="session")
+def site(site_database: str, archive_folder: Path) -> Iterator[Running]:
     """A running server with one account."""
-    with start_server(site_database) as server:
+    with start_server(site_database, env={"KCOORD_ARCHIVE_PATH": archive_folder}) as server:
         subprocess.run(
             [sys.executable, "-c", MAKE_USER],
             cwd=ROOT,

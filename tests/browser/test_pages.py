@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from offsets.models import ReconcileFinding
 from tests.browser.conftest import PASSWORD, USER, Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, member_id, reconciling_group, working_group
-from tests.rest.spark_runs import put_finding, put_run
 from tests.support.processes import Running
 
 pytestmark = pytest.mark.browser
@@ -192,7 +190,6 @@ async def test_every_page_is_readable_and_sound(
         "/groups/billing/events", "/groups/none", "/groups/billing?range=week", "/groups/billing/delete",
         "/groups/idle/delete", "/groups/billing/hold", "/groups/billing/pins", "/groups/billing/kick?member=m",
         "/groups/billing/reset", "/groups/billing/commits", "/groups/billing/commits?topic=nothing",
-        *archive_pages(seed),
         "/topics", "/topics?q=nothing", "/nowhere", "/groups?state=x", "/password", "/password/changed",
     ):  # fmt: skip
         await audit(address)
@@ -204,23 +201,6 @@ async def test_every_page_is_readable_and_sound(
     await audit(page.url)
     assert complaints == {}
     await context.close()
-
-
-def archive_pages(seed: Seed) -> list[str]:
-    """The pages of runs of every state, and of findings of every kind."""
-    ids = [
-        put_run(seed.connection, "archive", state, ago_ms=number * 1_000, error=f"because of {state} " * 9)
-        for number, state in enumerate(("failed", "lost", "cancelled"))
-    ]
-    going = put_run(seed.connection, "archive", "running", ago_ms=0, slices_done=3, slices_total=8)
-    done = put_run(seed.connection, "reconcile", findings=200, rows=12_345, result={"rows": 5, "by_kind": {}})
-    days = [{"date": f"2026-01-{n:02}", "commits": n, "consumed": n * 50, "rewinds": 0} for n in range(1, 20)]
-    reported = put_run(seed.connection, "report", rows=99, result={"days": days})
-    for number, kind in enumerate(ReconcileFinding.Kind.values * 10, start=1):
-        put_finding(seed.connection, done, number, kind, ("billing", "a-long-name-of-a-group-" * 8)[number % 2])
-    pages = [f"/archive/runs/{run_id}" for run_id in (*ids, going, done, reported)]
-    actions = [f"/archive/runs/{going}/cancel", "/archive/start?kind=reconcile"]
-    return ["/archive", "/archive?kind=import", *pages, *actions, "/archive/findings", "/archive/findings?kind=rewind"]
 
 
 def rebalancing(seed: Seed) -> None:

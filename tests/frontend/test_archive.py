@@ -121,6 +121,9 @@ def test_starting_and_cancelling_take_permissions(person: Client, seed: Seed, ar
     refused = person.post(f"/archive/runs/{run_id}/cancel")
     assert refused.status_code == 409
     assert "has ended already" in plain(refused.content.decode())
+    page = person.get(f"/archive/runs/{run_id}/cancel").content.decode()
+    assert "nothing to cancel" in page
+    assert "Cancel the run" not in page
 
 
 def test_a_run_is_started_from_its_page(

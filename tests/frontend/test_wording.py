@@ -52,6 +52,22 @@ def test_duration(milliseconds: int, words: str) -> None:
     assert wording.duration(milliseconds) == words
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (500, "500"),
+        (1_000, "1 k"),
+        (20_000, "20 k"),
+        (10**7, "10 M"),
+        (2 * 10**9, "2 G"),
+        (5 * 10**13, "50 T"),
+    ],
+)
+def test_round_numbers_are_short_on_an_axis(value: int, text: str) -> None:
+    assert wording.compact(value) == text
+
+
 def test_instants_are_written_in_utc_to_the_millisecond() -> None:
     assert wording.utc(NOW + 7) == "2023-11-14 22:13:20.007 UTC"
     assert wording.iso(NOW + 7) == "2023-11-14T22:13:20.007Z"

@@ -14,8 +14,9 @@ from kcoord.local import local_operator
 
 class Command(BaseCommand):
     help = (
-        "Compute commits, consumption, rewinds, idle groups, busiest partitions, generations and members by day from "
-        "the archive, as Parquet below its folder `reports`. Exit status: 0, or 2 where it cannot run."
+        "Compute commits, consumption, rewinds, idle groups, busiest partitions, rebalances and members by day from "
+        "the archive and the events of groups, as Parquet below its folder `reports`. Exit status: 0, or 2 where "
+        "it cannot run."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,9 @@ from offsets.core.days import DAY_MS
 
 COLUMNS = ("id", "at", "kind", "group_name", "topic", "partition", "committed_offset", "generation_id", "member_id")
 COMMITS = ("commit", "txn_commit")
+EVENT_COLUMNS = ("group_name", "at", "kind", "detail")
+REBALANCES = ("rebalance_started", "group_epoch_bumped")
+"""Events with which a rebalance begins: in a classic group, and in one of the consumer protocol."""
 KEY = ("group_name", "topic", "partition")
 
 
@@ -74,6 +77,50 @@ def generations(moved: DataFrame) -> DataFrame:
     named = moved.where(F.col("generation_id") >= 0)
     first = named.groupBy("group_name", "generation_id").agg(F.min("at").alias("at"))
     return first.groupBy("group_name", _date("at").alias("date")).agg(F.count(F.lit(1)).alias("generations"))
+
+
+def rebalances(events: DataFrame, since: int, kept: int) -> DataFrame:
+    """By group and day with events: `rebalances` that began, as a map `causes` how many for which cause, and `since`.
+
+    `events`: rows with `EVENT_COLUMNS`. `since` (ms): no younger event was dropped for its age. The newest `kept`
+    events of each group stay at least, so a group that has fewer lost none to their number; the count of any other is
+    complete since its first event only.
+    """
+    reach = events.groupBy("group_name").agg(F.count(F.lit(1)).alias("events"), F.min("at").alias("first"))
+    reach = reach.select(
+        "group_name", F.when(F.col("events") < kept, F.lit(since)).otherwise(F.col("first")).alias("since")
+    )
+    cause = F.coalesce(F.get_json_object("detail", "$.cause"), F.lit("unknown"))
+    begun = events.select(
+        "group_name", _date("at").alias("date"), F.when(F.col("kind").isin(*REBALANCES), cause).alias("cause")
+    )
+    counted = begun.groupBy("group_name", "date", "cause").agg(F.count("cause").alias("count"))
+    pair = F.when(F.col("cause").isNotNull(), F.struct("cause", "count"))
+    by_day = counted.groupBy("group_name", "date").agg(
+        F.sum("count").alias("rebalances"), F.map_from_entries(F.array_sort(F.collect_list(pair))).alias("causes")
+    )
+    return by_day.join(reach, "group_name")
+
+
+def groups(moved: DataFrame, rebalanced: DataFrame, since: int) -> DataFrame:
+    """Each group that ever committed, or has events: all of it in one row. `moved`: of `moves`.
+
+    `rebalanced`: of `rebalances`, with the same `since`, which is that of groups without events as well.
+    """
+    committed = moved.groupBy("group_name").agg(
+        F.count(F.lit(1)).alias("commits"),
+        F.sum("consumed").alias("consumed"),
+        F.count_if("is_rewind").alias("rewinds"),
+        F.count_distinct(F.when(F.col("member_id") != "", F.col("member_id"))).alias("members"),
+        F.min("at").alias("first_commit_at"),
+        F.max("at").alias("last_commit_at"),
+    )
+    begun = rebalanced.groupBy("group_name").agg(
+        F.sum("rebalances").alias("rebalances"), F.first("since").alias("rebalances_since")
+    )
+    numbers = ("commits", "consumed", "rewinds", "members", "rebalances")
+    both = committed.join(begun, "group_name", "full_outer")
+    return both.fillna(0, subset=list(numbers)).fillna(since, subset=["rebalances_since"])
 
 
 def members(moved: DataFrame) -> DataFrame:

@@ -1,21 +1,28 @@
-"""A run of reports: read the archive once, compute, keep the tables as Parquet beside it."""
+"""A run of reports: read the archive and the events of groups once, compute, keep the tables as Parquet beside it.
+
+The archive has commits alone, so rebalances are counted by the events in Postgres, as far as they reach back.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from offsets.core.days import DAY_MS
 from offsets.spark.archive.storage import Storage
 from offsets.spark.archive.table import has_table, open_table, read_archive
 from offsets.spark.errors import JobError
+from offsets.spark.postgres import DEADLINE_MS, exported_snapshot
 from offsets.spark.report import jobs
 from offsets.spark.runs import Outcome, Run
 from offsets.spark.session import guarded
+from offsets.spark.source import read_table
 
 FOLDER = "reports"
 UNFINISHED = f"{FOLDER}/_unfinished"
@@ -24,31 +31,56 @@ MOST_DAYS = 366
 """Days of the totals that the run's result holds; the files have all of them."""
 
 
+ROW_GROUP_BYTES = 1 << 20
+"""Of the files, before compression. They are sorted by group, so readers of one group skip most of these."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """`idle_days`: a group that committed nothing for so long is idle. `most_partitions`: busiest ones to keep."""
+    """`idle_days`: a group that committed nothing for so long is idle. `most_partitions`: busiest ones to keep.
+
+    `deadline_ms` of the snapshot in which events are read; `events_kept` of each group (`events.max.per.group`).
+    """
 
     idle_days: int = 7
     most_partitions: int = 1_000
+    deadline_ms: int = DEADLINE_MS
+    events_kept: int = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalances:
+    """The table `jobs.rebalances`, and since when (ms) the events that it was counted by are complete."""
+
+    table: DataFrame
+    since: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run wrote: rows by table, the totals of each day, and the files."""
+    """What a run wrote: rows by table, the totals of each day, and the files. `rebalances_since` in ms."""
 
     rows: int
     tables: Mapping[str, int]
     days: tuple[Mapping[str, Any], ...]
     files: tuple[str, ...]
+    rebalances_since: int
 
     def outcome(self) -> Outcome:
         """For the run's row, and for `--format json`."""
-        days = [dict(day) for day in self.days]
-        result = {"rows": self.rows, "tables": dict(self.tables), "days": days, "written": list(self.files)}
+        result = {
+            "rows": self.rows,
+            "tables": dict(self.tables),
+            "days": [dict(day) for day in self.days],
+            "rebalances_since": self.rebalances_since,
+            "written": list(self.files),
+        }
         return Outcome(rows=self.rows, files=len(self.files), result=result)
 
 
-def report(run: Run, start: Callable[[], SparkSession], storage: Storage, options: ReportOptions) -> Report:
+def report(
+    run: Run, start: Callable[[], SparkSession], conninfo: str, storage: Storage, options: ReportOptions
+) -> Report:
     """Compute the reports of the whole archive. Raises JobError where there is none, ArchiveDamaged, RunCancelled."""
     if not has_table(storage):
         raise JobError(f"there is no archive at {storage.address} yet: run `manage.py archive` first")
@@ -57,39 +89,82 @@ def report(run: Run, start: Callable[[], SparkSession], storage: Storage, option
     run.enter("start Spark")
     spark = start()
     with guarded(run, spark):
+        run.enter("read events")
+        rebalanced = read_rebalances(spark, conninfo, options)
         run.enter("read")
         moved = jobs.moves(read_archive(spark, table)).persist()
         rows = moved.count()
         storage.remove_folder(UNFINISHED)
         written, counts = [], {}
-        for name, frame in tables(moved, options, int(time.time() * 1000)).items():
+        for name, frame in tables(moved, rebalanced, options, int(time.time() * 1000)).items():
             run.enter(f"write {name}")
             kept = frame.persist()
             counts[name] = kept.count()
-            written += _keep(kept, storage, f"{FOLDER}/run={run.id}/{name}")
+            written += _keep(_sorted(name, kept), storage, f"{FOLDER}/run={run.id}/{name}")
             kept.unpersist()
-        newest = jobs.totals(jobs.consumption(moved)).orderBy("date", ascending=False).limit(MOST_DAYS).collect()
+        days = totals_by_day(moved, rebalanced)
         moved.unpersist()
-    days = tuple({**row.asDict(), "date": row["date"].isoformat()} for row in reversed(newest))
-    return Report(rows, counts, days, tuple(written))
+    return Report(rows, counts, days, tuple(written), rebalanced.since)
 
 
-def tables(moved: DataFrame, options: ReportOptions, now_ms: int) -> dict[str, DataFrame]:
+def read_rebalances(spark: SparkSession, conninfo: str, options: ReportOptions) -> Rebalances:
+    """What the events in Postgres say of rebalances; they are read here, not later. Raises JobError.
+
+    Events are dropped for their age the oldest first, whatever group they are of: since the first of all that are left,
+    nothing was. Without any, nothing is known of the time before now.
+    """
+    with exported_snapshot(conninfo, options.deadline_ms) as snapshot:
+        events = read_table(spark, "events", conninfo, snapshot.id, columns=jobs.EVENT_COLUMNS).persist()
+        first = events.agg(F.min("at").alias("at")).collect()[0]["at"]
+        since = snapshot.taken_at if first is None else int(first)
+        counted = jobs.rebalances(events, since, options.events_kept).localCheckpoint()
+        events.unpersist()
+    return Rebalances(counted, since)
+
+
+def tables(moved: DataFrame, rebalanced: Rebalances, options: ReportOptions, now_ms: int) -> dict[str, DataFrame]:
     """Each report by its name. `moved`: of `jobs.moves`."""
     seen = jobs.members(moved)
     return {
+        "groups": jobs.groups(moved, rebalanced.table, rebalanced.since),
         "consumption": jobs.consumption(moved),
         "busiest_partitions": jobs.busiest_partitions(moved, options.most_partitions),
         "idle_groups": jobs.idle_groups(moved, now_ms, options.idle_days * DAY_MS),
+        "rebalances": rebalanced.table,
         "generations": jobs.generations(moved),
         "members": seen,
         "turnover": jobs.turnover(seen),
     }
 
 
+def totals_by_day(moved: DataFrame, rebalanced: Rebalances) -> tuple[Mapping[str, Any], ...]:
+    """The totals of the newest days, the oldest first; `rebalances` is None where events do not reach back to."""
+    by_day = rebalanced.table.groupBy("date").agg(F.sum("rebalances").alias("rebalances"))
+    totals = jobs.totals(jobs.consumption(moved)).join(by_day, "date", "full_outer")
+    totals = totals.fillna(0, subset=["groups", "commits", "consumed", "rewinds"])
+    found = [row.asDict() for row in totals.orderBy("date", ascending=False).limit(MOST_DAYS).collect()]
+    begins = datetime.fromtimestamp(rebalanced.since / 1000, UTC).date()
+    for day in found:
+        if day["date"] >= begins:
+            day["rebalances"] = day["rebalances"] or 0
+        day["date"] = day["date"].isoformat()
+    return tuple(reversed(found))
+
+
+def _sorted(name: str, frame: DataFrame) -> DataFrame:
+    """In one file, in an order that its readers want."""
+    if name == "busiest_partitions":
+        order: Sequence[str | Column] = (F.desc("consumed"), F.desc("commits"), "topic", "partition")
+    elif name == "idle_groups":
+        order = ("last_commit_at", "group_name")
+    else:
+        order = [column for column in ("group_name", "date", "first_commit_at") if column in frame.columns]
+    return frame.coalesce(1).sortWithinPartitions(*order)
+
+
 def _keep(frame: DataFrame, storage: Storage, folder: str) -> list[str]:
     """Write a table to a folder, which has either all of it or none; paths of the files."""
-    frame.coalesce(1).write.parquet(storage.spark_path(UNFINISHED))
+    frame.write.option("parquet.block.size", ROW_GROUP_BYTES).parquet(storage.spark_path(UNFINISHED))
     kept = []
     for number, file in enumerate(sorted(file.path for file in storage.files(UNFINISHED))):
         if file.endswith(".parquet"):

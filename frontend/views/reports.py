@@ -1,0 +1,227 @@
+"""Reports from the archive: the groups and partitions of one run, and what the newest run says of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from frontend import queries
+from frontend.archive.reports import DAYS_SHOWN, all_causes, day_plots, group_lines, group_plots, totals
+from frontend.views.groups import group_url, missing
+from frontend.views.page import BadAddress, address, choice, message, page, show, text
+from frontend.wording import plural
+from kcoord import bridge
+from kcoord.errors import Error, ProtocolError
+from kcoord.runtime import Runtime
+from offsets.reports import Reports
+from offsets.spark_runs import SparkRun
+
+if TYPE_CHECKING:
+    from offsets.spark.report.reading import GroupReport, GroupsFound, GroupTotals, PartitionTotals
+
+PAGE_SIZE = 50
+BUSIEST = 10
+"""Groups and partitions on the page of the run itself."""
+SORTS = {
+    "consumed": "Records consumed",
+    "commits": "Commits",
+    "rewinds": "Rewinds",
+    "rebalances": "Rebalances",
+    "idle": "Longest idle",
+    "name": "Name",
+}
+"""As `offsets.spark.report.reading.SORTS` has them, the first is the default; a test compares the names."""
+DAY_MS = 86_400_000
+MOST_PAGES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A group of a report."""
+
+    group: GroupTotals
+    url: str
+
+
+def run_url(run_id: str) -> str:
+    """The address of a run's page."""
+    return reverse("frontend:run", args=[run_id])
+
+
+def report_parts(request: HttpRequest, run: SparkRun) -> dict[str, Any]:
+    """What the page of a run of report has beside that of other runs."""
+    if run.kind != "report" or run.state != "succeeded":
+        return {}
+    days = totals(run.result)[::-1]
+    shown = days if choice(request, "show", ("days",)) else days[:DAYS_SHOWN]
+    parts: dict[str, Any] = {
+        "plots": day_plots(run.result),
+        "days": shown,
+        "all_days": len(days),
+        "all_days_url": address(request, show="days") if len(shown) < len(days) else "",
+        "rebalances_since": (run.result or {}).get("rebalances_since"),
+        "groups_url": f"{run_url(run.id)}/groups",
+        "partitions_url": f"{run_url(run.id)}/partitions",
+    }
+
+    async def read(runtime: Runtime) -> tuple[GroupsFound | None, tuple[int, list[PartitionTotals]]]:
+        reports = runtime.get(Reports)
+        return await reports.groups(run, sort="consumed", limit=BUSIEST), await reports.partitions(run, limit=BUSIEST)
+
+    try:
+        groups, (partitions, busiest) = bridge.call(read)
+    except ProtocolError as error:
+        return parts | {"unreadable": error.detail}
+    if groups is not None:
+        parts |= {"group_lines": [_line(group, run) for group in groups.groups], "all_groups": groups.total}
+    return parts | {"partitions": busiest, "all_partitions": partitions}
+
+
+def _line(group: GroupTotals, run: SparkRun) -> GroupLine:
+    return GroupLine(group, f"{group_url(group.group_name)}/report?run={run.id}")
+
+
+@require_safe
+@page
+def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """The groups of a report, a page at a time."""
+    run = _run(str(run_id))
+    if run is None:
+        return _no_report(request)
+    sort = choice(request, "sort", SORTS) or next(iter(SORTS))
+    q, idle, number = text(request, "q"), choice(request, "idle", ("1",)), _page(request)
+    made_at, idle_days = run.started_at or run.requested_at, int(run.parameters.get("idle_days", 7))
+    found = bridge.call(
+        lambda runtime: runtime.get(Reports).groups(
+            run,
+            sort=sort,
+            q=q,
+            idle_before=made_at - idle_days * DAY_MS if idle else None,
+            first=(number - 1) * PAGE_SIZE,
+            limit=PAGE_SIZE,
+        )
+    )
+    if found is None:
+        return message(request, 404, "No groups in this report", "Start a new report: this one is of an older release.")
+    context = {
+        "now": bridge.call(lambda runtime: queries.now(runtime.db)),
+        "run": run,
+        "run_url": run_url(run.id),
+        "lines": [_line(group, run) for group in found.groups],
+        "summary": plural(found.total, "group"),
+        "sorts": list(SORTS.items()),
+        "sort": sort,
+        "q": q,
+        "idle": idle,
+        "idle_days": idle_days,
+        "filtered": bool(q or idle),
+        **_edges(request, number, found.total),
+    }
+    return show(request, "report_groups", context, section="archive")
+
+
+@require_safe
+@page
+def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """The busiest partitions of a report, a page at a time."""
+    run = _run(str(run_id))
+    if run is None:
+        return _no_report(request)
+    number = _page(request)
+    first = (number - 1) * PAGE_SIZE
+    total, found = bridge.call(lambda runtime: runtime.get(Reports).partitions(run, first=first, limit=PAGE_SIZE))
+    context = {
+        "now": bridge.call(lambda runtime: queries.now(runtime.db)),
+        "run": run,
+        "run_url": run_url(run.id),
+        "partitions": found,
+        "summary": plural(total, "partition"),
+        **_edges(request, number, total),
+    }
+    return show(request, "report_partitions", context, section="archive")
+
+
+@require_safe
+@page
+def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
+    """What a report, the newest unless one is named, says of a group; it outlives the group."""
+    asked = text(request, "run") or None
+    if "\0" in group_id:
+        return missing(request, group_id)
+
+    async def read(runtime: Runtime) -> tuple[SparkRun | None, GroupReport | None, queries.EventPage]:
+        reports = runtime.get(Reports)
+        run = await reports.run(asked)
+        found = await reports.of_group(run, group_id) if run else None
+        return run, found, await queries.event_page(runtime.db, group_id, None, limit=1)
+
+    try:
+        run, found, events = bridge.call(read)
+    except ProtocolError as error:
+        if getattr(error, "status", 0) == 404:
+            return _no_report(request)
+        raise
+    if found is None and not events.exists and not events.events:
+        return missing(request, group_id)
+    context = {
+        "now": events.now,
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "exists": events.exists,
+        "run": run,
+        "run_url": run_url(run.id) if run else "",
+        "commits_url": f"{group_url(group_id)}/commits",
+        "totals": found and found.totals,
+        **(_of_group(request, found) if found else {}),
+    }
+    return show(request, "group_report", context, section="groups")
+
+
+def _of_group(request: HttpRequest, found: GroupReport) -> Mapping[str, Any]:
+    since = found.totals.rebalances_since
+    lines = group_lines(found.days, since)
+    shown = lines if choice(request, "show", ("days",)) else lines[:DAYS_SHOWN]
+    return {
+        "plots": group_plots(found.days, since),
+        "causes": all_causes(found.days),
+        "days": shown,
+        "all_days": len(lines),
+        "all_days_url": address(request, show="days") if len(shown) < len(lines) else "",
+        "members": found.members,
+        "more_members": found.totals.members - len(found.members),
+    }
+
+
+def _run(run_id: str) -> SparkRun | None:
+    try:
+        return bridge.call(lambda runtime: runtime.get(Reports).run(run_id))
+    except ProtocolError as error:
+        if error.error is Error.INVALID_REQUEST and getattr(error, "status", 0) == 404:
+            return None
+        raise
+
+
+def _no_report(request: HttpRequest) -> HttpResponse:
+    return message(request, 404, "No such report", "There is no such report; the page “Archive” lists all runs.")
+
+
+def _page(request: HttpRequest) -> int:
+    """The number in the address, from 1 on. Raises BadAddress."""
+    written = text(request, "page") or "1"
+    if not written.isascii() or not written.isdigit() or not 1 <= int(written[:9]) <= MOST_PAGES:
+        raise BadAddress(f"page: {written!r} is no number of a page.")
+    return int(written)
+
+
+def _edges(request: HttpRequest, number: int, total: int) -> dict[str, str | None]:
+    """Addresses of the pages before and after. A report does not change, so pages have numbers."""
+    return {
+        "previous_url": address(request, page=str(number - 1) if number > 2 else None) if number > 1 else None,
+        "next_url": address(request, page=str(number + 1)) if number * PAGE_SIZE < total else None,
+    }

@@ -1,0 +1,84 @@
+"""Read model of reports from the archive: the run, and what its files say. The reports themselves: docs/archive.md.
+
+Reading them needs pyarrow; nothing here starts Spark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+
+from kcoord.errors import Error, ProtocolError
+from kcoord.runtime import Runtime
+from offsets.spark_runs import SparkRun, SparkRuns, unknown_run
+
+if TYPE_CHECKING:
+    from offsets.spark.report.reading import GroupReport, GroupsFound, PartitionTotals, ReportFiles
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+MOST_DAYS = 366
+"""Of a group, the newest; the files have all of them."""
+MOST_MEMBERS = 20
+
+
+class Reports:
+    """Reads reports. Methods raise UNKNOWN_SERVER_ERROR where the files of a run cannot be read, saying why."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runs = runtime.get(SparkRuns)
+
+    async def run(self, run_id: str | None = None) -> SparkRun | None:
+        """A run of report that succeeded; without an id the newest, or None where there is none yet.
+
+        Raises RunRefused with status 404.
+        """
+        if run_id is None:
+            return await self._runs.newest("report")
+        found = await self._runs.run(run_id)
+        if found.kind != "report" or found.state != "succeeded":
+            raise unknown_run(run_id)
+        return found
+
+    async def groups(
+        self, run: SparkRun, *, sort: str, q: str = "", idle_before: int | None = None, first: int = 0, limit: int
+    ) -> GroupsFound | None:
+        """A page of a run's groups; None: it was made by a release that did not write them down.
+
+        `sort`: of `offsets.spark.report.reading.SORTS`. `idle_before` (ms): those that last committed before.
+        """
+
+        def read(files: ReportFiles) -> GroupsFound | None:
+            return files.groups(sort, q, idle_before, first, limit) if files.has_groups else None
+
+        return await self._reading(run, read)
+
+    async def partitions(self, run: SparkRun, *, first: int = 0, limit: int) -> tuple[int, list[PartitionTotals]]:
+        """How many of the busiest partitions a run wrote down, and a page of them."""
+        return await self._reading(run, lambda files: files.partitions(first, limit))
+
+    async def of_group(self, run: SparkRun, group_id: str) -> GroupReport | None:
+        """What a run says of a group: its newest days, and the members that were seen last; None: nothing."""
+        return await self._reading(run, lambda files: files.of_group(group_id, MOST_DAYS, MOST_MEMBERS))
+
+    async def _reading(self, run: SparkRun, read: Callable[[ReportFiles], T]) -> T:
+        return await asyncio.to_thread(self._read, run, read)
+
+    def _read(self, run: SparkRun, read: Callable[[ReportFiles], T]) -> T:
+        # Here: pyarrow is not for services without an archive.
+        from offsets.spark.archive.storage import Storage
+        from offsets.spark.errors import JobError
+        from offsets.spark.report.reading import ReportFiles
+
+        try:
+            return read(ReportFiles(Storage(self._runs.archive_path), (run.result or {}).get("written") or ()))
+        except JobError as error:
+            log.warning("report_unreadable", run=run.id, reason=str(error))
+            raise ProtocolError(
+                Error.UNKNOWN_SERVER_ERROR, f"the files of the report cannot be read: {error}"
+            ) from error
