@@ -14,8 +14,8 @@ from django.db import connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
-from kcoord import runtime as runtimes
-from kcoord.hub import Hub, Subscription
+from kcoord.database.notifications import Hub, Subscription
+from kcoord.process import runtime as runtimes
 
 KEEP_ALIVE_SECONDS = 15.0
 DEBOUNCE_SECONDS = 0.25

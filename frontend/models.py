@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from kcoord.fields import MillisField
+from kcoord.database.fields import MillisField
 
 
 class SignInAttempt(models.Model):

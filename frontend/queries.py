@@ -17,7 +17,7 @@ from frontend.consumer.rows import ConsumerPart
 from frontend.offsets.queries import RANGES, Range, lag_part
 from frontend.offsets.rows import NO_LAG, LagPart
 from frontend.rows import Millis
-from kcoord.db import Connection, Database
+from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
 Q = queries("frontend")

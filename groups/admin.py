@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 from groups.core.events import EventKind
 from groups.models import Assignment, ConsumerMember, Event, Group, Member, PendingMember, Topic, Watermark
 from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, instant, kind_filter, utc
-from kcoord.consumer_protocol import decode_subscription
+from kcoord.protocol.consumer_protocol import decode_subscription
 
 MOST_ROWS = 200
 

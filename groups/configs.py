@@ -17,18 +17,18 @@ from types import MappingProxyType
 
 import structlog
 
-from groups import revisions
+from groups.catalogue import revisions
+from groups.catalogue.revisions import Subject
 from groups.core.events import EventKind, GroupEvent
 from groups.core.types import Millis
-from groups.revisions import Subject
-from groups.server_assignors import SETTING as ASSIGNORS
-from groups.server_assignors import load_assignors
-from groups.store import GroupStore
+from groups.engine.server_assignors import SETTING as ASSIGNORS
+from groups.engine.server_assignors import load_assignors
+from groups.store.store import GroupStore
 from kcoord.config import BY_NAME, INT_MAX, Config, Value
-from kcoord.db import Connection
-from kcoord.errors import Error, ProtocolError
-from kcoord.mirror import Mirror
-from kcoord.runtime import Runtime
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
+from kcoord.process.watched_copy import Mirror
+from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)

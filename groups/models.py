@@ -1,7 +1,7 @@
 """The schema of groups: fields, constraints, indexes.
 
-Models serve migrations, admin, pages and tests. The protocol's rows are written by `groups.store` alone, in SQL, so
-these models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go with it in the database itself
+Models serve migrations, admin, pages and tests. The protocol's rows are written by `groups.store.store` alone, in SQL,
+so these models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go with it in the database itself
 (`on delete cascade`, see migration `0002_cascades`): Django's own cascade would never see the store's deletes.
 """
 
@@ -13,7 +13,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 
-from kcoord.fields import MillisField
+from kcoord.database.fields import MillisField
 
 CLASSIC_STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
 CONSUMER_STATES = ["Empty", "Assigning", "Reconciling", "Stable"]

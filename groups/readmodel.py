@@ -13,12 +13,12 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from groups.core.types import GroupState, Millis
+from groups.engine.service import GroupService
 from groups.seen import SeenLag, seen_detail
-from groups.service import GroupService
-from kcoord.db import Connection
-from kcoord.errors import Error, ProtocolError
-from kcoord.paging import DEFAULT_LIMIT, EVERYTHING, Key, Page, Visible, cut, decode_cursor, encode_cursor
-from kcoord.runtime import Runtime
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Key, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 
 Q = queries("groups")

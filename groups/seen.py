@@ -1,6 +1,6 @@
 """What is left of groups for somebody who may not describe all topics: as if the others did not exist.
 
-Source: http-api.md 7. Which topics those are, `kcoord.access` says.
+Source: http-api.md 7. Which topics those are, `kcoord.access.rights` says.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groups.core.events import MOST_TOPICS, EventKind
-from kcoord.db import Connection, Database
-from kcoord.paging import Visible
+from kcoord.database.pool import Connection, Database
+from kcoord.rest.paging import Visible
 from kcoord.sql import queries
 
 Q = queries("groups")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from groups.timers import TimerService
-from kcoord import bridge
+from groups.engine.timers import TimerService
+from kcoord.process import bridge
 
 
 @shared_task(name="groups.tick_due_groups")  # type: ignore[untyped-decorator]

@@ -26,7 +26,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
-from kcoord import tokens
+from kcoord.access import tokens
 from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat
 from kcoord.sql import queries
 

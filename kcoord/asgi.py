@@ -19,11 +19,12 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from groups.api.routes import OPERATIONS as GROUPS
-from kcoord import health, logs, runtime
+from kcoord.http import health, logs
 from kcoord.http.body import BodyLimit
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
 from kcoord.http.serving import Operation, routes
+from kcoord.process import runtime
 from offsets.api.routes import OPERATIONS as OFFSETS
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")

@@ -24,7 +24,7 @@ def configure_logging(**kwargs: Any) -> None:
     """Worker and beat log as the server does; with a receiver of this signal Celery configures nothing itself."""
     from django.conf import settings
 
-    from kcoord import logs
+    from kcoord.http import logs
 
     logs.configure(settings.KCOORD.str("log.level"))
 

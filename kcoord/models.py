@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from kcoord.fields import MillisField
+from kcoord.database.fields import MillisField
 
 
 class ApiToken(models.Model):
@@ -82,7 +82,7 @@ class TimerHeartbeat(models.Model):
 
 
 class Counter(models.Model):
-    """How often something happened, whichever process did it: see `kcoord.counters`."""
+    """How often something happened, whichever process did it: see `kcoord.database.counters`."""
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField()

@@ -7,7 +7,7 @@ import secrets
 
 from kcoord import admin_theme
 from kcoord.config import BASE_DIR, Config
-from kcoord.postgres import django_database, libpq_conninfo
+from kcoord.database.address import django_database, libpq_conninfo
 
 KCOORD = Config.from_env(os.environ)
 DATA_DIR = (BASE_DIR / KCOORD.str("data.dir")).resolve()
@@ -109,12 +109,12 @@ X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2_000
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["kcoord.rest.BearerAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["kcoord.rest.HasToken"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["kcoord.rest.base.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["kcoord.rest.base.HasToken"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["kcoord.rest.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["kcoord.rest.base.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "kcoord.rest.problem_handler",
+    "EXCEPTION_HANDLER": "kcoord.rest.base.problem_handler",
     "UNAUTHENTICATED_USER": None,
 }
 
@@ -128,7 +128,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_AUTHENTICATION": [],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "POSTPROCESSING_HOOKS": ["kcoord.openapi.add_data_plane"],
+    "POSTPROCESSING_HOOKS": ["kcoord.openapi.document.add_data_plane"],
     "COMPONENT_SPLIT_PATCH": False,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }

@@ -6,9 +6,9 @@ Offsets come before groups, whose last path takes whatever is left below a group
 from django.contrib import admin
 from django.urls import include, path
 
-from kcoord import converters  # noqa: F401 - registers `anything`
-from kcoord.docs import DocsView, OpenAPIView
-from kcoord.rest_tokens import TokenDetailView, TokensView
+from kcoord.openapi.page import DocsView, OpenAPIView
+from kcoord.rest import converters  # noqa: F401 - registers `anything`
+from kcoord.rest.tokens import TokenDetailView, TokensView
 
 urlpatterns = [
     path("v1/openapi.json", OpenAPIView.as_view(), name="openapi"),

@@ -14,10 +14,10 @@ class OffsetsConfig(AppConfig):
         """Whoever deletes a group or a topic, in whatever process: offsets go with a line of the journal each."""
         from django.db.models.signals import post_migrate
 
-        from groups.locked import before_deletion
-        from groups.topic_deletion import on_topic_deletion
-        from offsets import deleted_topics
+        from groups.catalogue.topic_deletion import on_topic_deletion
+        from groups.store.locked import before_deletion
         from offsets.commit_function import tell_metadata_limit
+        from offsets.retention import deleted_topics
         from offsets.store import journal_deletion
 
         before_deletion(journal_deletion)

@@ -10,14 +10,14 @@ from typing import Any
 from groups.core.commands import DeleteOffsets
 from groups.core.events import EventKind
 from groups.core.replies import DeleteOffsetsReply
-from groups.locked import LockedGroup
-from groups.service import GroupService
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
 from kcoord.metrics import OFFSETS_DELETED
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from offsets.core.deletion import OffsetDelete, OffsetDeleteReply, refuse, spare
 from offsets.core.types import ChangeKind, Provenance
-from offsets.events import offsets_event
+from offsets.journal.events import offsets_event
 from offsets.store import OffsetStore
 
 

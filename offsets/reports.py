@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
-from offsets.spark_runs import SparkRun, SparkRuns, unknown_run
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.runs.service import SparkRun, SparkRuns, unknown_run
 
 if TYPE_CHECKING:
     from offsets.spark.report.reading import GroupReport, GroupsFound, PartitionTotals, ReportFiles

@@ -11,11 +11,11 @@ from typing import Any
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.offsets import check_fetch
 from groups.core.replies import CommitReply
-from groups.locked import LockedGroup
-from groups.service import GroupService
-from kcoord.db import Connection
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import membership_half, record, refuse
 from offsets.core.transactions import stable
 from offsets.core.types import (
@@ -29,7 +29,7 @@ from offsets.core.types import (
     TopicPartition,
 )
 from offsets.store import OffsetStore
-from offsets.transaction_store import TransactionStore
+from offsets.transactions.store import TransactionStore
 
 
 class OffsetService:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from groups.locked import Deletion, LockedGroup
-from kcoord.db import Database
-from kcoord.runtime import Runtime
+from groups.store.locked import Deletion, LockedGroup
+from kcoord.database.pool import Database
+from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.types import ChangeKind, FetchedOffset, OffsetRecord, Provenance, TopicPartition
 

@@ -7,14 +7,14 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready
 
-from kcoord import bridge
-from offsets.deleted_topics import DeletedTopicSweep
-from offsets.journal_days import JournalDays
-from offsets.plans import PlanService
-from offsets.retention import RetentionService
-from offsets.samples import SampleService
-from offsets.spark_runs import SparkRuns
-from offsets.transactions import TransactionService
+from kcoord.process import bridge
+from offsets.journal.journal_days import JournalDays
+from offsets.lag.samples import SampleService
+from offsets.plans.service import PlanService
+from offsets.retention.deleted_topics import DeletedTopicSweep
+from offsets.retention.sweep import RetentionService
+from offsets.runs.service import SparkRuns
+from offsets.transactions.service import TransactionService
 
 LONGEST_RUN_SECONDS = 3_600.0
 """A run that takes longer is cut off; what it has removed stays removed, the next one goes on."""

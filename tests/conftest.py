@@ -14,8 +14,8 @@ import httpx
 import psycopg
 import pytest
 
-from kcoord.clock import VirtualClock
 from kcoord.config import Config
+from kcoord.database.clock import VirtualClock
 from tests.support.database import cloned_database, embedded_server, make_template
 
 ADMIN_VARIABLE = "KCOORD_TEST_DATABASE_URL"
@@ -71,7 +71,7 @@ def django_db_setup(worker_database: str) -> Iterator[None]:
     from django.conf import settings
     from django.db import connections
 
-    from kcoord.postgres import django_database
+    from kcoord.database.address import django_database
 
     settings.CONNINFO = worker_database
     connections.close_all()
@@ -105,7 +105,7 @@ def config() -> Config:
 @pytest.fixture
 async def runtime(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[object]:
     """A running service in virtual time."""
-    from kcoord import runtime as runtimes
+    from kcoord.process import runtime as runtimes
 
     running = runtimes.Runtime(config, database, clock)
     await running.start()
@@ -119,7 +119,7 @@ async def runtime(database: str, clock: VirtualClock, config: Config) -> AsyncIt
 @pytest.fixture
 def token(database: str) -> str:
     """The secret of a token that may do everything."""
-    from kcoord.tokens import ALL_RULES, create_token
+    from kcoord.access.tokens import ALL_RULES, create_token
 
     return create_token(f"test-{secrets.token_hex(4)}", ALL_RULES).secret
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
-from kcoord.consumer_protocol import (
+from kcoord.protocol.consumer_protocol import (
     HIGHEST_VERSION,
     Assignment,
     Subscription,
@@ -21,7 +21,7 @@ from kcoord.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

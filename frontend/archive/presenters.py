@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 from frontend.rows import Millis
 from frontend.states import State
 from frontend.wording import duration, plural, short_id, utc
-from offsets.findings import Finding
-from offsets.spark_runs import SparkRun
+from offsets.runs.findings import Finding
+from offsets.runs.service import SparkRun
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "archive": ("Archive", "Publishes the journal's new rows to the archive."),

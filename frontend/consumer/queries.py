@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from frontend.consumer import rows
 from frontend.consumer.rows import ConsumerPart
-from kcoord.db import Connection, Database
+from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
 Q = queries("frontend")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from frontend.offsets.rows import Bucket, LagPart, LatestSample, Millis, TopicLag
 from frontend.rows import PartitionTotals
-from kcoord.db import Connection, Database
+from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
 Q = queries("frontend")

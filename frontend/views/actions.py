@@ -21,10 +21,10 @@ from frontend.views.groups import HOLD, KICK, group_url
 from frontend.views.page import Forbidden, message, page, show
 from frontend.wording import duration, plural, ranges
 from groups.core.replies import Done, HoldReply
-from groups.service import GroupService
-from kcoord import bridge
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 
 T = TypeVar("T")
 

@@ -18,14 +18,14 @@ from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
 from frontend.views.reports import report_parts, run_url
 from frontend.wording import plural
-from kcoord import bridge
-from kcoord.errors import Error, ProtocolError
-from kcoord.paging import Page
-from kcoord.runtime import Runtime
-from offsets.findings import Finding, FindingFilter, FindingReads
-from offsets.run_process import LogTail
-from offsets.spark_runs import KINDS as ALL_KINDS
-from offsets.spark_runs import STARTABLE, SparkRun, SparkRuns
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import Page
+from offsets.runs.findings import Finding, FindingFilter, FindingReads
+from offsets.runs.run_process import LogTail
+from offsets.runs.service import KINDS as ALL_KINDS
+from offsets.runs.service import STARTABLE, SparkRun, SparkRuns
 
 START, CANCEL = "offsets.add_sparkrun", "offsets.change_sparkrun"
 """Permissions of Django that start runs, and end them."""

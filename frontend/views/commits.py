@@ -12,12 +12,12 @@ from frontend import queries
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
 from frontend.wording import short_id, utc_instant
-from kcoord import bridge
-from kcoord.errors import Error, ProtocolError
-from kcoord.paging import Page
-from kcoord.runtime import Runtime
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import Page
 from offsets.core.types import ChangeKind
-from offsets.journal import COMMITS, JournalFilter, JournalLine, JournalReads
+from offsets.journal.reading import COMMITS, JournalFilter, JournalLine, JournalReads
 
 PAGE_SIZE = 100
 

@@ -24,13 +24,13 @@ from frontend.timeline import lines
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, is_panel, page, show, text
 from frontend.wording import plural
 from groups.core.subscription import NONE as NO_TOPICS
-from groups.environment import Environment
+from groups.engine.decision_context import Environment
 from groups.models import Group
-from kcoord import bridge
-from kcoord.runtime import Runtime
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
 from offsets.core.retention import RetentionRule
-from offsets.findings import FindingReads, GroupFindings
-from offsets.retention import RetentionService
+from offsets.retention.sweep import RetentionService
+from offsets.runs.findings import FindingReads, GroupFindings
 
 HOLD, KICK = "groups.change_group", "groups.delete_member"
 """Permissions of Django that keep members out, and remove one."""

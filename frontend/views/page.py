@@ -14,8 +14,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from kcoord.errors import ProtocolError
-from kcoord.paging import Key, decode_cursor, encode_cursor
+from kcoord.protocol.errors import ProtocolError
+from kcoord.rest.paging import Key, decode_cursor, encode_cursor
 
 log = structlog.get_logger(__name__)
 

@@ -9,9 +9,9 @@ from frontend import queries
 from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt, require
 from frontend.views.groups import PIN, group_url
 from frontend.views.page import address, message, page, show, text
-from kcoord import bridge
-from kcoord.runtime import Runtime
-from offsets.pins import PinService
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from offsets.retention.pins import PinService
 
 
 @require_http_methods(["GET", "POST"])

@@ -17,15 +17,15 @@ from frontend.views.actions import Refusal, actor, attempt, done, header, requir
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, message, page, show, text
 from frontend.wording import joined, plural, utc, utc_instant
-from kcoord import bridge
-from kcoord.access import ALL_ALLOWED, Principal
-from kcoord.errors import Error, ProtocolError
-from kcoord.paging import Page
-from kcoord.runtime import Runtime
+from kcoord.access.rights import ALL_ALLOWED, Principal
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import Page
 from offsets.core.offset_file import read_offset_file
 from offsets.core.plan_types import Line, PlanHeader, PlanState
 from offsets.core.strategies import PARAMETER, Reset, Scope, Strategy
-from offsets.plans import PlanService
+from offsets.plans.service import PlanService
 
 MAKE, CHANGE = "offsets.add_offsetplan", "offsets.change_offsetplan"
 LINES, RECENT = 100, 10

@@ -16,11 +16,11 @@ from frontend.archive.reports import DAYS_SHOWN, all_causes, day_plots, group_li
 from frontend.views.groups import group_url, missing
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
 from frontend.wording import plural
-from kcoord import bridge
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.reports import Reports
-from offsets.spark_runs import SparkRun
+from offsets.runs.service import SparkRun
 
 if TYPE_CHECKING:
     from offsets.spark.report.reading import GroupReport, GroupsFound, GroupTotals, PartitionTotals

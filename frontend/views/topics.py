@@ -12,7 +12,7 @@ from frontend.rows import Topic
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, cursor, cursor_address, page, show, text
 from frontend.wording import plural
-from kcoord import bridge
+from kcoord.process import bridge
 
 GROUPS_SHOWN = 3
 

@@ -15,14 +15,14 @@ from groups.core.assignors import Partitions
 from groups.core.commands import ConsumerHeartbeat
 from groups.core.replies import ConsumerHeartbeatReply
 from groups.core.rights import TopicRights
-from groups.service import GroupService
-from kcoord.access import Operation, Resource
+from groups.engine.service import GroupService
+from kcoord.access.rights import Operation, Resource
 from kcoord.config import REBALANCE_PROTOCOLS
-from kcoord.errors import Error, ProtocolError
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.problem import invalid
 from kcoord.http.serving import serve
 from kcoord.http.types import rfc3339
+from kcoord.protocol.errors import Error, ProtocolError
 
 CONSUMER_HEARTBEAT = Endpoint(
     "POST",

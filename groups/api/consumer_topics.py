@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from groups.api import consumer_wire as wire
+from groups.catalogue.topics import TopicService, unknown_partition
 from groups.core.assignors import Partitions
 from groups.core.types import Topic, TopicView
 from groups.readmodel import GroupReads, Holdings
-from groups.topics import TopicService, unknown_partition
-from kcoord.access import Operation
-from kcoord.errors import Error, ProtocolError
+from kcoord.access.rights import Operation
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call
+from kcoord.protocol.errors import Error, ProtocolError
 
 Beat = Call[wire.ConsumerHeartbeatRequest]
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from groups.api.wire import Expiry, Items, Request, Response
-from groups.topics import MAX_PARTITIONS
+from groups.catalogue.topics import MAX_PARTITIONS
 from kcoord.http.types import INT32_MAX, ClientId, GroupInstanceId, Int32, MemberId, Millis32, TopicId, TopicName
 
 Partition = Annotated[int, Meta(ge=0, le=INT32_MAX)]

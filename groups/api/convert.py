@@ -11,7 +11,9 @@ from groups.api import wire
 from groups.core.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
 from groups.core.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from groups.core.types import Protocol
-from kcoord.consumer_protocol import (
+from kcoord.http.problem import invalid
+from kcoord.http.types import rfc3339
+from kcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,
     decode_assignment,
@@ -19,9 +21,7 @@ from kcoord.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from kcoord.errors import Error, ProtocolError
-from kcoord.http.problem import invalid
-from kcoord.http.types import rfc3339
+from kcoord.protocol.errors import Error, ProtocolError
 
 V = TypeVar("V", Subscription, Assignment)
 

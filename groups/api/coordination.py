@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from groups.api import convert, endpoints, wire
-from groups.assign import assign as compute
-from groups.assign import member_subscription
+from groups.catalogue.topics import TopicService
 from groups.core.coordinator import partition_of
-from groups.presence import CoordinatorPresence
-from groups.topics import TopicService
-from kcoord.access import Operation
+from groups.engine.assign import assign as compute
+from groups.engine.assign import member_subscription
+from groups.engine.availability import CoordinatorPresence
+from kcoord.access.rights import Operation
 from kcoord.config import Config
-from kcoord.errors import Error, ProtocolError
 from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, serve
+from kcoord.protocol.errors import Error, ProtocolError
 
 MOST_KEYS = 1_000
 

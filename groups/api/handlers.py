@@ -9,13 +9,13 @@ import structlog
 from groups.api import convert, endpoints, wire
 from groups.api.replies import raise_for_error
 from groups.core.replies import HeartbeatReply
-from groups.service import GroupService
-from kcoord.access import Operation
-from kcoord.errors import Error, ProtocolError
+from groups.engine.service import GroupService
+from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
 from kcoord.metrics import COMMANDS
+from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
 

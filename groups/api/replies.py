@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from groups.core.replies import ConsumerHeartbeatReply, HeartbeatReply, JoinReply, LeaveReply, SyncReply
-from kcoord.errors import Error, ProtocolError
 from kcoord.http.types import rfc3339
 from kcoord.metrics import COMMANDS
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def raise_for_error(

@@ -37,7 +37,7 @@ from groups.core.types import (
     Subscription,
     TopicView,
 )
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 _CAUSES = {
     DepartureCause.LEFT: RebalanceCause.MEMBER_LEFT,

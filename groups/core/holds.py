@@ -12,7 +12,7 @@ from groups.core.group import Group
 from groups.core.records import HoldReleased
 from groups.core.turn import Turn
 from groups.core.types import Hold, Millis
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 MOST_RETRY_AFTER_MS: Millis = 10_000
 """How long whoever is refused is told to stay away at most: an operator may end the hold before its time."""

@@ -76,7 +76,7 @@ from groups.core.replies import (
 )
 from groups.core.turn import Turn
 from groups.core.types import ClassicGroup, Env
-from kcoord.errors import ProtocolError
+from kcoord.protocol.errors import ProtocolError
 
 
 def decide(group: Group | None, command: Command, env: Env) -> Decision:

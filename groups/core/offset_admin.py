@@ -13,7 +13,7 @@ from groups.core.replies import DeleteOffsetsReply, Done
 from groups.core.subscription import subscribed_topics
 from groups.core.turn import Turn
 from groups.core.types import ClassicGroup, GroupState
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def delete_offsets(turn: Turn, command: DeleteOffsets) -> DeleteOffsetsReply:

@@ -17,7 +17,7 @@ from groups.core.records import GroupHeld, HoldReleased, RebalanceCause, Removal
 from groups.core.replies import Done, HoldReply
 from groups.core.turn import Turn
 from groups.core.types import ClassicGroup, GroupState, Hold
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def hold_group(turn: Turn, command: HoldGroup) -> HoldReply:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from groups.core.assignors import Partitions
 from groups.core.commands import Parked, ParkKind
 from groups.core.types import Hold, Millis
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 __all__ = [
     "Answer",

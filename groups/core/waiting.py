@@ -14,7 +14,7 @@ from groups.core.consumer.news import is_over
 from groups.core.group import Group
 from groups.core.replies import JoinReply, Parked, Rerun, SyncReply
 from groups.core.types import ClassicGroup, ClassicMember, GroupState
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 
 def answer_for(group: Group | None, parked: Parked) -> JoinReply | SyncReply | Rerun | None:

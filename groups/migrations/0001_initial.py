@@ -2,7 +2,7 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import kcoord.fields
+import kcoord.database.fields
 from django.db import migrations, models
 
 
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('group_name', models.CharField(max_length=255)),
-                ('at', kcoord.fields.MillisField()),
+                ('at', kcoord.database.fields.MillisField()),
                 ('kind', models.CharField(max_length=40)),
                 ('generation_id', models.IntegerField()),
                 ('member_id', models.CharField(max_length=300, null=True)),
@@ -37,20 +37,20 @@ class Migration(migrations.Migration):
                 ('type', models.CharField(choices=[('classic', 'Classic'), ('consumer', 'Consumer')], default='classic', max_length=16)),
                 ('state', models.CharField(max_length=32)),
                 ('previous_state', models.CharField(max_length=32)),
-                ('state_since', kcoord.fields.MillisField()),
+                ('state_since', kcoord.database.fields.MillisField()),
                 ('generation_id', models.IntegerField(default=0)),
                 ('protocol_type', models.CharField(max_length=255, null=True)),
                 ('protocol_name', models.CharField(max_length=255, null=True)),
                 ('leader_id', models.CharField(max_length=300, null=True)),
                 ('new_member_added', models.BooleanField(default=False)),
-                ('join_deadline', kcoord.fields.MillisField(null=True)),
+                ('join_deadline', kcoord.database.fields.MillisField(null=True)),
                 ('join_delay_ms', models.BigIntegerField(help_text='Window of an initial rebalance, else null.', null=True)),
                 ('join_remaining_ms', models.BigIntegerField(null=True)),
-                ('sync_deadline', kcoord.fields.MillisField(null=True)),
-                ('wake_at', kcoord.fields.MillisField(help_text='The next instant at which anything can happen by itself.', null=True)),
+                ('sync_deadline', kcoord.database.fields.MillisField(null=True)),
+                ('wake_at', kcoord.database.fields.MillisField(help_text='The next instant at which anything can happen by itself.', null=True)),
                 ('version', models.BigIntegerField(default=0, help_text='Counts the transactions that changed the group.')),
-                ('created_at', kcoord.fields.MillisField()),
-                ('updated_at', kcoord.fields.MillisField()),
+                ('created_at', kcoord.database.fields.MillisField()),
+                ('updated_at', kcoord.database.fields.MillisField()),
             ],
             options={
                 'indexes': [models.Index(condition=models.Q(('wake_at__isnull', False)), fields=['wake_at'], name='groups_group_due'), models.Index(fields=['state', 'group_id'], name='groups_group_by_state'), models.Index(fields=['-updated_at', 'group_id'], name='groups_group_by_change')],
@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                 ('topic_id', models.UUIDField(unique=True)),
                 ('partitions', models.PositiveIntegerField()),
                 ('labels', models.JSONField(blank=True, default=dict)),
-                ('created_at', kcoord.fields.MillisField()),
+                ('created_at', kcoord.database.fields.MillisField()),
             ],
             options={
                 'constraints': [models.CheckConstraint(condition=models.Q(('partitions__gte', 1)), name='groups_topic_partitions_min')],
@@ -101,11 +101,11 @@ class Migration(migrations.Migration):
                 ('protocol_metadata', django.contrib.postgres.fields.ArrayField(base_field=models.BinaryField(), size=None)),
                 ('assignment', models.BinaryField(help_text="The leader's bytes for this member, as they came.")),
                 ('is_new', models.BooleanField()),
-                ('join_parked_until', kcoord.fields.MillisField(null=True)),
-                ('sync_parked_until', kcoord.fields.MillisField(null=True)),
+                ('join_parked_until', kcoord.database.fields.MillisField(null=True)),
+                ('sync_parked_until', kcoord.database.fields.MillisField(null=True)),
                 ('pending_sync', models.BooleanField()),
-                ('session_deadline', kcoord.fields.MillisField(null=True)),
-                ('last_heartbeat_at', kcoord.fields.MillisField(null=True)),
+                ('session_deadline', kcoord.database.fields.MillisField(null=True)),
+                ('last_heartbeat_at', kcoord.database.fields.MillisField(null=True)),
                 ('group', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='members', to='groups.group')),
             ],
             options={
@@ -117,7 +117,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('member_id', models.CharField(max_length=300)),
-                ('deadline', kcoord.fields.MillisField()),
+                ('deadline', kcoord.database.fields.MillisField()),
                 ('group', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='pending_members', to='groups.group')),
             ],
             options={
@@ -131,7 +131,7 @@ class Migration(migrations.Migration):
                 ('partition', models.PositiveIntegerField()),
                 ('log_start_offset', models.BigIntegerField()),
                 ('log_end_offset', models.BigIntegerField()),
-                ('sampled_at', kcoord.fields.MillisField()),
+                ('sampled_at', kcoord.database.fields.MillisField()),
                 ('topic', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='watermarks', to='groups.topic')),
             ],
             options={

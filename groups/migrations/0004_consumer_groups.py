@@ -2,7 +2,7 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import kcoord.fields
+import kcoord.database.fields
 from django.db import migrations, models
 
 
@@ -33,14 +33,14 @@ class Migration(migrations.Migration):
                 ('previous_member_epoch', models.IntegerField()),
                 ('state', models.SmallIntegerField(help_text='0 stable, 1 unrevoked partitions, 2 unreleased partitions.')),
                 ('target', models.JSONField(help_text='What it is meant to have: partitions by topic id.')),
-                ('session_deadline', kcoord.fields.MillisField(null=True)),
-                ('session_armed_at', kcoord.fields.MillisField(null=True)),
-                ('rebalance_deadline', kcoord.fields.MillisField(null=True)),
-                ('rebalance_armed_at', kcoord.fields.MillisField(null=True)),
-                ('join_deadline', kcoord.fields.MillisField(null=True)),
-                ('join_armed_at', kcoord.fields.MillisField(null=True)),
-                ('sync_deadline', kcoord.fields.MillisField(null=True)),
-                ('sync_armed_at', kcoord.fields.MillisField(null=True)),
+                ('session_deadline', kcoord.database.fields.MillisField(null=True)),
+                ('session_armed_at', kcoord.database.fields.MillisField(null=True)),
+                ('rebalance_deadline', kcoord.database.fields.MillisField(null=True)),
+                ('rebalance_armed_at', kcoord.database.fields.MillisField(null=True)),
+                ('join_deadline', kcoord.database.fields.MillisField(null=True)),
+                ('join_armed_at', kcoord.database.fields.MillisField(null=True)),
+                ('sync_deadline', kcoord.database.fields.MillisField(null=True)),
+                ('sync_armed_at', kcoord.database.fields.MillisField(null=True)),
             ],
         ),
         migrations.RemoveConstraint(
@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='group',
             name='assignment_timestamp',
-            field=kcoord.fields.MillisField(db_default=0),
+            field=kcoord.database.fields.MillisField(db_default=0),
         ),
         migrations.AddField(
             model_name='group',

@@ -4,7 +4,7 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.db import migrations, models
 
-from kcoord.consumer_protocol import decode_subscription
+from kcoord.protocol.consumer_protocol import decode_subscription
 
 BATCH = 500
 

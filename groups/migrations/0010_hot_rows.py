@@ -6,7 +6,7 @@ already get room as their rows move (`vacuum full` or `pg_repack` does it at onc
 
 from django.db import migrations
 
-import kcoord.fields
+import kcoord.database.fields
 
 TABLES = {
     "groups_group": {"fillfactor": 70, "autovacuum_vacuum_scale_factor": 0.05, "autovacuum_analyze_scale_factor": 0.05},
@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="group",
             name="wake_at",
-            field=kcoord.fields.MillisField(
+            field=kcoord.database.fields.MillisField(
                 help_text="When to look next: not after the earliest deadline of the group.", null=True
             ),
         ),

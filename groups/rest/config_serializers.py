@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from groups.configs import GROUP_SETTINGS, GroupSetting, Source
 from kcoord.config import INT_MAX
-from kcoord.rest_fields import Instant, Number, Text
+from kcoord.rest.fields import Instant, Number, Text
 
 
 @extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})

@@ -14,9 +14,9 @@ from rest_framework.response import Response
 from groups.configs import Entry, GroupConfigs
 from groups.rest import config_serializers as s
 from groups.rest.group_views import NAMED, NamedGroupView
-from kcoord.access import Operation
-from kcoord.errors import Error
-from kcoord.rest_schema import GROUP_ID, describe
+from kcoord.access.rights import Operation
+from kcoord.protocol.errors import Error
+from kcoord.rest.schema import GROUP_ID, describe
 
 _EXAMPLE = {"consumer.session.timeout.ms": 50_000, "consumer.heartbeat.interval.ms": None}
 

@@ -11,7 +11,7 @@ from groups.core.consumer.state import ConsumerGroupState, MemberState
 from groups.models import Group
 from groups.rest.group_serializers import GroupCoordinator, GroupView
 from groups.rest.operator_serializers import HoldView
-from kcoord.rest_fields import Instant
+from kcoord.rest.fields import Instant
 
 
 class TopicPartitionsView(serializers.Serializer[Any]):

@@ -14,7 +14,7 @@ from enum import Enum
 from groups.api.coordination import CoordinatorNode
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, Hold, Millis
 from groups.models import Group
-from kcoord.consumer_protocol import Subscription, decode_assignment, decode_subscription
+from kcoord.protocol.consumer_protocol import Subscription, decode_assignment, decode_subscription
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

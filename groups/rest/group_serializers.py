@@ -13,8 +13,7 @@ from groups.models import Group
 from groups.readmodel import MAX_TOPICS, GroupSort
 from groups.rest.description import MemberState
 from groups.rest.operator_serializers import HoldView
-from kcoord.paging import INT64_MAX
-from kcoord.rest_fields import (
+from kcoord.rest.fields import (
     MAX_LABEL_NAME,
     MAX_LABEL_VALUE,
     Choice,
@@ -24,6 +23,7 @@ from kcoord.rest_fields import (
     StrictSerializer,
     Text,
 )
+from kcoord.rest.paging import INT64_MAX
 
 MOST_FILTERS = 20
 MOST_DELETED = 1_000

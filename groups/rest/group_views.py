@@ -14,22 +14,22 @@ from groups.api.coordination import coordinator_of
 from groups.core.coordinator import partition_of
 from groups.core.group import Group
 from groups.core.types import ClassicGroup, Hold
-from groups.deletion import DeletedGroup, GroupDeletion
-from groups.environment import Environment
+from groups.engine.decision_context import Environment
+from groups.engine.deletion import DeletedGroup, GroupDeletion
+from groups.engine.service import GroupService
 from groups.readmodel import GroupFilter, GroupReads, GroupSort, GroupSummary, unknown_group
 from groups.rest import group_serializers as s
 from groups.rest.consumer_description import ConsumerGroupDescription, describe_consumer_group
 from groups.rest.consumer_serializers import AnyGroupView, ConsumerGroupView
 from groups.rest.description import GroupDescription, describe_group
 from groups.rest.seen import seen_classic_group, seen_consumer_group
-from groups.service import GroupService
-from kcoord.access import Operation, Resource
-from kcoord.errors import Error, ProtocolError
+from kcoord.access.rights import Operation, Resource
 from kcoord.http import paths
-from kcoord.paging import EVERYTHING, Page
-from kcoord.rest_schema import GROUP_ID, describe
-from kcoord.rest_views import ControlView, path_name
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import EVERYTHING, Page
+from kcoord.rest.schema import GROUP_ID, describe
+from kcoord.rest.views import ControlView, path_name
 
 NAMED = (Error.INVALID_GROUP_ID, Error.GROUP_ID_NOT_FOUND)
 """Errors of every operation on one group."""

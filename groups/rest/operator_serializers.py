@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from kcoord.rest_fields import Instant, Number, StrictSerializer, Text
+from kcoord.rest.fields import Instant, Number, StrictSerializer, Text
 
 MAX_REASON = 1_000
 

@@ -9,14 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.core.replies import Done, HoldReply
+from groups.engine.service import GroupService
 from groups.rest import operator_serializers as s
 from groups.rest.group_views import NAMED, NamedGroupView
-from groups.service import GroupService
-from kcoord.access import Operation
-from kcoord.errors import Error, ProtocolError
+from kcoord.access.rights import Operation
 from kcoord.http import problem
-from kcoord.rest_schema import GROUP_ID, Name, describe
-from kcoord.rest_views import path_name
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.schema import GROUP_ID, Name, describe
+from kcoord.rest.views import path_name
 
 MEMBER_ID = Name(
     "member_id", "Id of the member, percent-encoded.", {"type": "string", "minLength": 1, "maxLength": 300}

@@ -13,15 +13,15 @@ from dataclasses import replace
 
 from groups.rest.consumer_description import ConsumerGroupDescription, ConsumerMemberDescription
 from groups.rest.description import GroupDescription, MemberDescription
-from kcoord.consumer_protocol import (
+from kcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,
     decode_assignment,
     encode_assignment,
     encode_subscription,
 )
-from kcoord.errors import Error, ProtocolError
-from kcoord.paging import Visible
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import Visible
 
 Partitions = Mapping[str, tuple[int, ...]]
 

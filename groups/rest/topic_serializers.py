@@ -7,9 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from groups.topics import MAX_NAME_LENGTH, MAX_PARTITIONS
+from groups.catalogue.topics import MAX_NAME_LENGTH, MAX_PARTITIONS
 from kcoord.http.types import INT32_MAX
-from kcoord.rest_fields import (
+from kcoord.rest.fields import (
     Instant,
     Labels,
     NextCursor,

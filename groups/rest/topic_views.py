@@ -13,12 +13,12 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from groups.catalogue.topics import Topic, TopicService, Watermark, check_topic_name, unknown_topic
 from groups.rest import topic_serializers as s
-from groups.topics import Topic, TopicService, Watermark, check_topic_name, unknown_topic
-from kcoord.access import Operation, Resource
-from kcoord.errors import Error, ProtocolError
-from kcoord.rest_schema import TOPIC_NAME, describe
-from kcoord.rest_views import ControlView, path_name
+from kcoord.access.rights import Operation, Resource
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.schema import TOPIC_NAME, describe
+from kcoord.rest.views import ControlView, path_name
 
 _NAMED = (Error.INVALID_TOPIC_EXCEPTION, Error.UNKNOWN_TOPIC_OR_PARTITION)
 _WRITES = (*_NAMED, Error.TOPIC_AUTHORIZATION_FAILED)

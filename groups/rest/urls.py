@@ -6,7 +6,7 @@
 from django.urls import path
 
 from groups.rest import config_views, group_views, operator_views, topic_views
-from kcoord import converters  # noqa: F401 - registers `anything`
+from kcoord.rest import converters  # noqa: F401 - registers `anything`
 
 urlpatterns = [
     path("topics", topic_views.TopicsView.as_view()),

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.link import Link
 from kcoord.client.worker import Worker
-from kcoord.errors import ProtocolError
+from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
 

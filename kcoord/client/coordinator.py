@@ -28,7 +28,7 @@ from kcoord.client.rebalance import Failed, Going, Joined, Rebalance, Shared
 from kcoord.client.strategies import Owned, Strategies
 from kcoord.client.timers import HeartbeatTimer
 from kcoord.client.types import MemberState, TopicPartition
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 log = logging.getLogger("kcoord.client")
 

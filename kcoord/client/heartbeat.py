@@ -13,7 +13,7 @@ from kcoord.client import wire
 from kcoord.client.membership import Generation, Step
 from kcoord.client.reactions import Api
 from kcoord.client.rebalance import REASON_LIMIT, Shared
-from kcoord.errors import ProtocolError
+from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
 

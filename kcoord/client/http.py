@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from kcoord.client import wire
-from kcoord.errors import BY_CODE, Action, Error, ProtocolError
+from kcoord.protocol.errors import BY_CODE, Action, Error, ProtocolError
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from kcoord.client import wire
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.http import Disconnected, Http
-from kcoord.errors import BY_CODE, Error, ProtocolError
+from kcoord.protocol.errors import BY_CODE, Error, ProtocolError
 
 T = TypeVar("T")
 

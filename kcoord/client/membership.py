@@ -11,7 +11,7 @@ from enum import Enum
 
 from kcoord.client.reactions import Api, Reaction, reaction
 from kcoord.client.types import MemberState
-from kcoord.errors import ProtocolError
+from kcoord.protocol.errors import ProtocolError
 
 NO_GENERATION = -1
 NO_MEMBER = ""

@@ -21,7 +21,7 @@ from kcoord.client.membership import Generation
 from kcoord.client.monitor import Monitor
 from kcoord.client.types import OffsetAndMetadata, Offsets, TopicPartition
 from kcoord.client.worker import Worker
-from kcoord.errors import BY_CODE, Error, ProtocolError
+from kcoord.protocol.errors import BY_CODE, Error, ProtocolError
 
 T = TypeVar("T")
 

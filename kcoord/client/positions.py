@@ -12,7 +12,7 @@ from kcoord.client.errors import IllegalStateError, KcoordError, NoOffsetForPart
 from kcoord.client.offsets import Committed, OffsetManager, OutdatedMember
 from kcoord.client.subscription import SubscriptionState
 from kcoord.client.types import RecordSource, TopicPartition
-from kcoord.errors import ProtocolError
+from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
 

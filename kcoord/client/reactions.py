@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from kcoord.errors import Action, Error, ProtocolError
+from kcoord.protocol.errors import Action, Error, ProtocolError
 
 
 class Api(str, Enum):

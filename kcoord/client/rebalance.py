@@ -28,7 +28,7 @@ from kcoord.client.reactions import Api
 from kcoord.client.strategies import Owned, Strategies, topics_of
 from kcoord.client.timers import HeartbeatTimer
 from kcoord.client.types import TopicPartition
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 log = logging.getLogger("kcoord.client")
 

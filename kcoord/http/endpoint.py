@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 
 @dataclass(frozen=True, slots=True)

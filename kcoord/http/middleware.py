@@ -12,10 +12,11 @@ import msgspec
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kcoord import freshness, metrics
-from kcoord import runtime as runtimes
-from kcoord.errors import Error
+from kcoord import metrics
+from kcoord.database import request_age as freshness
 from kcoord.http import context, paths, problem
+from kcoord.process import runtime as runtimes
+from kcoord.protocol.errors import Error
 
 log = structlog.get_logger("kcoord.access_log")
 

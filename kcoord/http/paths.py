@@ -13,9 +13,9 @@ from urllib.parse import quote, unquote_to_bytes
 
 from starlette.types import Scope
 
-from kcoord.errors import Error, ProtocolError
 from kcoord.http.problem import invalid
 from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
+from kcoord.protocol.errors import Error, ProtocolError
 
 MAX_LENGTH = 255
 

@@ -18,8 +18,8 @@ import structlog
 
 from kcoord import metrics
 from kcoord.config import Config
-from kcoord.errors import Error
 from kcoord.http import problem
+from kcoord.protocol.errors import Error
 
 log = structlog.get_logger(__name__)
 

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from kcoord.errors import Action, Error, ProtocolError
 from kcoord.http import context
+from kcoord.protocol.errors import Action, Error, ProtocolError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_BASE = "https://kcoord.dev/errors/"

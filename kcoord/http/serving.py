@@ -20,13 +20,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from kcoord import runtime as runtimes
-from kcoord.access import Access, Principal, bearer, trusted_caller
-from kcoord.errors import Error, ProtocolError
+from kcoord.access.rights import Access, Principal, bearer, trusted_caller
 from kcoord.http import body as bodies
 from kcoord.http import context, paths, problem
 from kcoord.http.endpoint import Endpoint
-from kcoord.runtime import Runtime
+from kcoord.process import runtime as runtimes
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
 

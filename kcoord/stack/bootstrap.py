@@ -148,7 +148,7 @@ def create_first_access(data_dir: Path) -> None:
     from django.contrib.auth import get_user_model
     from django.db import transaction
 
-    from kcoord import tokens
+    from kcoord.access import tokens
     from kcoord.models import ApiToken
     from kcoord.stack import credentials
 

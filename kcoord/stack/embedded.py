@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kcoord.config import BASE_DIR
-from kcoord.postgres import CONNINFO_FILE, EMBEDDED_DATABASE, pgdata
+from kcoord.database.address import CONNINFO_FILE, EMBEDDED_DATABASE, pgdata
 from kcoord.stack.problem import StartProblem
 from kcoord.stack.process import Command
 

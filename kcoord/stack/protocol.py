@@ -12,9 +12,9 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kcoord.errors import Error
 from kcoord.http.framing import ambiguous_framing
 from kcoord.http.peers import TOO_LATE, TOO_MANY, Peer, Peers, Phase, Reason, refusal
+from kcoord.protocol.errors import Error
 
 LONGEST_HEAD_BYTES = 16_384
 NO_LINGER = struct.pack("ii", 1, 0)

@@ -20,10 +20,10 @@ from typing import cast
 import structlog
 import uvicorn
 
-from kcoord import logs
-from kcoord import runtime as runtimes
 from kcoord.config import Config
+from kcoord.http import logs
 from kcoord.http.peers import PeerLimits, Peers
+from kcoord.process import runtime as runtimes
 from kcoord.stack.preflight import bind
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
 from kcoord.stack.protocol import PeerProtocol

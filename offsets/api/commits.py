@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 
-from kcoord.access import Operation, Principal
-from kcoord.errors import Error
+from kcoord.access.rights import Operation, Principal
 from kcoord.http.types import int64
+from kcoord.protocol.errors import Error
 from offsets.api import wire
 from offsets.api.topics import Named
 from offsets.core.types import PartitionCommit

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from kcoord.access import Operation
-from kcoord.errors import Error, ProtocolError
+from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import int64, rfc3339
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.api import endpoints, wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.topics import Named, Topics

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from msgspec import UnsetType
 
-from groups.topics import Topic, TopicService
-from kcoord.access import Operation, Principal
+from groups.catalogue.topics import Topic, TopicService
+from kcoord.access.rights import Operation, Principal
 from kcoord.http.problem import invalid
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
 from offsets.api import wire
 
 

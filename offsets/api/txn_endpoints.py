@@ -5,8 +5,8 @@ Source: http-api.md 2, and the error table of offsets.md 4.1.
 
 from __future__ import annotations
 
-from kcoord.errors import Error
 from kcoord.http.endpoint import Endpoint
+from kcoord.protocol.errors import Error
 from offsets.api import txn_wire
 
 PRODUCER = (

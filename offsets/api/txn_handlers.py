@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from kcoord.access import Operation
-from kcoord.errors import Error, ProtocolError
+from kcoord.access.rights import Operation
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import int64
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.api import txn_endpoints, txn_wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.topics import Topics
 from offsets.core.transactions import Producer
 from offsets.core.types import OffsetCommit, OffsetCommitReply
-from offsets.transactions import TransactionService
+from offsets.transactions.service import TransactionService
 
 T = TypeVar("T")
 

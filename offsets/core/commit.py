@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from groups.core.commands import CommitOffsets
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from offsets.core.types import Millis, OffsetCommit, OffsetRecord, PartitionCommit, PartitionCounts
 
 Results = tuple[tuple[str, int, Error], ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from offsets.core.commit import Results
 from offsets.core.types import PartitionCounts, TopicPartition
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.plan_types import Change, Committed, Found, Line, Position, Problem, Totals
 from offsets.core.strategies import Reset, Strategy, invalid
 from offsets.core.types import OffsetRecord, TopicPartition

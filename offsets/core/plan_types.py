@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from offsets.core.types import Millis, OffsetRecord, TopicPartition
 
 

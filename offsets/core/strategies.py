@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import Millis, TopicPartition
 
 Scope = tuple[tuple[str, tuple[int, ...] | None], ...] | None

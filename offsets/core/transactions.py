@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import FetchedOffset, Millis, TopicPartition
 
 MAX_PRODUCER_EPOCH = 32_767

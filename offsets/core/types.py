@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 Millis = int
 TopicPartition = tuple[str, int]

@@ -7,7 +7,7 @@ from one sequence, and an index that nobody reads by would cost every commit.
 
 from django.db import migrations, models
 
-import kcoord.fields
+import kcoord.database.fields
 
 CREATE = """
 create sequence offset_commit_log_id_seq as bigint;
@@ -73,7 +73,7 @@ class Migration(migrations.Migration):
                     name='OffsetCommitLog',
                     fields=[
                         ('id', models.BigIntegerField(primary_key=True, serialize=False)),
-                        ('at', kcoord.fields.MillisField()),
+                        ('at', kcoord.database.fields.MillisField()),
                         ('xact_id', models.BigIntegerField()),
                         ('kind', models.CharField(max_length=16)),
                         ('group_name', models.CharField(max_length=255)),
@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
                         ('committed_offset', models.BigIntegerField(help_text='Null where the offset was removed.', null=True)),
                         ('leader_epoch', models.IntegerField(default=-1)),
                         ('metadata', models.TextField(blank=True, default='')),
-                        ('expire_timestamp', kcoord.fields.MillisField(null=True)),
+                        ('expire_timestamp', kcoord.database.fields.MillisField(null=True)),
                         ('member_id', models.CharField(blank=True, default='', max_length=300)),
                         ('generation_id', models.IntegerField(default=-1)),
                         ('client_id', models.CharField(blank=True, default='', max_length=255)),

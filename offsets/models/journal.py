@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from groups.models import ProtocolOwned
-from kcoord.fields import MillisField
+from kcoord.database.fields import MillisField
 
 
 class OffsetCommitLog(ProtocolOwned):

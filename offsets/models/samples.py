@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from groups.models import Group, ProtocolOwned, Topic
-from kcoord.fields import MillisField
+from kcoord.database.fields import MillisField
 
 
 class WatermarkSample(ProtocolOwned):
@@ -14,7 +14,7 @@ class WatermarkSample(ProtocolOwned):
     Time lag and resets to a time are interpolated from these. Over time a partition's `log_end_offset` never falls:
     where a log is truncated, earlier samples are cut to its new end. The topic is referred to by the key of its row,
     which no later topic of the same name has; there is no constraint, so that deleting a topic does not wait for
-    millions of samples to go. `offsets.samples` removes them.
+    millions of samples to go. `offsets.lag.samples` removes them.
     """
 
     pk = models.CompositePrimaryKey("topic_id", "partition", "at")
@@ -58,7 +58,7 @@ class GroupLag(ProtocolOwned):
     """How far a group was behind when it was last looked at: what lists of groups show and sort by.
 
     Without a constraint: its check would hold the group's row while thousands of groups are looked at. A group's key
-    is not used again, and `offsets.samples` removes what is left of groups that are gone.
+    is not used again, and `offsets.lag.samples` removes what is left of groups that are gone.
     """
 
     group = models.OneToOneField(

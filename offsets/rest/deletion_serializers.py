@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
-from kcoord.rest_fields import Number, StrictSerializer, Text
+from kcoord.rest.fields import Number, StrictSerializer, Text
 
 MOST_ITEMS = 10_000
 """Topics of a request, and partitions of one of them: as many as a commit may have."""

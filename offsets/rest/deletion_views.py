@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
-from kcoord.access import Operation, Principal
-from kcoord.errors import Error, ProtocolError
+from kcoord.access.rights import Operation, Principal
 from kcoord.metrics import COMMANDS
-from kcoord.rest_schema import GROUP_ID, describe
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.schema import GROUP_ID, describe
 from offsets.api import wire
 from offsets.api.topics import Named, Topics
 from offsets.core.deletion import OffsetDelete, OffsetDeleteReply

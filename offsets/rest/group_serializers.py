@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from groups.rest.config_serializers import GroupConfigChange, SettingValue
 from kcoord.http.types import INT32_MAX
-from kcoord.rest_fields import Number, OffsetInput, StrictSerializer, Text
+from kcoord.rest.fields import Number, OffsetInput, StrictSerializer, Text
 
 MOST_ITEMS = 10_000
 """Topics of a request, and partitions of one of them: as many as a commit may have."""

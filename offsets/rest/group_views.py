@@ -14,11 +14,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest import group_views
-from kcoord.access import Operation
-from kcoord.errors import Error, ProtocolError
+from kcoord.access.rights import Operation
 from kcoord.http import paths
-from kcoord.rest_schema import describe
-from offsets.creation import GroupCreation, NewGroup, StartOffset
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.schema import describe
+from offsets.plans.creation import GroupCreation, NewGroup, StartOffset
 from offsets.rest import group_serializers as s
 
 _EXAMPLE = {

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
-from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, Text
+from kcoord.rest.fields import Choice, Instant, NextCursor, PageQuery, Text
 from offsets.core.types import ChangeKind
 
 KINDS = [kind.value for kind in ChangeKind]

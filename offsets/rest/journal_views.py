@@ -6,10 +6,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
-from kcoord.access import Resource
-from kcoord.rest_schema import GROUP_ID, describe
+from kcoord.access.rights import Resource
+from kcoord.rest.schema import GROUP_ID, describe
 from offsets.core.types import ChangeKind
-from offsets.journal import JournalFilter, JournalReads
+from offsets.journal.reading import JournalFilter, JournalReads
 from offsets.rest import journal_serializers as s
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from rest_framework import serializers
 
-from kcoord.paging import MAX_LIMIT
-from kcoord.rest_fields import Choice, Instant, Limit, NextCursor, Offset, PageQuery, Text
+from kcoord.rest.fields import Choice, Instant, Limit, NextCursor, Offset, PageQuery, Text
+from kcoord.rest.paging import MAX_LIMIT
 from offsets.core.lag import PartitionLag, TotalLag
-from offsets.lag import GroupLag, PartitionPosition, TopicLag
+from offsets.lag.service import GroupLag, PartitionPosition, TopicLag
 
 TIME_LAG = (
     "How long the oldest record that is not read yet has been there; 0: there is none. Interpolated from samples."

@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
-from kcoord.access import Resource
-from kcoord.rest_schema import GROUP_ID, describe
-from offsets.lag import LagReads
+from kcoord.access.rights import Resource
+from kcoord.rest.schema import GROUP_ID, describe
+from offsets.lag.service import LagReads
 from offsets.rest import lag_serializers as s
 
 

@@ -11,12 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
-from kcoord.access import Operation, Resource
-from kcoord.errors import Error
-from kcoord.rest_fields import PageQuery
-from kcoord.rest_schema import GROUP_ID, describe
-from offsets.pins import MAX_PINS, PinService
+from kcoord.access.rights import Operation, Resource
+from kcoord.protocol.errors import Error
+from kcoord.rest.fields import PageQuery
+from kcoord.rest.schema import GROUP_ID, describe
 from offsets.rest import pin_serializers as s
+from offsets.retention.pins import MAX_PINS, PinService
 
 _CHANGES = (
     *NAMED,

@@ -8,7 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from kcoord.rest_fields import (
+from kcoord.rest.fields import (
     Choice,
     Instant,
     NextCursor,

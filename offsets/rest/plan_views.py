@@ -15,19 +15,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
-from kcoord.access import Operation, Principal, Resource
-from kcoord.errors import Error
+from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid
-from kcoord.paging import Page
-from kcoord.rest_schema import GROUP_ID, Name, describe
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
+from kcoord.rest.paging import Page
+from kcoord.rest.schema import GROUP_ID, Name, describe
 from offsets.core.offset_file import read_offset_file
 from offsets.core.plan_types import Line, PlanHeader
 from offsets.core.strategies import Reset, Scope, Strategy
-from offsets.plans import PlanService
+from offsets.plans.service import PlanService
+from offsets.plans.visible import with_seen_totals
 from offsets.rest import plan_serializers as s
-from offsets.seen_plans import with_seen_totals
 
 PLAN_ID = Name("plan_id", "Id of the plan.", {"type": "string", "format": "uuid"})
 _DENIED = (Error.GROUP_AUTHORIZATION_FAILED, Error.TOPIC_AUTHORIZATION_FAILED)

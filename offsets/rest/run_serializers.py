@@ -7,11 +7,11 @@ from typing import Any
 
 from rest_framework import serializers
 
-from kcoord.rest_fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
-from offsets.findings import Finding
+from kcoord.rest.fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
 from offsets.models import ReconcileFinding, SparkRun
-from offsets.spark_runs import KINDS, STARTABLE
-from offsets.spark_runs import SparkRun as Run
+from offsets.runs.findings import Finding
+from offsets.runs.service import KINDS, STARTABLE
+from offsets.runs.service import SparkRun as Run
 
 STATES = SparkRun.State.values
 FINDING_KINDS = ReconcileFinding.Kind.values

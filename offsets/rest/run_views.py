@@ -12,14 +12,14 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kcoord.access import Operation, Principal, Resource
-from kcoord.errors import Error, ProtocolError
+from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.http.problem import invalid
-from kcoord.rest_schema import Name, describe
-from kcoord.rest_views import ControlView, path_name
-from offsets.findings import FindingFilter, FindingReads, SeenBy
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.schema import Name, describe
+from kcoord.rest.views import ControlView, path_name
 from offsets.rest import run_serializers as s
-from offsets.spark_runs import SparkRun, SparkRuns
+from offsets.runs.findings import FindingFilter, FindingReads, SeenBy
+from offsets.runs.service import SparkRun, SparkRuns
 
 RUN_ID = Name("run_id", "Id of the run.", {"type": "string", "format": "uuid"})
 _DENIED = (Error.CLUSTER_AUTHORIZATION_FAILED,)

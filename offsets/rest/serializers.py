@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from kcoord.rest_fields import Instant, NextCursor, Offset, PageQuery, Text
+from kcoord.rest.fields import Instant, NextCursor, Offset, PageQuery, Text
 from offsets.core.retention import Kept
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from kcoord import converters  # noqa: F401 - registers `anything`
+from kcoord.rest import converters  # noqa: F401 - registers `anything`
 from offsets.rest import deletion_views, group_views, journal_views, lag_views, pin_views, plan_views, run_views, views
 
 urlpatterns = [

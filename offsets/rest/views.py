@@ -6,8 +6,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
-from kcoord.access import Resource
-from kcoord.rest_schema import GROUP_ID, describe
+from kcoord.access.rights import Resource
+from kcoord.rest.schema import GROUP_ID, describe
 from offsets.readmodel import OffsetReads
 from offsets.rest import serializers as s
 

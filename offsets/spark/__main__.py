@@ -8,7 +8,7 @@ import os
 import sys
 
 from kcoord.config import Config
-from kcoord.postgres import libpq_conninfo
+from kcoord.database.address import libpq_conninfo
 from offsets.spark.command import (
     CANNOT_RUN,
     Installation,

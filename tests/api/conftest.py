@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
-from kcoord.runtime import Runtime
+from groups.catalogue.topics import TopicService
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
 from tests.api.support import Members, client_of
 
 ClientWith = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -53,7 +53,7 @@ async def client_with(runtime: Runtime) -> AsyncIterator[ClientWith]:
 def _create(rules: tuple[str, ...], token: dict[str, Any]) -> str:
     from django.db import connections
 
-    from kcoord.tokens import create_token, parse_rule
+    from kcoord.access.tokens import create_token, parse_rule
 
     try:
         return create_token(f"limited-{secrets.token_hex(4)}", [parse_rule(rule) for rule in rules], **token).secret

@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 
+from groups.catalogue.topics import TopicService
 from groups.core.consumer.group import ConsumerGroup
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from kcoord.process.runtime import Runtime
 
 BEAT = "/v1/groups/g/consumer-heartbeat"
 

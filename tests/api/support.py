@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.protocol.errors import Error
 from tests.support.members import eventually
 
 REBALANCE_DELAY_MS = 3_000

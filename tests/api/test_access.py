@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from kcoord.access import Access, Operation, Resource, Rules, bearer
-from kcoord.clock import VirtualClock
+from kcoord.access.rights import Access, Operation, Resource, Rules, bearer
 from kcoord.config import Config
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem, client_of, join_body
 

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from kcoord.consumer_protocol import Subscription, encode_subscription
-from kcoord.errors import Error
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import Members, assert_problem, b64, sync_body
 

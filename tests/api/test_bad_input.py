@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from kcoord.config import Config
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.api.support import assert_problem, join_body
 
 JSON = {"content-type": "application/json"}

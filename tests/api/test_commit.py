@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from groups.catalogue.topics import TopicService
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import SESSION_TIMEOUT_MS, Members, abandon, assert_problem
 

@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.errors import Error
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.support.members import eventually

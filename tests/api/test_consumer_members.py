@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
+from groups.catalogue.topics import TopicService
 from groups.core.types import TopicView
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
 from kcoord.config import Config
-from kcoord.errors import Error
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.consumers import BEAT, Consumers, joining, partitions
 from tests.api.support import assert_problem

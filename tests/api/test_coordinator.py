@@ -7,7 +7,7 @@ import pytest
 
 from groups.core.coordinator import java_hash, partition_of
 from kcoord.config import Config
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import httpx
 import psycopg
 
-from groups.presence import CoordinatorPresence
-from groups.service import GroupService
-from kcoord.runtime import Runtime
+from groups.engine.availability import CoordinatorPresence
+from groups.engine.service import GroupService
+from kcoord.process.runtime import Runtime
 from tests.api.conftest import ClientWith
 
 NOWHERE = {"partition": -1, "node_id": "", "host": "", "port": -1, "url": ""}

@@ -8,8 +8,8 @@ from groups.core.commands import JoinGroup
 from groups.core.machine import decide
 from groups.core.replies import JoinReply
 from groups.core.types import Env, Protocol
-from kcoord.errors import Error, ProtocolError
 from kcoord.http import body as bodies
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import join
 
 SIZE = 2_000

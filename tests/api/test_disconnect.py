@@ -10,8 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from groups.core.types import ClassicMember
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
 from kcoord.http import body as bodies
 from kcoord.http.serving import answered_or_gone
 from tests.api.support import SESSION_TIMEOUT_MS, Members, join_body

@@ -9,13 +9,14 @@ import httpx
 import psycopg
 import pytest
 
-from kcoord import counters, health
-from kcoord.clock import VirtualClock
-from kcoord.counters import Counted
-from kcoord.db import Connection
-from kcoord.runtime import Runtime
+from kcoord.database import counters
+from kcoord.database.clock import VirtualClock
+from kcoord.database.counters import Counted
+from kcoord.database.pool import Connection
+from kcoord.http import health
+from kcoord.process.runtime import Runtime
 from offsets.core.days import DAY_MS
-from offsets.journal_days import JournalDays
+from offsets.journal.journal_days import JournalDays
 from tests.api.support import Members, client_of
 from tests.support.journal import drop_days
 

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import SESSION_TIMEOUT_MS, Members, abandon, assert_problem, identity
 

@@ -10,12 +10,12 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from structlog.testing import capture_logs
 
-from groups.service import GroupService
+from groups.engine.service import GroupService
 from kcoord import metrics
-from kcoord import runtime as runtimes
-from kcoord.errors import Action, Error, ProtocolError
 from kcoord.http.middleware import ProblemNet, RequestLog
-from kcoord.runtime import Runtime
+from kcoord.process import runtime as runtimes
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Action, Error, ProtocolError
 from tests.api.support import assert_problem, client_of
 
 HEARTBEAT = {"member_id": "m", "generation_id": 1}

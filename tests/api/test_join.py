@@ -8,13 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.consumer_protocol import Subscription, encode_subscription
-from kcoord.errors import Error
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
+from kcoord.protocol.errors import Error
 from tests.api.support import SESSION_TIMEOUT_MS, Members, abandon, assert_problem, b64, client_of, join_body
 from tests.support.members import eventually
 

@@ -6,8 +6,8 @@ import asyncio
 
 import httpx
 
-from groups.service import GroupService
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from kcoord.protocol.errors import Error
 from tests.api.support import Members, assert_problem, join_body
 from tests.support.members import eventually
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
-from kcoord import logs
-from kcoord.http import context
+from kcoord.http import context, logs
 
 Written = pytest.CaptureFixture[str]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from groups.topics import TopicService
+from groups.catalogue.topics import TopicService
 from kcoord.config import Config
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
 from tests.api.conftest import ClientWith
 from tests.api.consumers import Consumers, partitions
 from tests.support.members import eventually

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from kcoord.clock import VirtualClock
-from kcoord.consumer_protocol import Assignment, encode_assignment
-from kcoord.errors import Error
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
+from kcoord.protocol.consumer_protocol import Assignment, encode_assignment
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import SESSION_TIMEOUT_MS, Members, assert_problem, b64, sync_body
 

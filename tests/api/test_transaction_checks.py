@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
+from groups.catalogue.topics import TopicService
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.consumers import Consumers
 from tests.api.support import Members, assert_problem, identity

@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from kcoord.database.clock import VirtualClock
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
-from kcoord.runtime import Runtime
-from offsets import transaction_store
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
+from offsets.transactions import store as transaction_store
 from tests.api.support import Members, assert_problem, identity
 from tests.api.transactions import end, ended, fetched, pend, plain_commit, txn_commit
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from groups.assign import assign, member_subscription
+from groups.engine.assign import assign, member_subscription
 from kcoord.assignors import MemberSubscription
-from kcoord.consumer_protocol import Subscription
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.consumer_protocol import Subscription
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def members(*member_ids: str) -> list[MemberSubscription]:

@@ -14,12 +14,12 @@ import structlog
 
 from groups.core.commands import Heartbeat
 from groups.core.replies import JoinReply
-from groups.service import GroupService
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.db import Connection, Database
-from kcoord.errors import Error
+from kcoord.database.pool import Connection, Database
 from kcoord.metrics import TRANSACTIONS
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.bench import consumer, offsets
 from tests.bench.events import timeline
 from tests.bench.hot import hot_updates

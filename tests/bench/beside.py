@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from offsets import run_process
 from offsets.core.days import day_of
+from offsets.runs import run_process
 from tests.spark.support import fill, make_day
 from tests.support.database import ROOT, ephemeral_database
 from tests.support.freezing import Site, site

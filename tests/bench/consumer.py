@@ -6,16 +6,16 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
+from groups.catalogue.topics import TopicService
 from groups.core.assignors import BUILT_IN, Partitions
 from groups.core.assignors.base import GroupSpec, MemberSpec
 from groups.core.commands import ConsumerHeartbeat
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.state import ConsumerGroupState
 from groups.core.replies import ConsumerHeartbeatReply
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 
 CALLERS = 64
 STEADY_BEATS = 1_000

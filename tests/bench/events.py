@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from groups.catalogue.topics import TopicService
 from groups.core.commands import ConsumerHeartbeat
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from kcoord.process.runtime import Runtime
 from tests.support.members import join, leave, sync
 
 CYCLES = 500

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import psycopg
 
-from kcoord.clock import VirtualClock
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
 from tests.support.hot_updates import Updates, connected, updates
 from tests.support.steady import STEADY, SteadyGroups
 

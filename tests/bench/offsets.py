@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from groups.catalogue.topics import TopicService
 from groups.core.replies import JoinReply
-from groups.topics import TopicService
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.journal_days import JournalDays
+from offsets.journal.journal_days import JournalDays
 from offsets.service import OffsetService
 from tests.bench.load import per_second
 

@@ -9,18 +9,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from groups.catalogue.topics import TopicService
 from groups.core.commands import Heartbeat
 from groups.core.replies import JoinReply
 from groups.core.types import Protocol
-from groups.service import GroupService
-from groups.store import GroupStore
-from groups.topics import TopicService
+from groups.engine.service import GroupService
+from groups.store.store import GroupStore
 from kcoord.config import Config
-from kcoord.consumer_protocol import Subscription, encode_subscription
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
+from kcoord.protocol.errors import Error
 from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.retention import RetentionService
+from offsets.retention.sweep import RetentionService
 from offsets.service import OffsetService
 from tests.support.members import join, sync
 

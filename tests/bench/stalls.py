@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 from groups.core.commands import ConsumerHeartbeat
 from groups.core.replies import ConsumerHeartbeatReply
-from groups.service import GroupService
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 
 TOPICS, MEMBERS = 100_000, 4
 MOST_ROUNDS = 8

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from kcoord.client import Consumer, MemberState
-from kcoord.errors import Action, Error
+from kcoord.protocol.errors import Action, Error
 
 URL = "http://coordinator.test"
 WAIT_S = 10.0

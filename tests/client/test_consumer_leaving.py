@@ -13,7 +13,7 @@ from kcoord.client import (
     MemberState,
     TopicPartition,
 )
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.client.journal import Journal
 from tests.client.scripted import WAIT_S, Refusal, stable, wait_until
 from tests.client.scripted_group import API, ScriptedGroup, member_of, poll_until_owned, poll_until_read, t

@@ -17,7 +17,7 @@ from kcoord.client.consumer_group.reactions import (
 )
 from kcoord.client.consumer_group.states import ENTERED_FROM, SHOWN, IllegalTransition, State, check
 from kcoord.client.link import REDISCOVER
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 S = State
 

@@ -25,7 +25,7 @@ from kcoord.client import (
 )
 from kcoord.client.consumer_group.reactions import HEARTBEAT, Reaction
 from kcoord.client.consumer_group.timer import ConsumerHeartbeatTimer
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.client.journal import Journal
 from tests.client.scripted import WAIT_S, Refusal, name_of, stable, wait_until
 from tests.client.scripted_group import API, ScriptedGroup, member_of, owned, poll_until_owned, t

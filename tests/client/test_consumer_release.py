@@ -8,7 +8,7 @@ from kcoord.client.consumer_group.membership import ConsumerMembership
 from kcoord.client.consumer_group.reactions import Reaction
 from kcoord.client.consumer_group.release import GRACE_S, OldSession
 from kcoord.client.consumer_group.states import State
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def refusal(retry_after_ms: int | None = 40_000, error: Error = Error.UNRELEASED_INSTANCE_ID) -> ProtocolError:

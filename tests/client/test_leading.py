@@ -14,7 +14,7 @@ from kcoord.client import (
     IllegalStateError,
     InvalidConfigurationError,
 )
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.client.scripted import (
     WAIT_S,
     Refusal,

@@ -11,7 +11,7 @@ from kcoord.client import (
     ConsumerRebalanceListener,
     MemberState,
 )
-from kcoord.errors import Action, Error
+from kcoord.protocol.errors import Action, Error
 from tests.client.scripted import (
     WAIT_S,
     Refusal,

@@ -14,7 +14,7 @@ from kcoord.client.http import Disconnected, Http
 from kcoord.client.link import Link
 from kcoord.client.timers import HeartbeatTimer
 from kcoord.client.wire import HeartbeatAnswer
-from kcoord.errors import Action, Error, ProtocolError
+from kcoord.protocol.errors import Action, Error, ProtocolError
 from tests.client.scripted import Refusal
 
 Handler = Callable[[httpx.Request], httpx.Response]

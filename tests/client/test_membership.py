@@ -10,7 +10,7 @@ from kcoord.client.link import REDISCOVER
 from kcoord.client.membership import Generation, Membership, Phase, Step
 from kcoord.client.reactions import REACTIONS, Api, Reaction, reaction
 from kcoord.client.types import MemberState
-from kcoord.errors import Action, Error, ProtocolError
+from kcoord.protocol.errors import Action, Error, ProtocolError
 
 WAS = Generation(4, "m1", "range")
 PHASE = {

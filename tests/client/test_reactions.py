@@ -23,7 +23,7 @@ from kcoord.client import (
 )
 from kcoord.client.backoff import Backoff
 from kcoord.client.timers import HeartbeatTimer
-from kcoord.errors import Action, Error
+from kcoord.protocol.errors import Action, Error
 from tests.client.journal import Journal
 from tests.client.scripted import WAIT_S, Refusal, ScriptedCoordinator, consumer_of, name_of, stable, wait_until
 

@@ -13,7 +13,7 @@ from kcoord.client import (
     MemberState,
     TopicPartition,
 )
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.client.journal import Journal
 from tests.client.scripted import (
     URL,

@@ -22,7 +22,7 @@ from kcoord.client import (
     TopicPartition,
     WakeupError,
 )
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.client.scripted import WAIT_S, Refusal, ScriptedCoordinator, consumer_of, stable, wait_until
 from tests.client.sources import MemorySource, lettered
 

@@ -15,7 +15,7 @@ from groups.core.consumer.target import preferred_assignor
 from groups.core.effects import ComputeTarget, Effect, ResolveRegexes
 from groups.core.replies import CommitReply, Done, LeaveReply, Reply
 from groups.core.types import ClassicGroup, Env, GroupConfig, MigrationPolicy, Topic, TopicView
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.conformance import consumer_terms as terms
 from tests.conformance import core_admin
 from tests.conformance.cases import Case

@@ -16,7 +16,7 @@ from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.partitions import merged
 from groups.core.consumer.state import ConsumerMember
 from groups.core.types import ConsumerProtocol, Protocol
-from kcoord import consumer_protocol as wire
+from kcoord.protocol import consumer_protocol as wire
 from tests.conformance.core_terms import FOREVER_MS
 from tests.conformance.driver import NoDriver, Response
 

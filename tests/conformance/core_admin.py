@@ -11,7 +11,7 @@ from typing import Any
 from groups.core.commands import Command, ConsumerHeartbeat, DeleteGroup, DeleteOffsets, LeaveGroup, LeavingMember
 from groups.core.replies import ConsumerHeartbeatReply, DeleteOffsetsReply, Done, LeaveReply
 from groups.core.types import ClassicGroup
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from offsets.core.deletion import OffsetDelete, refuse, spare
 from offsets.core.types import PartitionCounts
 from tests.conformance import core_terms

@@ -17,7 +17,7 @@ from groups.core.effects import Effect, WakeMembers
 from groups.core.group import Group
 from groups.core.replies import CommitReply, Parked, Reply
 from groups.core.types import ClassicGroup, Env, GroupConfig, GroupState, Millis, TopicView
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.conformance import consumer_terms, core_admin, core_terms, fixtures
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_offsets import CoreOffsets

@@ -14,7 +14,7 @@ from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.offsets import check_fetch
 from groups.core.group import Group
 from groups.core.types import ClassicGroup, GroupState
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import Results, membership_half, record, refuse
 from offsets.core.transactions import stable
 from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, PartitionCommit

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kcoord.access import Operation, Resource, Rules
-from kcoord.tokens import Rule
+from kcoord.access.rights import Operation, Resource, Rules
+from kcoord.access.tokens import Rule
 from tests.conformance.cases import Case
 from tests.conformance.driver import NoDriver
 from tests.conformance.http_transactions import transactional_ids

@@ -8,8 +8,8 @@ from typing import Any
 
 from groups.core.classic.subscription import topics_of_generation
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
-from groups.environment import CONSUMER_PROTOCOL as CODEC
-from kcoord.consumer_protocol import Subscription, encode_subscription
+from groups.engine.decision_context import CONSUMER_PROTOCOL as CODEC
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 
 FOREVER_MS: Millis = 10**11
 """Three years: what the convention calls practically infinite."""

@@ -12,7 +12,7 @@ from groups.core.consumer.members import ConsumerMembers
 from groups.core.consumer.persistent import DeadlineMap, Timer
 from groups.core.consumer.state import ClassicMetadata, ConsumerMember, Timers
 from groups.core.types import Millis, Protocol, TopicView
-from kcoord.consumer_protocol import Subscription, encode_subscription
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from tests.conformance.fixtures import FOREVER_MS
 
 

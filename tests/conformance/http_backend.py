@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from kcoord.tokens import ALL_RULES
+from kcoord.access.tokens import ALL_RULES
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, ON_DEMAND
 from tests.conformance.driver import NoDriver
@@ -80,8 +80,8 @@ class HttpBackend:
 
     async def open(self, case: Case, mode: str) -> HttpDriver:
         """A coordinator on empty tables. Raises NoDriver for a setting the service does not have."""
-        from kcoord.clock import VirtualClock
-        from kcoord.runtime import Runtime
+        from kcoord.database.clock import VirtualClock
+        from kcoord.process.runtime import Runtime
 
         assert self._conninfo is not None
         await self._empty_tables(self._conninfo)

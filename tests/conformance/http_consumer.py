@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from groups.core.consumer.group import ConsumerGroup
-from groups.store import GroupStore
-from kcoord.clock import VirtualClock
-from kcoord.runtime import Runtime
+from groups.store.store import GroupStore
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
 from tests.conformance import consumer_terms, http_consumer_terms
 from tests.conformance.cases import Case
 from tests.conformance.driver import BrokenPromise, Call, Response

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 
-from kcoord import consumer_protocol as wire
+from kcoord.protocol import consumer_protocol as wire
 from tests.conformance.consumer_terms import subscription
 from tests.conformance.driver import BrokenPromise, Response
 from tests.conformance.http_membership import HOLD_MS

@@ -11,21 +11,21 @@ import httpx
 from prometheus_client.metrics import MetricWrapperBase
 from psycopg import sql
 
+from groups.catalogue.topics import TopicService
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.types import ClassicGroup, GroupState
-from groups.service import GroupService
-from groups.store import GroupStore
-from groups.timers import TimerService
-from groups.topics import TopicService
-from kcoord import counters
-from kcoord import runtime as runtimes
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
+from groups.engine.timers import TimerService
+from groups.store.store import GroupStore
+from kcoord.access.tokens import Rule, create_token
 from kcoord.config import SESSION_TIMEOUT
-from kcoord.counters import Counted
-from kcoord.db import Connection
+from kcoord.database import counters
+from kcoord.database.clock import VirtualClock
+from kcoord.database.counters import Counted
+from kcoord.database.pool import Connection
 from kcoord.metrics import OFFSETS_COMMITTED, OFFSETS_DELETED, PARKED
-from kcoord.runtime import Runtime
-from kcoord.tokens import Rule, create_token
+from kcoord.process import runtime as runtimes
+from kcoord.process.runtime import Runtime
 from tests.conformance import (
     core_terms,
     denials,

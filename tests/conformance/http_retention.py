@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from kcoord.clock import VirtualClock
-from kcoord.runtime import Runtime
-from offsets.retention import RetentionService
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from offsets.retention.sweep import RetentionService
 from tests.conformance.driver import Response
 from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from kcoord.errors import BY_CODE
+from kcoord.protocol.errors import BY_CODE
 from tests.conformance.driver import BrokenPromise, Response
 
 Args = Mapping[str, Any]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from groups.core.commands import JoinGroup
 from groups.core.replies import HeartbeatReply, JoinReply, SyncReply
 from groups.core.types import GroupState
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.world import Call, World
 
 _GIVE_UP = (Error.FENCED_INSTANCE_ID, Error.INCONSISTENT_GROUP_PROTOCOL, Error.GROUP_MAX_SIZE_REACHED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcoord.access import Operation, Principal, Resource, Rule, Rules
+from kcoord.access.rights import Operation, Principal, Resource, Rule, Rules
 
 texts = st.text("ab", max_size=3)
 rules = st.tuples(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from kcoord.errors import Action, Error, ProtocolError
+from kcoord.protocol.errors import Action, Error, ProtocolError
 
 
 def test_an_error_arrives_as_it_was_sent() -> None:

@@ -9,8 +9,8 @@ import pytest
 from groups.core.commands import DeleteOffsets
 from groups.core.subscription import subscribed_topics
 from groups.core.types import ClassicGroup, GroupState, Protocol
-from kcoord.consumer_protocol import Subscription, encode_subscription
-from kcoord.errors import Error
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
+from kcoord.protocol.errors import Error
 from offsets.core.retention import NO_PINS, rule_of
 from tests.core.consumer.classic_client import beat_classic, join_classic, leave_classic, migrating_world, sync_classic
 from tests.core.consumer.world import GROUP, World

@@ -11,7 +11,7 @@ from groups.core.fold import IllegalTransition, apply
 from groups.core.holds import MOST_RETRY_AFTER_MS
 from groups.core.records import GroupConverted, GroupHeld, MemberPending
 from groups.core.types import ClassicGroup, GroupState, Hold
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.world import GROUP, START, Call, World, protocols
 
 STATES = [GroupState.EMPTY, GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE, GroupState.STABLE]

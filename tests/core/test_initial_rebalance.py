@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groups.core.types import GroupConfig, GroupState
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.world import World
 
 DELAY = 3_000

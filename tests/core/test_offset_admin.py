@@ -17,8 +17,8 @@ from groups.core.records import GroupCreated
 from groups.core.replies import DeleteOffsetsReply, Done
 from groups.core.subscription import subscribed_topics
 from groups.core.types import ClassicGroup, ClassicMember, ConsumerProtocol, Env, GroupState, Members, Protocol
-from kcoord import consumer_protocol as wire
-from kcoord.errors import Error
+from kcoord.protocol import consumer_protocol as wire
+from kcoord.protocol.errors import Error
 from tests.core.world import START
 
 CODEC = ConsumerProtocol(wire.decode_subscription, wire.decode_assignment, lambda partitions, version: b"")

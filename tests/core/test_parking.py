@@ -6,7 +6,7 @@ import pytest
 
 from groups.core.commands import AbandonWait, ParkKind
 from groups.core.types import GroupState
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.world import GROUP, Call, World
 
 WAIT, SESSION = 30_000, 10_000

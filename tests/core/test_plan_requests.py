@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.instants import parse_datetime, parse_duration
 from offsets.core.offset_file import MAX_REPORTED, read_offset_file
 from offsets.core.strategies import PARAMETER, PARAMETERS, Reset, Strategy, check

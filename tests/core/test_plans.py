@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from offsets.core.plan import INT64_MAX, INT64_MIN, application, plan, restoration, totals
 from offsets.core.plan_types import Change, Committed, Found, Line, Log, Position
 from offsets.core.strategies import Reset, Strategy

@@ -35,7 +35,7 @@ def test_core_imports_only_values_and_the_error_registry(path: Path) -> None:
     for module in imported(ast.parse(path.read_text())):
         assert module.split(".")[0] in ALLOWED, f"{path.name} imports {module}"
         if module.startswith("kcoord"):
-            assert module == "kcoord.errors"
+            assert module == "kcoord.protocol.errors"
         if module.startswith("groups"):
             assert module.startswith("groups.core")
 

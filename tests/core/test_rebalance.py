@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groups.core.types import GroupState
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.world import World, protocols
 
 

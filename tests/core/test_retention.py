@@ -15,7 +15,7 @@ from groups.core.consumer.state import ConsumerMember, RegexResolution
 from groups.core.group import Group
 from groups.core.subscription import ANY, NONE, SubscribedTopics
 from groups.core.types import ClassicGroup, ClassicMember, ConsumerProtocol, GroupState, Hold, Members, Protocol
-from kcoord import consumer_protocol as wire
+from kcoord.protocol import consumer_protocol as wire
 from offsets.core.retention import NO_PINS, Fate, Kept, Pins, RetentionRule, StoredOffset, may_go, rule_of
 
 CODEC = ConsumerProtocol(wire.decode_subscription, wire.decode_assignment, lambda partitions, version: b"")

@@ -19,7 +19,7 @@ from groups.core.records import (
     RebalanceStarted,
 )
 from groups.core.types import ClassicGroup, GroupState
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.world import START, Call, World, protocols
 
 STATES = tuple(GroupState)  # Empty, PreparingRebalance, CompletingRebalance, Stable, Dead

@@ -7,7 +7,7 @@ from dataclasses import replace
 from groups.core.deadlines import TimerKind, due, wake_at
 from groups.core.records import MemberRemoved
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.world import World
 
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from groups.core.types import GroupConfig
 from groups.core.waiting import answer_for
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.clients import Client, is_settled, settle
 from tests.core.world import World
 

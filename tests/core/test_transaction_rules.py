@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.transactions import (
     MAX_PRODUCER_EPOCH,
     PendingOffset,

@@ -8,7 +8,7 @@ from groups.core.commands import ParkKind
 from groups.core.replies import JoinReply, Parked, SyncReply
 from groups.core.types import GroupState
 from groups.core.waiting import answer_for
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.world import World
 
 

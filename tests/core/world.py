@@ -31,7 +31,7 @@ from groups.core.decision import Decision
 from groups.core.machine import decide
 from groups.core.replies import Parked
 from groups.core.types import ClassicGroup, ClassicMember, Env, GroupConfig, GroupState, Protocol
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.invariants import check
 
 START = 1_700_000_000_000

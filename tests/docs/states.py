@@ -30,7 +30,7 @@ from groups.core.consumer.state import ConsumerMember, MemberState
 from groups.core.decision import Decision
 from groups.core.group import Group
 from groups.core.types import Env, GroupConfig, GroupState, Topic, TopicView
-from kcoord.errors import ProtocolError
+from kcoord.protocol.errors import ProtocolError
 from tests.conformance.cases import read_cases
 from tests.conformance.core_driver import CoreBackend
 from tests.conformance.runner import run_case

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from kcoord.docs import document
-from kcoord.errors import Error
+from kcoord.openapi.page import document
+from kcoord.protocol.errors import Error
 from tests.docs.pages import PAGES, ROOT
 
 METHODS = ("get", "post", "put", "patch", "delete")

@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
 from kcoord.config import Config
-from kcoord.db import Database
+from kcoord.database.pool import Database
 from tests.frontend.seed import Seed
 
 PASSWORD = "correct horse battery staple"
@@ -43,7 +43,7 @@ def _fast_passwords(settings: SettingsWrapper) -> None:
 @pytest.fixture
 def client(seed: Seed) -> Iterator[Client]:
     """Somebody who has not signed in."""
-    from kcoord import bridge
+    from kcoord.process import bridge
 
     yield Client(raise_request_exception=True)
     bridge.close()

@@ -8,8 +8,8 @@ from uuid import uuid5
 
 from groups.core.commands import ConsumerHeartbeat
 from groups.core.replies import ConsumerHeartbeatReply
-from groups.service import GroupService
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from kcoord.protocol.errors import Error
 from tests.frontend.seed import NAMESPACE
 
 

@@ -12,8 +12,8 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from groups.core.commands import ConsumerHeartbeat
-from groups.service import GroupService
-from kcoord import bridge
+from groups.engine.service import GroupService
+from kcoord.process import bridge
 from tests.frontend.seed import Seed, working_group
 
 

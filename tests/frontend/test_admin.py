@@ -12,8 +12,8 @@ from django.test import Client
 from django.urls import reverse
 
 from groups.models import ProtocolOwned, Topic, Watermark
+from kcoord.access.tokens import digest
 from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat
-from kcoord.tokens import digest
 from tests.frontend.seed import Seed, reconciling_group, working_group
 
 OURS = [model for model in admin.site._registry if model._meta.app_label in ("kcoord", "groups", "offsets")]
@@ -159,7 +159,7 @@ def test_the_secret_of_a_new_token_is_shown_once_and_stored_nowhere(operator: Cl
 
 
 def test_a_new_token_opens_the_api(operator: Client) -> None:
-    from kcoord.access import Operation
+    from kcoord.access.rights import Operation
 
     secret = re.search(r">(kc_[\w-]+)</pre>", new_token(operator).content.decode())
     assert secret is not None

@@ -14,9 +14,9 @@ from pytest_django.fixtures import SettingsWrapper
 from frontend.archive.presenters import FINDINGS, KINDS, STATES, evidence, run_line
 from frontend.archive.reports import day_plots
 from frontend.views.archive import CANCEL, PAGE_SIZE, START
-from offsets.findings import Finding
 from offsets.models import ReconcileFinding, SparkRun
-from offsets.spark_runs import SparkRuns
+from offsets.runs.findings import Finding
+from offsets.runs.service import SparkRuns
 from tests.frontend.seed import Seed
 from tests.rest.spark_runs import put_day, put_finding, put_run
 
@@ -218,7 +218,7 @@ def test_pages_of_runs_that_are_not_there(operator: Client) -> None:
 def test_a_run_of_an_unknown_state_is_shown(seed: Seed) -> None:
     from dataclasses import replace
 
-    from kcoord import bridge
+    from kcoord.process import bridge
 
     put_run(seed.connection)
     (run,) = bridge.call(lambda runtime: runtime.get(SparkRuns).runs()).items

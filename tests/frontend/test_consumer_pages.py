@@ -9,15 +9,15 @@ import pytest
 from frontend import presenters, queries
 from frontend.consumer.presenters import HandoverLine, MemberLine
 from frontend.queries import GroupFilter, GroupPage, Limits
+from groups.catalogue.topics import TopicService
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.members import ConsumerMembers
 from groups.core.consumer.persistent import DeadlineMap, Timer
 from groups.core.consumer.state import ConsumerMember, MemberState, Timers
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
-from kcoord.db import Connection, Database
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.database.pool import Connection, Database
+from kcoord.process.runtime import Runtime
 from tests.conftest import START_MS
 from tests.frontend.consumer_members import ConsumerClient, settle
 from tests.support.members import eventually

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from frontend import queries
 from frontend.offsets.plot import HEIGHT, WIDTH, nice, plot
 from frontend.offsets.rows import Bucket
-from kcoord.runtime import Runtime
-from offsets.lag import LagReads
+from kcoord.process.runtime import Runtime
+from offsets.lag.service import LagReads
 from tests.frontend.seed import Seed, working_group
 
 NUMBERS = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from frontend import live
-from kcoord.hub import Hub
+from kcoord.database.notifications import Hub
 
 EVENT = "event: group\ndata:\n\n"
 EVENTS = "event: groups\ndata:\n\n"

@@ -12,7 +12,7 @@ from django.urls import reverse
 from frontend.middleware import ADMIN_POLICY, POLICY
 from frontend.urls import urlpatterns
 from frontend.views.groups import group_url
-from kcoord.paging import encode_cursor
+from kcoord.rest.paging import encode_cursor
 from tests.frontend.seed import Seed, working_group
 
 PANEL = {"HTTP_HX_REQUEST": "true"}

@@ -15,11 +15,11 @@ import httpx
 import pytest
 from django.db import connections
 
+from groups.catalogue.topics import TopicService, Watermark
 from groups.core.types import GroupState
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord import logs
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from kcoord.http import logs
+from kcoord.process.runtime import Runtime
 from offsets.management.commands.kgroups import Command
 from tests.api.consumers import Consumers
 from tests.rest.groups import group
@@ -134,7 +134,7 @@ def consumers(api: httpx.AsyncClient, runtime: Runtime) -> Consumers:
 @pytest.fixture
 async def many(service: GroupService, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """More groups than one page of the tool has."""
-    monkeypatch.setattr("offsets.kgroups.api.PAGE", 10)
+    monkeypatch.setattr("kcoord.kgroups.api.PAGE", 10)
     ids = [f"group-{number:02}" for number in range(25)]
     for group_id in ids:
         await service.put(group(group_id, GroupState.EMPTY))

@@ -8,8 +8,8 @@ import shlex
 
 import pytest
 
-from offsets.kgroups import options
-from offsets.kgroups.arguments import check
+from kcoord.kgroups import options
+from kcoord.kgroups.arguments import check
 from tests.support.processes import ROOT
 
 PAGE = (ROOT / "docs" / "kgroups.md").read_text(encoding="utf-8")

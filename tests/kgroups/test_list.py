@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groups.core.types import GroupState
-from groups.service import GroupService
+from groups.engine.service import GroupService
 from tests.api.consumers import Consumers
 from tests.kgroups.conftest import Committer, Kgroups
 from tests.rest.groups import group, member, stable_group

@@ -14,14 +14,14 @@ from django.conf import settings
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from groups.topics import TopicService
-from kcoord import bridge
-from kcoord import runtime as runtimes
-from kcoord.access import TRUSTED_CALLER, Principal, Rules, trusted_caller
+from groups.catalogue.topics import TopicService
+from kcoord.access.rights import TRUSTED_CALLER, Principal, Rules, trusted_caller
 from kcoord.asgi import application
-from kcoord.errors import Error
-from kcoord.local import BASE_URL, LocalTransport, local_operator
-from kcoord.runtime import Runtime
+from kcoord.http.local_transport import BASE_URL, LocalTransport, local_operator
+from kcoord.process import bridge
+from kcoord.process import runtime as runtimes
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.api.support import assert_problem
 
 NOBODY = Principal(0, "local:nobody", Rules(()))
@@ -109,7 +109,7 @@ def test_the_operator_is_the_account_of_the_process(monkeypatch: pytest.MonkeyPa
     def nameless() -> str:
         raise OSError("no name for this uid")
 
-    monkeypatch.setattr("kcoord.local.getpass.getuser", nameless)
+    monkeypatch.setattr("kcoord.http.local_transport.getpass.getuser", nameless)
     assert local_operator().name.removeprefix("local:").isdecimal()
 
 

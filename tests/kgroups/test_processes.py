@@ -12,7 +12,7 @@ import httpx
 import psycopg
 import pytest
 
-from kcoord.access import TRUSTED_CALLER
+from kcoord.access.rights import TRUSTED_CALLER
 from tests.kgroups.conftest import run_tool
 from tests.support.processes import ROOT, Running, database_url, environment, start_server
 

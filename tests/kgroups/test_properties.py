@@ -7,10 +7,10 @@ import unicodedata
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kcoord.kgroups.describing import assignment_text
+from kcoord.kgroups.resetting import csv_lines
+from kcoord.kgroups.tables import Column, cell, render
 from offsets.core.offset_file import read_offset_file
-from offsets.kgroups.describing import assignment_text
-from offsets.kgroups.resetting import csv_lines
-from offsets.kgroups.tables import Column, cell, render
 
 GROUPS = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/"), min_size=1, max_size=20)
 TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=20)

@@ -11,13 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from groups.catalogue.topics import TopicService, Watermark
 from groups.core.types import GroupState
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord.clock import VirtualClock
-from kcoord.runtime import Runtime
-from offsets.kgroups.api import Api
-from offsets.samples import SampleService
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.kgroups.api import Api
+from kcoord.process.runtime import Runtime
+from offsets.lag.samples import SampleService
 from tests.kgroups.conftest import Committer, Kgroups, Run
 from tests.rest.groups import group, stable_group
 

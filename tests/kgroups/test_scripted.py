@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
-from kcoord.errors import Error, ProtocolError
-from offsets.kgroups import api as api_module
-from offsets.kgroups.api import Api, segment
-from offsets.kgroups.arguments import check
-from offsets.kgroups.options import declare
-from offsets.kgroups.output import Output
-from offsets.kgroups.run import run
+from kcoord.kgroups import api as api_module
+from kcoord.kgroups.api import Api, segment
+from kcoord.kgroups.arguments import check
+from kcoord.kgroups.options import declare
+from kcoord.kgroups.output import Output
+from kcoord.kgroups.run import run
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.kgroups.conftest import Run
 
 Answer = Callable[[httpx.Request], httpx.Response]

@@ -168,7 +168,7 @@ UNFINISHED: dict[str, tuple[Callable[[str], bytes], list[int]]] = {
 @pytest.fixture(scope="module")
 def ends(server: Running, worker_database: str, django_db_setup: None, django_db_blocker: object) -> dict[str, bytes]:
     """What came on a connection of each kind until the server closed it; all of them at the same time."""
-    from kcoord.tokens import ALL_RULES, create_token
+    from kcoord.access.tokens import ALL_RULES, create_token
 
     with django_db_blocker.unblock():  # type: ignore[attr-defined]
         token = create_token("unfinished", ALL_RULES).secret

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.runtime import Runtime
+from groups.catalogue.topics import TopicService
+from groups.engine.service import GroupService
+from kcoord.process.runtime import Runtime
 from tests.api.conftest import client_with, members  # noqa: F401 - fixtures
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, Millis, Protocol
-from kcoord.consumer_protocol import (
+from kcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,
     decode_subscription,

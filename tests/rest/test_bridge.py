@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from kcoord import bridge
-from kcoord import runtime as runtimes
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from kcoord.process import bridge
+from kcoord.process import runtime as runtimes
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,7 +25,7 @@ import os, sys, django
 django.setup()
 from django.conf import settings
 settings.CONNINFO = sys.argv[1]
-from kcoord import bridge
+from kcoord.process import bridge
 
 async def backend(runtime):
     async with runtime.db.connection() as connection:

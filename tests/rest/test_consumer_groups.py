@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.api.support import assert_problem
 
 HEARTBEAT = "/v1/groups/g/consumer-heartbeat"

@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.rest.spark_runs import put_finding, put_run

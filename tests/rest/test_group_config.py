@@ -14,14 +14,14 @@ from groups import configs as module
 from groups.configs import ASSIGNMENT_INTERVAL, ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
 from groups.core.assignors import RangeAssignor
 from groups.core.types import ClassicGroup
-from groups.server_assignors import AssignorLoadError, load_assignors
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
+from groups.engine.server_assignors import AssignorLoadError, load_assignors
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.db import Database
-from kcoord.errors import Error, ProtocolError
+from kcoord.database.clock import VirtualClock
+from kcoord.database.pool import Database
 from kcoord.http.types import rfc3339
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.conftest import START_MS

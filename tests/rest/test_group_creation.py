@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
+from groups.catalogue.topics import TopicService
 from groups.core.types import GroupState
-from groups.service import GroupService
-from groups.topics import TopicService
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.rest.groups import group, stable_group

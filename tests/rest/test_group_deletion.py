@@ -9,8 +9,8 @@ import pytest
 
 from groups.core.commands import DeleteGroup
 from groups.core.types import GroupState
-from groups.service import GroupService
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.rest.groups import group, stable_group

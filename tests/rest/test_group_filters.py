@@ -6,13 +6,13 @@ import httpx
 import psycopg
 import pytest
 
+from groups.catalogue.topics import TopicService
 from groups.core.types import GroupState
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
 from kcoord.config import SESSION_TIMEOUT
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.conformance.fixtures_consumer import consumer_group

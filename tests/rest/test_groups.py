@@ -12,11 +12,11 @@ import pytest
 
 from groups.core.coordinator import partition_of
 from groups.core.types import ClassicGroup, GroupState, JoinTimer
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
-from kcoord.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
+from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import Members, assert_problem
 from tests.conftest import START_MS

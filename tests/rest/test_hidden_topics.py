@@ -14,19 +14,19 @@ from typing import Any
 import httpx
 import pytest
 
+from groups.catalogue.topics import TopicService, Watermark
 from groups.core.types import ClassicMember, GroupState, Protocol
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord.clock import VirtualClock
-from kcoord.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
-from kcoord.errors import Error
-from kcoord.paging import Visible
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from kcoord.protocol.errors import Error
+from kcoord.rest.paging import Visible
 from offsets.core.plan import totals
 from offsets.core.plan_types import PlanHeader
-from offsets.plan_store import PlanStore
-from offsets.samples import SampleService
-from offsets.seen_plans import with_seen_totals
+from offsets.lag.samples import SampleService
+from offsets.plans.store import PlanStore
+from offsets.plans.visible import with_seen_totals
 from tests.api.conftest import ClientWith
 from tests.api.consumers import joining
 from tests.api.support import assert_problem

@@ -8,14 +8,14 @@ import httpx
 import psycopg
 import pytest
 
+from groups.catalogue.topics import TopicService, Watermark
 from groups.core.types import ClassicGroup, GroupState
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
-from kcoord.runtime import Runtime
-from offsets.samples import SampleService
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
+from offsets.lag.samples import SampleService
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.conftest import START_MS

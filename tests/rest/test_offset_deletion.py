@@ -8,11 +8,11 @@ import httpx
 import psycopg
 import pytest
 
+from groups.catalogue.topics import TopicService
 from groups.core.types import GroupState
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.errors import Error
+from groups.engine.service import GroupService
 from kcoord.metrics import OFFSETS_DELETED
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.rest.groups import group, member, stable_group

@@ -8,12 +8,12 @@ import httpx
 import psycopg
 import pytest
 
+from groups.catalogue.topics import TopicService, Watermark
 from groups.core.types import ClassicGroup
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import Members, assert_problem
 from tests.conftest import START_MS

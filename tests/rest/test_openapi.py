@@ -11,12 +11,12 @@ import msgspec
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from groups.catalogue.topics import TopicService, Watermark
 from groups.core.types import GroupState
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord.errors import Action, Error
+from groups.engine.service import GroupService
 from kcoord.http.endpoint import Endpoint
-from kcoord.openapi_examples import EXAMPLES
+from kcoord.openapi.examples import EXAMPLES
+from kcoord.protocol.errors import Action, Error
 from tests.api.support import client_of
 from tests.rest.groups import group, member
 
@@ -26,7 +26,7 @@ METHODS = ("get", "post", "patch", "put", "delete")
 @pytest.fixture
 def document(django_db_setup: None) -> dict[str, Any]:
     """The document."""
-    from kcoord.docs import document
+    from kcoord.openapi.page import document
 
     found: dict[str, Any] = json.loads(document())
     return found
@@ -119,7 +119,7 @@ def test_every_operation_says_what_it_is_and_how_it_fails(document: dict[str, An
 
 
 def test_the_service_endpoints_are_in_it_and_need_no_token(document: dict[str, Any]) -> None:
-    from kcoord.health import ROUTES
+    from kcoord.http.health import ROUTES
 
     described = {path for path in document["paths"] if not path.startswith("/v1/")}
     assert described == {route.path for route in ROUTES}

@@ -9,10 +9,10 @@ import httpx
 import psycopg
 import pytest
 
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from groups.catalogue.topics import TopicService
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import Members, assert_problem
 from tests.api.transactions import ended, pend
@@ -166,7 +166,7 @@ async def test_a_plan_of_another_group_or_of_none(plans: Plans, verb: str) -> No
     for path in (
         f"/v1/groups/other/offsets/plans/{made['id']}{verb}",
         f"{GROUP}/offsets/plans/{uuid.uuid4()}{verb}",
-        f"{GROUP}/offsets/plans/1{verb}",
+        f"{GROUP}/offsets/plans/service/1{verb}",
         f"{GROUP}/offsets/plans/%00{verb}",
     ):
         body = assert_problem(await method(path), Error.INVALID_REQUEST, status=404)

@@ -9,10 +9,10 @@ import httpx
 import psycopg
 import pytest
 
-from groups.topics import TopicService, Watermark
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from groups.catalogue.topics import TopicService, Watermark
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
+from kcoord.protocol.errors import Error
 from tests.api.support import Members, assert_problem
 from tests.conftest import START_MS
 from tests.rest.plans import GROUP, Plans, news, orders

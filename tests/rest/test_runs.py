@@ -15,11 +15,11 @@ import psycopg
 import pytest
 
 from kcoord.config import Config
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
-from offsets import run_process
-from offsets.run_process import RunLogs
-from offsets.spark_runs import BEGIN_MS, LOST, SIGN_OF_LIFE_MS, SparkRuns
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
+from offsets.runs import run_process
+from offsets.runs.run_process import RunLogs
+from offsets.runs.service import BEGIN_MS, LOST, SIGN_OF_LIFE_MS, SparkRuns
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.rest.spark_runs import put_day, put_run

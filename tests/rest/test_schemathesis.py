@@ -18,8 +18,8 @@ from hypothesis import settings as hypothesis_settings
 from schemathesis.python import asgi
 from schemathesis.specs.openapi import checks
 
-from kcoord import bridge
-from kcoord.tokens import ALL_RULES, create_token
+from kcoord.access.tokens import ALL_RULES, create_token
+from kcoord.process import bridge
 from tests.conftest import EMPTIED
 from tests.rest.groups import stable_group
 
@@ -50,9 +50,9 @@ def secret(worker_database: str, django_db_setup: None, django_db_blocker) -> It
 @pytest.fixture(scope="module")
 def document(secret: str) -> Iterator[schemathesis.BaseSchema]:
     """The document as the running application serves it. Requests are held for 20 ms at most."""
-    from groups.service import GroupService
-    from groups.store import GroupStore
-    from groups.topics import TopicService
+    from groups.catalogue.topics import TopicService
+    from groups.engine.service import GroupService
+    from groups.store.store import GroupStore
     from kcoord.asgi import make_application
 
     before = settings.KCOORD

@@ -10,9 +10,9 @@ from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.db import OperationalError
 from rest_framework import exceptions
 
-from groups.topics import TopicService
-from kcoord.errors import Error
-from kcoord.rest import problem_handler
+from groups.catalogue.topics import TopicService
+from kcoord.protocol.errors import Error
+from kcoord.rest.base import problem_handler
 from tests.api.support import assert_problem, client_of
 
 TOPICS = "/v1/topics"

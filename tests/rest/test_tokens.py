@@ -9,11 +9,11 @@ import httpx
 import psycopg
 import pytest
 
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from kcoord.access.tokens import create_token, parse_rule
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
-from kcoord.paging import INT64_MAX
-from kcoord.tokens import create_token, parse_rule
+from kcoord.protocol.errors import Error
+from kcoord.rest.paging import INT64_MAX
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem, client_of
 from tests.conftest import START_MS
@@ -45,8 +45,8 @@ async def test_a_secret_is_shown_once_and_works(api: httpx.AsyncClient) -> None:
 async def test_a_deleted_token_is_refused_once_it_is_no_longer_believed(
     database: str, token: str, clock: VirtualClock
 ) -> None:
-    from kcoord import runtime as runtimes
     from kcoord.config import Config
+    from kcoord.process import runtime as runtimes
 
     running = runtimes.Runtime(Config({"token.cache.ms": 0}), database, clock)
     await running.start()

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from groups.catalogue.topics import TopicService
+from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
+from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith
 from tests.api.support import assert_problem
 from tests.conftest import START_MS

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
 
 
 @pytest.fixture

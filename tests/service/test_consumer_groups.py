@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from groups.catalogue.topics import TopicService
 from groups.core.assignors import BUILT_IN
 from groups.core.commands import ConsumerHeartbeat, Parked, ParkKind
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.replies import ConsumerHeartbeatReply
 from groups.core.rights import TopicRights
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.support.members import eventually
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from groups.catalogue.topics import TopicService
 from groups.core.types import GroupState
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
-from offsets import deleted_topics
-from offsets.deleted_topics import SETTLE_MS, DeletedTopicSweep, SweepFailed
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.retention import deleted_topics
+from offsets.retention.deleted_topics import SETTLE_MS, DeletedTopicSweep, SweepFailed
 from tests.rest.groups import group, member
 from tests.support.offsets import commit, events, journal, make_topics, put_pending, rows, stored
 
@@ -51,7 +51,7 @@ async def no_follow_up(runtime: Runtime, topic: str) -> None:
 @pytest.fixture
 def left_to_celery(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deletions are noted and nothing more."""
-    from groups import topic_deletion
+    from groups.catalogue import topic_deletion
 
     monkeypatch.setattr(topic_deletion, "_hooks", [(deleted_topics.note, no_follow_up)])
 

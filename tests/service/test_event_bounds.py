@@ -7,13 +7,13 @@ import pytest
 
 from groups.core.events import LONGEST_TEXT, EventKind, GroupEvent, events_of
 from groups.core.records import MemberRemoved, RemovalReason
-from groups.event_store import EventStore
-from groups.service import GroupService
-from groups.timers import TimerService
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
+from groups.engine.timers import TimerService
+from groups.store.events import EventStore
 from kcoord.config import Config
-from kcoord.db import Connection
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
 from tests.support.members import join, leave
 
 KEPT = 100
@@ -98,8 +98,8 @@ async def test_upkeep_trims_what_is_old_and_what_is_too_much(
 async def test_upkeep_goes_on_with_the_next_groups(
     runtime: Runtime, clock: VirtualClock, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("groups.event_store.GROUPS_PER_LOOK", 2)
-    monkeypatch.setattr("groups.event_store.TRIM_BATCH", 20)
+    monkeypatch.setattr("groups.store.events.GROUPS_PER_LOOK", 2)
+    monkeypatch.setattr("groups.store.events.TRIM_BATCH", 20)
     generous = EventStore(Runtime(Config({}), database))
     for number in range(5):
         await write(runtime, generous, f"g{number}", KEPT + 50, clock.now_ms())

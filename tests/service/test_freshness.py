@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from kcoord import freshness
 from kcoord.config import Config
-from kcoord.freshness import DatabaseTime, Freshness, Pulse, Receipt
+from kcoord.database import request_age as freshness
+from kcoord.database.request_age import DatabaseTime, Freshness, Pulse, Receipt
 
 
 class Clocks:

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from groups.catalogue.topics import TopicService
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.service.test_consumer_groups import beat, joining
 from tests.support.members import eventually, join
 

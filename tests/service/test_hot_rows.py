@@ -5,11 +5,11 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from groups.service import GroupService
-from groups.store import GroupStore
-from groups.timers import TimerService
-from kcoord.clock import VirtualClock
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from groups.engine.timers import TimerService
+from groups.store.store import GroupStore
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
 from tests.conftest import START_MS
 from tests.support.hot_updates import connected, updates
 from tests.support.members import eventually, heartbeat, stable_member

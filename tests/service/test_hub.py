@@ -7,8 +7,8 @@ import asyncio
 import psycopg
 import pytest
 
-from kcoord.hub import CHANGED, CHANNELS, CONFIG, TOPICS, WAKE
-from kcoord.runtime import Runtime
+from kcoord.database.notifications import CHANGED, CHANNELS, CONFIG, TOPICS, WAKE
+from kcoord.process.runtime import Runtime
 
 
 def notify(database: str, *hints: tuple[str, str]) -> None:

@@ -14,16 +14,16 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
 
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord import logs
-from kcoord.clock import VirtualClock
-from kcoord.local import local_operator
-from kcoord.runtime import Runtime
+from groups.catalogue.topics import TopicService
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.http import logs
+from kcoord.http.local_transport import local_operator
+from kcoord.process.runtime import Runtime
 from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.kafka_dump import KafkaOffset, read_kafka_dump
-from offsets.plans import PlanService
+from offsets.kafka.dump import KafkaOffset, read_kafka_dump
+from offsets.plans.service import PlanService
 from offsets.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.journal import assert_journal_agrees, journal_lines

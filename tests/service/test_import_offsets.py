@@ -13,14 +13,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
 
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord import logs
-from kcoord.clock import VirtualClock
-from kcoord.local import local_operator
-from kcoord.runtime import Runtime
+from groups.catalogue.topics import TopicService, Watermark
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.http import logs
+from kcoord.http.local_transport import local_operator
+from kcoord.process.runtime import Runtime
 from offsets.management.commands import import_offsets
-from offsets.plans import PlanService
+from offsets.plans.service import PlanService
 from tests.support.members import stable_member
 
 Import = Callable[..., Awaitable[tuple[str, str]]]

@@ -9,15 +9,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
+from groups.catalogue.topics import TopicService
 from kcoord.config import Config
-from kcoord.db import Connection
-from kcoord.runtime import Runtime
-from offsets import journal_days
+from kcoord.database.clock import VirtualClock
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
 from offsets.core.days import DAY_MS, bounds, day_of, partition_name
 from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.journal_days import JournalDays, UpkeepReport
+from offsets.journal import journal_days
+from offsets.journal.journal_days import JournalDays, UpkeepReport
 from offsets.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.journal import drop_days

@@ -9,15 +9,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.topics import TopicService, Watermark
-from kcoord.clock import VirtualClock
-from kcoord.runtime import Runtime
+from groups.catalogue.topics import TopicService, Watermark
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
 from offsets.core import lag as rules
 from offsets.core.lag import PartitionLag, TotalLag
 from offsets.core.samples import Sample, time_lag
 from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.lag import GroupLag, LagReads, PartitionPosition
-from offsets.samples import SampleService, in_order
+from offsets.lag.samples import SampleService, in_order
+from offsets.lag.service import GroupLag, LagReads, PartitionPosition
 from offsets.service import OffsetService
 from tests.conftest import START_MS
 

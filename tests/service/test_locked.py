@@ -6,18 +6,18 @@ import asyncio
 
 import pytest
 
-from groups import locked as joining
 from groups.core.commands import CommitOffsets, Tick
 from groups.core.events import EventKind, GroupEvent
 from groups.core.replies import Done, Reply
 from groups.core.types import ClassicGroup
-from groups.locked import Deletion, LockedGroup
+from groups.engine.service import GroupService
 from groups.readmodel import GroupReads
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
-from kcoord.db import Connection
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from groups.store import locked as joining
+from groups.store.locked import Deletion, LockedGroup
+from kcoord.database.clock import VirtualClock
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.support.members import heartbeat, leave, stable_member
 
 SIMPLE = CommitOffsets("g", "", None, -1)

@@ -10,19 +10,19 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
-from groups import mailbox
 from groups.core.commands import CommitOffsets, Heartbeat
 from groups.core.decision import Decision
 from groups.core.machine import decide
 from groups.core.replies import HeartbeatReply
 from groups.core.types import ClassicGroup, Env
-from groups.locked import LockedGroup
-from groups.service import GroupService
-from kcoord import freshness
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error, ProtocolError
-from kcoord.freshness import Receipt
+from groups.engine import mailbox
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
+from kcoord.database import request_age as freshness
+from kcoord.database.clock import VirtualClock
+from kcoord.database.request_age import Receipt
 from kcoord.metrics import TRANSACTIONS
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from kcoord.config import Config
-from kcoord.errors import Error, ProtocolError
+from kcoord.database.notifications import TOPICS
 from kcoord.http import context
-from kcoord.hub import TOPICS
-from kcoord.mirror import Mirror
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.process.watched_copy import Mirror
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 @pytest.fixture

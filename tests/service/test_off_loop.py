@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from groups import off_loop
+from groups.catalogue.topics import TopicService
 from groups.core.assignors import BUILT_IN
 from groups.core.commands import ConsumerHeartbeat
 from groups.core.consumer.group import ConsumerGroup
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from groups.engine import off_loop
+from groups.engine.service import GroupService
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from tests.store.test_roundtrip import walk
 from tests.support.consumer_commands import random_consumer_command
 from tests.support.members import PATIENCE_SECONDS, eventually, join

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
-from kcoord.local import local_operator
-from kcoord.runtime import Runtime
-from offsets.archived_offsets import ArchivedOffsets, ReadAhead
+from groups.catalogue.topics import TopicService
+from kcoord.database.clock import VirtualClock
+from kcoord.http.local_transport import local_operator
+from kcoord.process.runtime import Runtime
 from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.plans import PlanService
+from offsets.journal.archived_offsets import ArchivedOffsets, ReadAhead
+from offsets.plans.service import PlanService
 from offsets.service import OffsetService
 
 

@@ -7,20 +7,20 @@ import asyncio
 import psycopg
 import pytest
 
+from groups.catalogue.topics import TopicService, Watermark
 from groups.core.commands import CommitOffsets
-from groups.locked import LockedGroup
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
 from kcoord.config import Config
-from kcoord.errors import Error, ProtocolError
-from kcoord.local import local_operator
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.http.local_transport import local_operator
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.plan import MAX_LINES
 from offsets.core.plan_types import PlanHeader, PlanState
 from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.plans import PlanService
+from offsets.plans.service import PlanService
 from offsets.service import OffsetService
 from tests.support.members import eventually
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kcoord.local import local_operator
-from kcoord.runtime import Runtime
-from offsets.repair import MENDED, Mend, RepairService
+from kcoord.http.local_transport import local_operator
+from kcoord.process.runtime import Runtime
+from offsets.runs.repair import MENDED, Mend, RepairService
 from tests.support.journal import journal_lines
 from tests.support.ledger import Ledger
 

@@ -12,12 +12,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
 
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord import logs
-from kcoord.clock import VirtualClock
+from groups.catalogue.topics import TopicService
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.http import logs
 from kcoord.http.types import rfc3339
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
 from tests.conftest import START_MS

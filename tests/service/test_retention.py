@@ -8,23 +8,23 @@ from random import Random
 import psycopg
 import pytest
 
-from groups import mailbox
 from groups.core.commands import Command, DeleteGroup, HoldGroup
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.decision import Decision
 from groups.core.machine import decide
 from groups.core.types import ClassicGroup, Env, GroupState
-from groups.service import GroupService
-from kcoord import counters
-from kcoord.clock import VirtualClock
+from groups.engine import mailbox
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.counters import Counted
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
-from offsets.pace import Pace
-from offsets.pins import PinService
+from kcoord.database import counters
+from kcoord.database.clock import VirtualClock
+from kcoord.database.counters import Counted
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.readmodel import OffsetReads
-from offsets.retention import Candidate, Report, RetentionFailed, RetentionService
+from offsets.retention.batch_size import Pace
+from offsets.retention.pins import PinService
+from offsets.retention.sweep import Candidate, Report, RetentionFailed, RetentionService
 from tests.rest.groups import group, member
 from tests.support.offsets import MINUTE_MS, commit, events, journal, make_topics, put_pending, stored
 

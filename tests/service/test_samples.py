@@ -9,16 +9,16 @@ from typing import Any
 import psycopg
 import pytest
 
+from groups.catalogue.topics import TopicService, Watermark
 from groups.core.types import ClassicGroup
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord.clock import VirtualClock
-from kcoord.runtime import Runtime
-from offsets import samples as sampling
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
 from offsets import tasks
 from offsets.core.samples import DAY_MS, HOUR_MS, MINUTE_MS, Sample, offset_at, surplus
 from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.samples import Sampled, SampleReads, SampleService
+from offsets.lag import samples as sampling
+from offsets.lag.samples import Sampled, SampleReads, SampleService
 from offsets.service import OffsetService
 from tests.conftest import START_MS
 

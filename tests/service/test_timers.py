@@ -5,17 +5,17 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from groups import mailbox
 from groups.core.commands import Command
 from groups.core.decision import Decision
 from groups.core.machine import decide
 from groups.core.types import ClassicGroup, Env
-from groups.service import GroupService
-from groups.timers import TickFailed, TimerService
-from kcoord.clock import VirtualClock
+from groups.engine import mailbox
+from groups.engine.service import GroupService
+from groups.engine.timers import TickFailed, TimerService
 from kcoord.config import Config
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import stable_member
 
 STATEMENT_TIMEOUT_MS = 200

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from groups import topics as module
+from groups.catalogue import topics as module
+from groups.catalogue.topics import TopicService
 from groups.core.types import TopicView
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
 from kcoord.config import Config
-from kcoord.db import Connection, Database
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.database.pool import Connection, Database
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import eventually
 
 

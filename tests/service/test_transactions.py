@@ -11,23 +11,23 @@ from typing import Any
 import psycopg
 import pytest
 
-import kcoord.db
+import kcoord.database.pool
+from groups.catalogue.topics import TopicService
 from groups.core.events import EventKind
 from groups.core.types import GroupState
+from groups.engine.service import GroupService
 from groups.readmodel import GroupReads
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord import counters
-from kcoord.clock import VirtualClock
 from kcoord.config import Config
-from kcoord.counters import Counted
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from kcoord.database import counters
+from kcoord.database.clock import VirtualClock
+from kcoord.database.counters import Counted
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.transactions import Producer, TransactionEnd
 from offsets.core.types import OffsetCommit, OffsetCommitReply, OffsetFetch, PartitionCommit
 from offsets.service import OffsetService
 from offsets.tasks import abort_abandoned_transactions, forget_idle_producers
-from offsets.transactions import AbortFailed, TransactionService
+from offsets.transactions.service import AbortFailed, TransactionService
 from tests.support.members import eventually
 
 TOPIC = "orders"
@@ -59,7 +59,7 @@ def retries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         found.append(high)
         return low
 
-    monkeypatch.setattr(kcoord.db.random, "uniform", uniform)
+    monkeypatch.setattr(kcoord.database.pool.random, "uniform", uniform)
     return found
 
 
@@ -379,7 +379,7 @@ class TestAbandoned:
 
         with monkeypatch.context() as patch:
             patch.setattr(service._store, "replace", replace_others)
-            patch.setattr("offsets.transactions.ABANDONED_BATCH", 2)
+            patch.setattr("offsets.transactions.service.ABANDONED_BATCH", 2)
             with pytest.raises(AbortFailed, match=r"1 abandoned .* t1"):
                 await service.abort_abandoned()
         assert await count_pending(runtime) == 1

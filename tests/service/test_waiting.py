@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from groups.core.types import GroupState
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
-from kcoord.errors import Action, Error, ProtocolError
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Action, Error, ProtocolError
 from tests.support.members import eventually, join, leave, parked_join, stable_member, sync
 
 

@@ -9,16 +9,16 @@ from functools import partial
 
 import pytest
 
+from groups.catalogue.topics import TopicService
 from groups.configs import HEARTBEAT_INTERVAL, GroupConfigs
 from groups.core.commands import CommitOffsets, ConsumerHeartbeat
 from groups.core.types import ClassicGroup
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.access import Access
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
+from kcoord.access.rights import Access
 from kcoord.config import Config
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, stable_member, sync
 from tests.support.went_back import Backup, backup
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from kcoord.clock import VirtualClock
 from kcoord.config import Config
-from kcoord.runtime import Runtime
-from offsets import journal_days
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
 from offsets.core.days import DAY_MS, bounds, day_of, partition_name
-from offsets.journal_days import JournalDays
+from offsets.journal import journal_days
+from offsets.journal.journal_days import JournalDays
 from offsets.spark.postgres import exported_snapshot
 from tests.conftest import START_MS
 from tests.spark.support import Archive, fill, journal_rows, make_day, runs_of

@@ -121,7 +121,7 @@ def wait_for_a_waiting_reader(conninfo: str) -> None:
             time.sleep(0.05)
 
 
-@pytest.mark.parametrize("module", ["kcoord.asgi", "kcoord.celery", "offsets.tasks", "offsets.journal_days"])
+@pytest.mark.parametrize("module", ["kcoord.asgi", "kcoord.celery", "offsets.tasks", "offsets.journal.journal_days"])
 def test_a_service_without_archive_imports_neither_spark_nor_arrow(module: str, tmp_path: Path) -> None:
     code = (
         f"import django, sys; django.setup(); import {module};"

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from offsets.repair import planned
+from offsets.runs.repair import planned
 from offsets.spark.errors import JobError
 from offsets.spark.reconcile.reconciling import ReconcileReport
 from tests.spark.support import Archive, Reconciler

@@ -13,24 +13,24 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.service import GroupService
-from groups.topics import TopicService, Watermark
-from kcoord.clock import VirtualClock
+from groups.catalogue.topics import TopicService, Watermark
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.errors import Error, ProtocolError
+from kcoord.database.clock import VirtualClock
+from kcoord.http.local_transport import local_operator
 from kcoord.http.types import rfc3339
-from kcoord.local import local_operator
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.days import DAY_MS
 from offsets.core.deletion import OffsetDelete
 from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.deletion import OffsetDeletion
-from offsets.journal_days import JournalDays
-from offsets.plans import PlanService
-from offsets.refilling import RefillService
-from offsets.restore_jobs import RefillJob, RestoreJob, UndoJob
-from offsets.restoring import RestoreOrder
+from offsets.journal.journal_days import JournalDays
+from offsets.plans.service import PlanService
+from offsets.runs.refilling import RefillService
+from offsets.runs.restore_jobs import RefillJob, RestoreJob, UndoJob
+from offsets.runs.restoring import RestoreOrder
 from offsets.service import OffsetService
 from offsets.spark.command import Installation, SparkStart
 from offsets.spark.errors import JobError

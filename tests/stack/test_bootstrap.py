@@ -13,7 +13,7 @@ from django.contrib.auth import authenticate, get_user_model
 from django.db.migrations.loader import MigrationLoader
 from django.test import override_settings
 
-from kcoord import tokens
+from kcoord.access import tokens
 from kcoord.config import Config
 from kcoord.models import AccessRule, ApiToken
 from kcoord.stack import bootstrap, credentials

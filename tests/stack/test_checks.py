@@ -11,11 +11,11 @@ from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
-from kcoord import tokens
+from kcoord.access import tokens
+from kcoord.access.tokens import Rule
 from kcoord.checks import TAG
 from kcoord.config import BASE_DIR, SETTINGS, Config
 from kcoord.models import ApiToken
-from kcoord.tokens import Rule
 
 
 def ids(environ: dict[str, str], **options: bool) -> list[str | None]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from kcoord.postgres import pgdata
+from kcoord.database.address import pgdata
 from kcoord.stack import embedded
 from kcoord.stack.problem import StartProblem
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from kcoord.tokens import ALL_RULES, create_token
+from kcoord.access.tokens import ALL_RULES, create_token
 from tests.support.processes import free_port, start, start_server
 
 pytestmark = pytest.mark.processes

@@ -12,12 +12,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from kcoord import db as databases
-from kcoord import freshness
 from kcoord.config import Config
-from kcoord.db import Connection, Database
-from kcoord.errors import Error, ProtocolError
-from kcoord.freshness import Receipt
+from kcoord.database import pool as databases
+from kcoord.database import request_age as freshness
+from kcoord.database.pool import Connection, Database
+from kcoord.database.request_age import Receipt
+from kcoord.protocol.errors import Error, ProtocolError
 
 ROWS = "create table if not exists bounds_row (id int primary key, value int not null)"
 

@@ -12,10 +12,10 @@ import pytest
 from psycopg import errors as pg
 
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, Members
-from groups.service import GroupService
+from groups.engine.service import GroupService
 from kcoord.config import BY_NAME
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from offsets.core.types import PartitionCommit
 from tests.support.commit_function import Refusal, commit
 from tests.support.journal import assert_journal_agrees, journal_lines

@@ -25,12 +25,12 @@ from groups.core.deadlines import wake_at
 from groups.core.group import Group
 from groups.core.machine import decide
 from groups.core.types import ClassicGroup, Env, GroupState, Topic, TopicView
-from groups.environment import CONSUMER_PROTOCOL
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
+from groups.engine.decision_context import CONSUMER_PROTOCOL
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from offsets.core.commit import refuse
 from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
 from offsets.service import OffsetService

@@ -12,9 +12,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from kcoord.config import Config
-from kcoord.db import Database
-from kcoord.errors import Error, ProtocolError
-from kcoord.silence import WatchedConnection, answers, hang_up
+from kcoord.database.liveness import WatchedConnection, answers, hang_up
+from kcoord.database.pool import Database
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 async def test_options_of_the_address_are_kept_beside_ours(database: str, config: Config) -> None:
@@ -48,7 +48,7 @@ async def test_who_waits_is_told_that_the_database_is_not_available_when_it_says
     async def silent(connection: object, seconds: float) -> bool:
         return False
 
-    monkeypatch.setattr("kcoord.silence.answers", silent)
+    monkeypatch.setattr("kcoord.database.liveness.answers", silent)
     db = Database(database, config)
     await db.open()
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kcoord.paging import EVERYTHING
+from kcoord.rest.paging import EVERYTHING
 from kcoord.sql import queries
 
 Q = queries("groups")

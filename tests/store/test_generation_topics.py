@@ -10,12 +10,12 @@ from django.apps import apps
 from django.db import connections
 
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, Members, Protocol
-from groups.store import GroupStore
-from groups.stored import MISSING
-from kcoord.clock import VirtualClock
+from groups.store.store import GroupStore
+from groups.store.stored import MISSING
 from kcoord.config import Config
-from kcoord.consumer_protocol import Subscription, encode_subscription
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 
 FILL = import_module("groups.migrations.0008_generation_topics").fill
 READS = {name: encode_subscription(Subscription((name,))) for name in ("foo", "bar", "other")}

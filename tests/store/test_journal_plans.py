@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kcoord.paging import EVERYTHING, INT64_MAX
+from kcoord.rest.paging import EVERYTHING, INT64_MAX
 from kcoord.sql import queries
 from offsets.core.days import DAY_MS, partition_name
 from tests.store.test_statements import fill, numbered

@@ -9,10 +9,10 @@ import pytest
 from psycopg.rows import dict_row
 
 from groups.core.commands import CommitOffsets
-from groups.locked import LockedGroup
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
-from kcoord.runtime import Runtime
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
 from offsets.core.types import ChangeKind, OffsetRecord, Provenance, TopicPartition
 from offsets.store import OffsetStore
 

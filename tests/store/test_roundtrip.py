@@ -16,13 +16,13 @@ from groups.core.consumer.group import ConsumerGroup
 from groups.core.group import Group
 from groups.core.machine import decide
 from groups.core.types import ClassicGroup, Env, TopicView
-from groups.environment import CONSUMER_PROTOCOL, regex_error
-from groups.store import GroupStore
-from groups.stored import MISSING, Stored
-from kcoord.clock import VirtualClock
+from groups.engine.decision_context import CONSUMER_PROTOCOL, regex_error
+from groups.store.store import GroupStore
+from groups.store.stored import MISSING, Stored
 from kcoord.config import Config
-from kcoord.db import Connection
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
 from tests.support.commands import random_command
 from tests.support.consumer_commands import random_consumer_command, random_resolution, random_topics
 

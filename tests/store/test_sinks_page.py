@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PAGE = (DOCS / "sinks.md").read_text()

@@ -13,18 +13,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
+from groups.catalogue.topics import TopicService
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.errors import Error, ProtocolError
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.deletion import OffsetDelete
 from offsets.core.transactions import Producer, TransactionEnd
 from offsets.core.types import OffsetCommit, OffsetFetch, PartitionCommit
 from offsets.deletion import OffsetDeletion
 from offsets.service import OffsetService
-from offsets.transactions import TransactionService
+from offsets.transactions.service import TransactionService
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from groups.core.commands import (
     Tick,
 )
 from groups.core.types import ClassicGroup, Protocol
-from kcoord.consumer_protocol import Subscription, encode_subscription
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 
 INSTANCES = ("i1", "i2", "i3")
 METADATA = (b"", b"m1", b"\x00\xff", encode_subscription(Subscription(("foo",))))

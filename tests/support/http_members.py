@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from kcoord.tokens import ALL_RULES, digest, generate_secret, prefix
+from kcoord.access.tokens import ALL_RULES, digest, generate_secret, prefix
 
 Answer = tuple[int, dict[str, Any]]
 

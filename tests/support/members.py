@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from groups.core.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
 from groups.core.replies import JoinReply
 from groups.core.types import Protocol
-from groups.service import GroupService
-from kcoord.clock import VirtualClock
-from kcoord.errors import Error
+from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
+from kcoord.protocol.errors import Error
 
 T = TypeVar("T")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from groups.topics import TopicService
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from groups.catalogue.topics import TopicService
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from groups.catalogue.topics import TopicService
 from groups.core.commands import ConsumerHeartbeat, Heartbeat
-from groups.service import GroupService
-from groups.topics import TopicService
-from kcoord.clock import VirtualClock
+from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.errors import Error
-from kcoord.runtime import Runtime
+from kcoord.database.clock import VirtualClock
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.journal_days import JournalDays
+from offsets.journal.journal_days import JournalDays
 from offsets.service import OffsetService
 from tests.support.members import join, sync
 

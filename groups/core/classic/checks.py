@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from groups.core.classic.responses import fenced_detail, unknown_detail
 from groups.core.classic.state import Api
 from groups.core.types import ClassicGroup, ClassicMember, GroupState
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def require_group_id(group_id: str, fields: Mapping[str, object] | None = None) -> None:

@@ -20,7 +20,7 @@ from groups.core.records import GroupCreated, SessionRenewed
 from groups.core.replies import CommitReply, HeartbeatReply
 from groups.core.turn import Turn
 from groups.core.types import ClassicGroup, ClassicMember, GroupState, Millis
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:

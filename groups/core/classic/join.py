@@ -30,7 +30,7 @@ from groups.core.records import (
 from groups.core.replies import JoinReply, Parked
 from groups.core.turn import Turn
 from groups.core.types import NEW_MEMBER_JOIN_TIMEOUT_MS, ClassicGroup, ClassicMember, GroupConfig, GroupState, Millis
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:

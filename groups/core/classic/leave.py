@@ -10,7 +10,7 @@ from groups.core.records import RebalanceCause, RemovalReason
 from groups.core.replies import LeaveReply, LeftMember
 from groups.core.turn import Turn
 from groups.core.types import ClassicGroup, GroupState
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:

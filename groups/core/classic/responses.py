@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from groups.core.replies import JoinedMember, JoinReply, SyncReply
 from groups.core.types import ClassicGroup, ClassicMember, Millis
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 
 def joined(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from groups.core.types import GroupState
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 _EMPTY, _DEAD, _STABLE = GroupState.EMPTY, GroupState.DEAD, GroupState.STABLE
 _PREPARING, _COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE

@@ -18,7 +18,7 @@ from groups.core.records import AssignmentsStored, MemberSynced, SyncParked
 from groups.core.replies import Parked, SyncReply
 from groups.core.turn import Turn
 from groups.core.types import ClassicGroup, ClassicMember
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def sync_group(turn: Turn, command: SyncGroup) -> SyncReply | Parked:

@@ -12,7 +12,7 @@ from groups.core.records import GroupDeleted, GroupUnloaded, WaitAbandoned
 from groups.core.replies import Done
 from groups.core.turn import Turn
 from groups.core.types import GroupState
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def delete_group(turn: Turn, command: DeleteGroup) -> Done:

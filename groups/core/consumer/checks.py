@@ -10,7 +10,7 @@ from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.partitions import Partitions, is_subset
 from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
 from groups.core.types import Env
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def check_request(command: ConsumerHeartbeat, env: Env) -> None:

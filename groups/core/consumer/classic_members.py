@@ -22,7 +22,7 @@ from groups.core.consumer.target import update_target
 from groups.core.replies import HeartbeatReply, JoinReply, SyncReply
 from groups.core.turn import Turn
 from groups.core.types import ConsumerProtocol, Millis, Subscription, TopicView
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 PROTOCOL_TYPE = "consumer"
 

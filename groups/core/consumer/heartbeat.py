@@ -17,7 +17,7 @@ from groups.core.consumer.target import update_target
 from groups.core.replies import ConsumerHeartbeatReply, Parked
 from groups.core.rights import UNLIMITED, TopicRights
 from groups.core.turn import Turn
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 
 def consumer_heartbeat(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply | Parked:

@@ -20,7 +20,7 @@ from groups.core.consumer.regexes import regex_of
 from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
 from groups.core.holds import require_open
 from groups.core.turn import Turn
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def find_group(turn: Turn, command: ConsumerHeartbeat) -> None:

@@ -16,7 +16,7 @@ from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
 from groups.core.replies import ConsumerHeartbeatReply, LeaveReply, LeftMember
 from groups.core.turn import Turn
 from groups.core.types import Millis
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 Remove = Callable[[Turn, Sequence[str], DepartureCause], None]
 """How members are removed; a group that thereby has only classic members left may change its protocol instead."""

@@ -10,7 +10,7 @@ from groups.core.holds import require_unheld_offsets
 from groups.core.replies import CommitReply
 from groups.core.turn import Turn
 from groups.core.types import TopicView
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:

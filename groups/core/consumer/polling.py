@@ -15,7 +15,7 @@ from groups.core.consumer.state import TimerKind
 from groups.core.consumer.target import deferred_ms
 from groups.core.replies import ConsumerHeartbeatReply, Done, Parked
 from groups.core.turn import Turn
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 
 def park(

@@ -20,7 +20,7 @@ from groups.core.replies import Done
 from groups.core.rights import TopicRights
 from groups.core.turn import Turn
 from groups.core.types import Millis
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 LOST_AFTER_MS: Millis = 60_000
 """A resolution that has not come back by then is asked for again."""

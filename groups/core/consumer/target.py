@@ -16,7 +16,7 @@ from groups.core.effects import ComputeTarget
 from groups.core.replies import Done
 from groups.core.turn import Turn
 from groups.core.types import Millis, TopicView
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 LOST_AFTER_MS: Millis = 30_000
 """A computation that has not come back by then is asked for again."""

@@ -6,7 +6,7 @@ from groups.core.commands import DeleteGroup
 from groups.core.records import GroupDeleted
 from groups.core.replies import Done
 from groups.core.turn import Turn
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 def delete_group(turn: Turn, command: DeleteGroup) -> Done:

@@ -22,7 +22,7 @@ from kcoord.client.group import Parts
 from kcoord.client.membership import NO_GENERATION, Generation
 from kcoord.client.offsets import Identity, LoneReader
 from kcoord.client.types import MemberState, TopicPartition
-from kcoord.errors import ProtocolError
+from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
 

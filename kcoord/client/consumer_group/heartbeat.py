@@ -19,7 +19,7 @@ from kcoord.client.consumer_group.states import AT_ONCE, State
 from kcoord.client.consumer_group.timer import ConsumerHeartbeatTimer
 from kcoord.client.link import Link
 from kcoord.client.monitor import Monitor
-from kcoord.errors import ProtocolError
+from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kcoord.client.consumer_group.reactions import Reaction, heartbeat_reaction
 from kcoord.client.consumer_group.states import HEARTBEATING, MEMBERS, State, check
 from kcoord.client.types import TopicPartition
-from kcoord.errors import ProtocolError
+from kcoord.protocol.errors import ProtocolError
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1

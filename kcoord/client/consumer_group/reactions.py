@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 
 class Reaction(Enum):

@@ -8,7 +8,7 @@ Source: consumer.md 3.2 and 11.4; http-api.md 1 (`action: retry`).
 
 from __future__ import annotations
 
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 ATTEMPT_MS = 5_000
 """Longest wait before the next attempt: the predecessor may leave before its session ends."""

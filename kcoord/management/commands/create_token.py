@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from kcoord import tokens
+from kcoord.access import tokens
 from kcoord.sql import queries
 
 DAY_MS = 24 * 60 * 60 * 1000

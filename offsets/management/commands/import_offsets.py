@@ -1,6 +1,6 @@
 """`manage.py import_offsets FILE`: commit the offsets of a file that `kafka-consumer-groups --export` wrote.
 
-With `--from-kafka-dump`, the file is a dump of `__consumer_offsets`: see `offsets.kafka_import`.
+With `--from-kafka-dump`, the file is a dump of `__consumer_offsets`: see `offsets.kafka.importing`.
 
 One plan per group, all of them made before the first is applied, so each import can be reviewed and undone. With
 `--dry-run` the plans are made and shown, and nothing is committed.
@@ -18,20 +18,21 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from groups.service import GroupService
-from kcoord import bridge, logs
-from kcoord.access import Principal
-from kcoord.errors import Error, ProtocolError
+from groups.engine.service import GroupService
+from kcoord.access.rights import Principal
+from kcoord.http import logs
+from kcoord.http.local_transport import local_operator
 from kcoord.http.paths import check_group_id
-from kcoord.local import local_operator
-from kcoord.runtime import Runtime
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.offset_file import OffsetFile, read_offset_file
 from offsets.core.plan_types import PlanHeader
 from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import TopicPartition
-from offsets.kafka_dump_command import DumpImport
-from offsets.plan_table import HEADINGS, cells, plan_lines, table_row
-from offsets.plans import PlanService
+from offsets.kafka.dump_command import DumpImport
+from offsets.plans.service import PlanService
+from offsets.plans.table import HEADINGS, cells, plan_lines, table_row
 
 TIMEOUT_SECONDS = 600.0
 MAX_BYTES = 64 * 1024 * 1024

@@ -13,13 +13,15 @@ from typing import Any, NoReturn
 import httpx
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from groups.environment import regex_error
-from kcoord import bridge, local, logs
+from groups.engine.decision_context import regex_error
 from kcoord.client.http import KEEPALIVE_S
-from offsets.kgroups import arguments, options
-from offsets.kgroups.api import Api
-from offsets.kgroups.output import Output
-from offsets.kgroups.run import FAILURE, SUCCESS, run, validate_regex
+from kcoord.http import local_transport as local
+from kcoord.http import logs
+from kcoord.kgroups import arguments, options
+from kcoord.kgroups.api import Api
+from kcoord.kgroups.output import Output
+from kcoord.kgroups.run import FAILURE, SUCCESS, run, validate_regex
+from kcoord.process import bridge
 
 TOKEN_VARIABLE = "KCOORD_TOKEN"  # noqa: S105 - the name of a variable
 

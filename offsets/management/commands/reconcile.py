@@ -12,11 +12,12 @@ from uuid import UUID
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from kcoord import bridge, logs
-from kcoord.errors import ProtocolError
-from kcoord.local import local_operator
+from kcoord.http import logs
+from kcoord.http.local_transport import local_operator
+from kcoord.process import bridge
+from kcoord.protocol.errors import ProtocolError
 from offsets.models import ReconcileFinding, SparkRun
-from offsets.repair import RepairService, planned
+from offsets.runs.repair import RepairService, planned
 
 TIMEOUT_SECONDS = 600.0
 FINDINGS, CANNOT_RUN = 1, 2

@@ -14,12 +14,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from rest_framework.exceptions import ValidationError
 
-from kcoord import logs
-from kcoord.errors import ProtocolError
+from kcoord.http import logs
+from kcoord.http.local_transport import local_operator
 from kcoord.http.paths import check_group_id
-from kcoord.local import local_operator
-from kcoord.rest_fields import Instant
-from offsets.plan_table import HEADINGS, cells, table_row
+from kcoord.protocol.errors import ProtocolError
+from kcoord.rest.fields import Instant
+from offsets.plans.table import HEADINGS, cells, table_row
 
 KIND = "restore"
 
@@ -67,8 +67,8 @@ class Command(BaseCommand):
             sys.exit(status)
 
     def _job(self, installation: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        from offsets.restore_jobs import RefillJob, RestoreJob, UndoJob
-        from offsets.restoring import RestoreOrder
+        from offsets.runs.restore_jobs import RefillJob, RestoreJob, UndoJob
+        from offsets.runs.restoring import RestoreOrder
 
         at = _instant(options["at"])
         operator = local_operator()

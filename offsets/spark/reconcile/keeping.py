@@ -20,7 +20,7 @@ UNFINISHED = f"{FOLDER}/_unfinished"
 """Readers of Parquet leave out names that begin with `_`."""
 
 COUNTER = "reconcile_findings"
-"""As `kcoord.counters.Counted` calls it."""
+"""As `kcoord.database.counters.Counted` calls it."""
 
 RUNS_KEPT = 50
 """Runs whose findings stay in Postgres."""

@@ -9,8 +9,14 @@ from typing import Any
 from groups.core.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
 from groups.core.replies import JoinReply, SyncReply
 from groups.core.types import GroupConfig, MigrationPolicy, Protocol
-from kcoord.consumer_protocol import Assignment, Subscription, decode_assignment, encode_assignment, encode_subscription
-from kcoord.errors import Error
+from kcoord.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    decode_assignment,
+    encode_assignment,
+    encode_subscription,
+)
+from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, Call, World
 
 ALL = [0, 1, 2, 3, 4, 5]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from groups.core.consumer.partitions import Partitions, flat, plain
 from groups.core.consumer.state import ConsumerGroupState
 from groups.core.rights import UNLIMITED, TopicRights
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.world import Call, World
 
 _REJOIN = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.GROUP_ID_NOT_FOUND)

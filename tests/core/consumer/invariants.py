@@ -19,7 +19,7 @@ from groups.core.machine import decide
 from groups.core.replies import Parked
 from groups.core.types import Env
 from groups.core.waiting import answer_for
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 
 
 def check(before: Group | None, command: Command, decision: Decision, env: Env) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from groups.core.commands import DeleteGroup
 from groups.core.types import ClassicGroup, MigrationPolicy, Protocol
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import (
     ALL,
     beat_classic,

@@ -9,8 +9,8 @@ import pytest
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.events import EventKind, events_of
 from groups.core.types import ClassicGroup, GroupState, MigrationPolicy, Protocol
-from kcoord.consumer_protocol import Assignment, encode_assignment
-from kcoord.errors import Error
+from kcoord.protocol.consumer_protocol import Assignment, encode_assignment
+from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import (
     ALL,
     beat_classic,

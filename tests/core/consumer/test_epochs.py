@@ -14,7 +14,7 @@ from groups.core.commands import ApplyTarget
 from groups.core.consumer.target import LOST_AFTER_MS, RETRY_AFTER_MS, preferred_assignor
 from groups.core.events import EventKind, events_of
 from groups.core.types import GroupConfig
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, World
 
 

@@ -10,7 +10,7 @@ from groups.core.consumer.state import ConsumerMember
 from groups.core.events import EventKind, events_of
 from groups.core.fold import IllegalTransition, apply
 from groups.core.types import ClassicGroup, GroupState, Hold
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import beat_classic, join_classic, migrating_world
 from tests.core.consumer.world import START, World
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from groups.core.types import GroupConfig, MigrationPolicy
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import ClassicClient
 from tests.core.consumer.clients import Client
 from tests.core.consumer.world import World

@@ -6,8 +6,8 @@ import pytest
 
 from groups.core.consumer.offsets import check_fetch
 from groups.core.types import Protocol
-from kcoord.consumer_protocol import Subscription, encode_subscription
-from kcoord.errors import ProtocolError
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
+from kcoord.protocol.errors import ProtocolError
 from tests.core.consumer.classic_client import join_classic
 from tests.core.consumer.world import World
 

@@ -10,7 +10,7 @@ from groups.core.commands import AbandonWait, ParkKind
 from groups.core.effects import WakeMembers
 from groups.core.types import GroupConfig
 from groups.core.waiting import answer_for
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, Call, World
 
 WAIT = 20_000

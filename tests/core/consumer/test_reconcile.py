@@ -14,7 +14,7 @@ from groups.core.consumer.reconcile import reconcile
 from groups.core.consumer.records import MemberReconciled
 from groups.core.consumer.state import ConsumerMember, MemberState
 from groups.core.types import Topic, TopicView
-from kcoord.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 STABLE, UNREVOKED = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS
 UNRELEASED, UNKNOWN = MemberState.UNRELEASED_PARTITIONS, MemberState.UNKNOWN

@@ -6,7 +6,7 @@ from groups.core.commands import ApplyRegexResolution
 from groups.core.consumer.regexes import LEAST_PAUSE_MS, LOST_AFTER_MS
 from groups.core.rights import TopicRights
 from groups.core.types import GroupConfig
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.clients import Client, assert_complete, assert_permitted, is_settled
 from tests.core.consumer.world import GROUP, World
 

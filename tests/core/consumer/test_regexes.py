@@ -7,7 +7,7 @@ import pytest
 from groups.core.commands import ApplyRegexResolution
 from groups.core.consumer.regexes import LEAST_PAUSE_MS, LOST_AFTER_MS
 from groups.core.types import Env, GroupConfig
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, World
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from groups.core.commands import ConsumerHeartbeat
 from groups.core.types import ClassicGroup, GroupConfig, GroupState
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, Call, World
 
 NAMES = frozenset({"foo"})

@@ -8,7 +8,7 @@ from groups.core.commands import DeleteGroup, ForceState
 from groups.core.consumer.persistent import Timer
 from groups.core.consumer.state import TimerKind, Timers
 from groups.core.types import GroupConfig, GroupState
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, START, World
 
 

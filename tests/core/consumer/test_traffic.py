@@ -16,7 +16,7 @@ from groups.core.consumer.partitions import flat
 from groups.core.rights import UNLIMITED, TopicRights
 from groups.core.types import GroupConfig
 from groups.core.waiting import answer_for
-from kcoord.errors import Error
+from kcoord.protocol.errors import Error
 from tests.core.consumer.clients import Client, assert_complete, assert_permitted, is_settled
 from tests.core.consumer.world import World
 

@@ -34,8 +34,8 @@ from groups.core.machine import decide
 from groups.core.replies import Parked
 from groups.core.types import ConsumerProtocol, Env, GroupConfig, Topic, TopicView
 from groups.core.waiting import answer_for
-from kcoord import consumer_protocol as wire
-from kcoord.errors import Error
+from kcoord.protocol import consumer_protocol as wire
+from kcoord.protocol.errors import Error
 from tests.core.consumer.invariants import check
 
 START = 1_700_000_000_000

@@ -1,0 +1,1 @@
+"""Topics: what groups subscribe to."""

@@ -1,0 +1,48 @@
+"""Which state the catalogue of topics and the settings of groups are in, and the hint that they were changed.
+
+Every process keeps a copy of both in memory (`kcoord.process.watched_copy`); the revision tells whether a copy is still
+the newest. It rises with each change, by a random step: a count would come to the same number again, with other
+content, after a restore. Groups store the revision of the topics that they were last compared with, so it is protected
+there too.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from kcoord.database.notifications import CONFIG
+from kcoord.database.notifications import TOPICS as TOPICS_CHANNEL
+from kcoord.database.pool import Connection, Database
+from kcoord.sql import queries
+
+Q = queries("groups")
+
+
+class Subject(str, Enum):
+    """What has a revision."""
+
+    TOPICS = "topics"
+    CONFIGS = "configs"
+
+    @property
+    def channel(self) -> str:
+        """The channel of the hub that says it has changed."""
+        return {Subject.TOPICS: TOPICS_CHANNEL, Subject.CONFIGS: CONFIG}[self]
+
+
+async def lock(connection: Connection, subject: Subject) -> None:
+    """Raise the revision in the caller's transaction. Whoever changes the same subject waits until it ends.
+
+    A transaction that also locks other rows does this last, so that none of them waits for another in a circle.
+    """
+    await connection.execute(Q.bump_revision.encode(), {"subject": subject.value})
+
+
+async def tell(connection: Connection, subject: Subject, payload: str = "") -> None:
+    """Tell every process about the change, when and if the caller's transaction commits."""
+    await connection.execute(Q.notify.encode(), {"channel": subject.channel, "group_id": payload})
+
+
+async def read(db: Database, connection: Connection, subject: Subject) -> int:
+    """The revision, as the caller's transaction sees it; 0: it was never changed."""
+    return int(await db.value(connection, Q.read_revision, {"subject": subject.value}) or 0)

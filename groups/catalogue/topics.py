@@ -1,0 +1,312 @@
+"""The catalogue of topics and their watermarks: its one implementation, for both planes, pages and commands.
+
+A topic is a named set of partitions that members of groups share; what the partitions are is the user's business. A
+watermark says where a partition's log begins and ends, as a producer or probe last reported; lag is counted from it.
+The coordinator reads a copy of the catalogue in memory (`TopicService.view`).
+Source: http-api.md 3; consumer.md 4; Kafka's rules for topic names and CreatePartitions.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from psycopg.types.json import Jsonb
+
+from groups.catalogue import revisions
+from groups.catalogue.revisions import Subject
+from groups.catalogue.topic_deletion import TopicDeletion, follow_up_deletion, note_deletion
+from groups.core import types as core
+from groups.core.types import Millis, TopicView
+from groups.engine import off_loop
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
+from kcoord.process.watched_copy import Mirror
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.sql import queries
+
+Q = queries("groups")
+T = TypeVar("T")
+
+MAX_NAME_LENGTH = 249
+MAX_PARTITIONS = 100_000
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic. `topic_id` tells it from an earlier topic of the same name; `created_at` in ms since the epoch."""
+
+    name: str
+    topic_id: uuid.UUID
+    partitions: int
+    labels: Mapping[str, str]
+    created_at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """Where a partition's log begins and ends (the offset after the last), reported at `sampled_at` (ms)."""
+
+    partition: int
+    log_start_offset: int
+    log_end_offset: int
+    sampled_at: Millis = field(default=0)
+
+
+def check_topic_name(name: str) -> None:
+    """Raise ProtocolError INVALID_TOPIC_EXCEPTION unless `name` is a topic name by Kafka's rules."""
+    if name in (".", "..") or len(name) > MAX_NAME_LENGTH or not _NAME.fullmatch(name):
+        raise ProtocolError(
+            Error.INVALID_TOPIC_EXCEPTION,
+            f"name: a topic name has 1 to {MAX_NAME_LENGTH} letters, digits, '.', '_' or '-' and is not '.' or '..'",
+            fields={"field": "name"},
+        )
+
+
+def check_partitions(partitions: int) -> None:
+    """Raise ProtocolError INVALID_PARTITIONS unless a topic may have so many partitions."""
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise _invalid_partitions(f"a topic has 1 to {MAX_PARTITIONS} partitions, not {partitions}")
+
+
+class TopicService:
+    """Reads and writes the catalogue. Every method may raise COORDINATOR_NOT_AVAILABLE: the database is away."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._runtime = runtime
+        self._view = Mirror(runtime, Subject.TOPICS.channel, self._read_view)
+
+    async def view(self) -> TopicView:
+        """The catalogue as it was a moment ago, with every change that this process was told of. Costs no query.
+
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change that it was told of cannot be read.
+        """
+        return await self._view.get()
+
+    async def _read_view(self, known: TopicView | None) -> TopicView:
+        async with self._db.snapshot() as connection:
+            version = await revisions.read(self._db, connection, Subject.TOPICS)
+            if known is not None and known.version == version:
+                return known
+            rows = await off_loop.fetch(connection, Q.all_topics)
+        return await off_loop.run(len(rows), _view_of, version, rows)
+
+    async def create(self, name: str, partitions: int, labels: Mapping[str, str] | None = None) -> Topic:
+        """Make a topic, with a new id even where one of this name was deleted before.
+
+        Raises ProtocolError INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, TOPIC_ALREADY_EXISTS.
+        """
+        check_topic_name(name)
+        check_partitions(partitions)
+
+        async def work(connection: Connection) -> Topic:
+            row = await self._db.row(
+                connection,
+                Q.insert_topic,
+                {
+                    "name": name,
+                    "topic_id": uuid.uuid4(),
+                    "partitions": partitions,
+                    "labels": Jsonb(dict(labels or {})),
+                    "now": await self._db.now_ms(connection),
+                },
+            )
+            if row is None:
+                raise ProtocolError(Error.TOPIC_ALREADY_EXISTS, f"there is a topic {name!r} already")
+            await _changed(connection)
+            return Topic(*row)
+
+        return await self._change(work)
+
+    async def get(self, name: str) -> Topic:
+        """The topic of this name. Raises ProtocolError INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION."""
+        check_topic_name(name)
+        async with self._db.connection() as connection:
+            row = await self._db.row(connection, Q.read_topic, {"name": name})
+        if row is None:
+            raise unknown_topic(name)
+        return Topic(*row)
+
+    async def find(
+        self, connection: Connection, names: Iterable[str] = (), topic_ids: Iterable[uuid.UUID] = ()
+    ) -> list[Topic]:
+        """Those of these topics that exist, by name or id, read in the caller's transaction."""
+        parameters = {"names": list(names), "topic_ids": list(topic_ids)}
+        return [Topic(*row) for row in await self._db.rows(connection, Q.find_topics, parameters)]
+
+    async def search(
+        self, *, q: str = "", cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
+    ) -> Page[Topic]:
+        """A page of topics by name; `q` is a part of the name in any case.
+
+        Raises ProtocolError INVALID_REQUEST for a cursor that is none.
+        """
+        (after,) = decode_cursor(cursor, str) if cursor is not None else ("",)
+        parameters = {"after": after, "q": q, "limit": limit + 1, **visible.parameters()}
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.list_topics, parameters)
+        topics, more = cut([Topic(*row) for row in rows], limit)
+        return Page(topics, encode_cursor(topics[-1].name) if more else None)
+
+    async def update(
+        self, name: str, *, partitions: int | None = None, labels: Mapping[str, str] | None = None
+    ) -> Topic:
+        """Raise the number of partitions, replace the labels; None leaves the one or the other as it is.
+
+        Raises ProtocolError UNKNOWN_TOPIC_OR_PARTITION, and INVALID_PARTITIONS unless the number grows, as Kafka's
+        CreatePartitions does.
+        """
+        check_topic_name(name)
+        if partitions is not None:
+            check_partitions(partitions)
+
+        async def work(connection: Connection) -> Topic:
+            pk, topic = await self._lock(connection, name)
+            if partitions is not None and partitions <= topic.partitions:
+                raise _invalid_partitions(
+                    f"topic {name!r} has {topic.partitions} partitions; the number can only grow, not be {partitions}"
+                )
+            row = await self._db.row(
+                connection,
+                Q.update_topic,
+                {
+                    "id": pk,
+                    "partitions": topic.partitions if partitions is None else partitions,
+                    "labels": Jsonb(dict(topic.labels if labels is None else labels)),
+                },
+            )
+            assert row is not None
+            if partitions is not None:
+                await _changed(connection)
+            return Topic(*row)
+
+        return await self._change(work)
+
+    async def delete(self, name: str, *, principal: str = "") -> None:
+        """Delete a topic with its watermarks and what groups committed on it. `principal`: who wants it.
+
+        Raises ProtocolError INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        check_topic_name(name)
+
+        async def work(connection: Connection) -> None:
+            pk, _ = await self._lock(connection, name)
+            await connection.execute(Q.delete_topic_watermarks.encode(), {"id": pk})
+            await connection.execute(Q.delete_topic.encode(), {"id": pk})
+            now = await self._db.now_ms(connection)
+            await note_deletion(TopicDeletion(connection, name, principal, now))
+            await _changed(connection)
+
+        await self._change(work)
+        await follow_up_deletion(self._runtime, name)
+
+    async def set_watermarks(self, name: str, watermarks: Sequence[Watermark]) -> list[Watermark]:
+        """Record where logs begin and end as of now, all or none; returns what was recorded, by partition.
+
+        Raises ProtocolError UNKNOWN_TOPIC_OR_PARTITION naming the partition, INVALID_REQUEST for offsets that are
+        out of order or a partition that is given twice.
+        """
+        check_topic_name(name)
+        _check_watermarks(watermarks)
+        ordered = sorted(watermarks, key=lambda watermark: watermark.partition)
+
+        async def work(connection: Connection) -> list[Watermark]:
+            row = await self._db.row(connection, Q.lock_topic_shared, {"name": name})
+            if row is None:
+                raise unknown_topic(name)
+            pk, partitions = row
+            for index, watermark in enumerate(watermarks):
+                if not 0 <= watermark.partition < partitions:
+                    raise unknown_partition(name, watermark.partition, partitions, f"partitions[{index}].partition")
+            now = await self._db.now_ms(connection)
+            parameters = {
+                "id": pk,
+                "now": now,
+                "partition": [w.partition for w in ordered],
+                "log_start_offset": [w.log_start_offset for w in ordered],
+                "log_end_offset": [w.log_end_offset for w in ordered],
+            }
+            await connection.execute(Q.upsert_watermarks.encode(), parameters)
+            return [Watermark(w.partition, w.log_start_offset, w.log_end_offset, now) for w in ordered]
+
+        return await self._db.transaction(work)
+
+    async def watermarks(self, name: str, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT) -> Page[Watermark]:
+        """A page of a topic's watermarks by partition. Raises ProtocolError UNKNOWN_TOPIC_OR_PARTITION."""
+        await self.get(name)
+        (after,) = decode_cursor(cursor, int) if cursor is not None else (-1,)
+        parameters = {"name": name, "after": after, "limit": limit + 1}
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.list_watermarks, parameters)
+        found, more = cut([Watermark(*row) for row in rows], limit)
+        return Page(found, encode_cursor(found[-1].partition) if more else None)
+
+    async def _change(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Commit a change of the catalogue; this process sees it from then on, others once they are told."""
+        result = await self._db.transaction(work)
+        self._view.hint()
+        return result
+
+    async def _lock(self, connection: Connection, name: str) -> tuple[int, Topic]:
+        row = await self._db.row(connection, Q.lock_topic, {"name": name})
+        if row is None:
+            raise unknown_topic(name)
+        return row[0], Topic(*row[1:])
+
+
+def _view_of(version: int, rows: Iterable[Sequence[Any]]) -> TopicView:
+    topics = [core.Topic(topic_id, name, partitions) for topic_id, name, partitions in rows]
+    return TopicView(
+        version,
+        MappingProxyType({topic.name: topic for topic in topics}),
+        MappingProxyType({topic.topic_id: topic for topic in topics}),
+    )
+
+
+async def _changed(connection: Connection) -> None:
+    await revisions.lock(connection, Subject.TOPICS)
+    await revisions.tell(connection, Subject.TOPICS)
+
+
+def unknown_topic(name: str) -> ProtocolError:
+    """The answer for a topic that does not exist or that the caller may not see."""
+    return ProtocolError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+
+
+def unknown_partition(name: str, partition: int, partitions: int, where: str) -> ProtocolError:
+    """The answer for a partition that the topic does not have; `where` is the field that names it."""
+    return ProtocolError(
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        f"{where}: topic {name!r} has no partition {partition}; its partitions are 0 to {partitions - 1}",
+        fields={"field": where},
+    )
+
+
+def _invalid_partitions(detail: str) -> ProtocolError:
+    return ProtocolError(Error.INVALID_PARTITIONS, f"partitions: {detail}", fields={"field": "partitions"})
+
+
+def _check_watermarks(watermarks: Sequence[Watermark]) -> None:
+    seen: set[int] = set()
+    for index, watermark in enumerate(watermarks):
+        where = f"partitions[{index}]"
+        if watermark.partition in seen:
+            raise _invalid_watermark(f"{where}.partition", f"partition {watermark.partition} is given twice")
+        seen.add(watermark.partition)
+        if not 0 <= watermark.log_start_offset <= watermark.log_end_offset <= INT64_MAX:
+            raise _invalid_watermark(
+                f"{where}.log_end_offset",
+                f"offsets go from 0 to {INT64_MAX} and a log does not end before it starts; it starts at "
+                f"{watermark.log_start_offset} and ends at {watermark.log_end_offset}",
+            )
+
+
+def _invalid_watermark(where: str, detail: str) -> ProtocolError:
+    return ProtocolError(Error.INVALID_REQUEST, f"{where}: {detail}", fields={"field": where})

@@ -1,0 +1,54 @@
+"""Can this server coordinate groups at all? Not while the tables of offsets are missing: Kafka's offsets topic.
+
+Source: offsets.md 8.1, rows 4 to 6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from groups.engine.service import GroupService
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+from kcoord.sql import queries
+
+Q = queries("groups")
+
+BELIEVED_SECONDS = 10.0
+"""How long a process takes tables that it saw for granted."""
+
+
+class CoordinatorPresence:
+    """Whether groups can be coordinated here, for one process."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+        self._seen_until = 0.0
+        self._looking = asyncio.Lock()
+
+    @property
+    def running(self) -> bool:
+        """The service of groups is not stopped."""
+        return self._groups.active
+
+    async def offsets_are_stored(self) -> bool:
+        """The tables of offsets are there and the database can be asked. One query in BELIEVED_SECONDS at most.
+
+        Differs from Kafka: they are not made by being asked for; `manage.py migrate` makes them.
+        """
+        if time.monotonic() < self._seen_until:
+            return True
+        async with self._looking:  # whoever waited here finds the answer of who asked before it
+            if time.monotonic() < self._seen_until:
+                return True
+            asked = time.monotonic()
+            try:
+                async with self._db.connection() as connection:
+                    found = bool(await self._db.value(connection, Q.offsets_are_stored))
+            except ProtocolError:
+                return False  # the database is away, and says so in the log
+            if found:
+                self._seen_until = asked + BELIEVED_SECONDS
+            return found

@@ -1,0 +1,299 @@
+"""Requests of this process that wait for a barrier.
+
+A parked member is state on its row; what stands here is only who must be told. A waiter is answered by the decision
+that lets its barrier fall, when that is made in this process, or by looking at the group, when another process made
+it. No waiter holds a connection or a thread.
+
+One timer per group is armed at its earliest deadline, for precision: the guarantee is Celery's tick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import random
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from groups.core.commands import ParkKind
+from groups.core.deadlines import wake_at
+from groups.core.group import Group
+from groups.core.replies import Answer, JoinReply, Parked, Rerun, SyncReply
+from groups.core.types import Millis
+from groups.core.waiting import answer_for
+from kcoord.database.clock import DatabaseClock
+from kcoord.database.notifications import TOPICS
+from kcoord.metrics import PARKED
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+
+log = structlog.get_logger(__name__)
+
+BarrierReply = JoinReply | SyncReply | Rerun
+Key = tuple[ParkKind, str]
+
+MAX_TIMER_JITTER_MS = 20
+"""Processes that wait for the same deadline do not all ask at once."""
+
+
+class ShuttingDown(Exception):
+    """The process stops: the request is to be sent again."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One parked request: what it waits for and the future of its answer."""
+
+    group_id: str
+    parked: Parked
+    decided_since: int = 0
+    """Moment from before the topics were read that the parking was decided with."""
+    visible_since: int | None = None
+    """Moment (of the room's count) from which a look at the group can see the parking; None before its commit."""
+    missed_a_look: bool = False
+    answer: asyncio.Future[BarrierReply] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def key(self) -> Key:
+        """Which answers are this waiter's."""
+        return self.parked.kind, self.parked.member_id
+
+
+Claim = tuple[Waiter, BarrierReply]
+
+
+class WaitingRoom:
+    """All waiters of this process, and one timer for each group that has any."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        tick: Callable[[str], Awaitable[None]],
+        look: Callable[[str], Awaitable[Group | None]],
+    ) -> None:
+        self._db = runtime.db
+        self._repair_seconds = runtime.config.int("hub.repair.interval.ms") / 1000
+        self._tick = tick
+        self._look = look
+        self._waiters: dict[str, dict[Key, list[Waiter]]] = defaultdict(dict)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._looking: set[str] = set()
+        self._look_again: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._moments = itertools.count()
+        self._topics_changed_at = -1
+        runtime.hub.on_wake(self._on_wake)
+        runtime.hub.on(TOPICS, self._on_topics)
+        self._spawn(self._repair())
+
+    def moment(self) -> int:
+        """Now, in the count by which the room tells what came before what."""
+        return next(self._moments)
+
+    def enter(self, group_id: str, parked: Parked, decided_since: int) -> Waiter:
+        """Register a waiter, before its parking is committed: an answer may come right after the commit.
+
+        `decided_since`: the moment before the topics were read that it was decided with.
+        """
+        waiter = Waiter(group_id, parked, decided_since)
+        self._bring_in(waiter)
+        return waiter
+
+    def _bring_in(self, waiter: Waiter) -> None:
+        self._waiters[waiter.group_id].setdefault(waiter.key, []).append(waiter)
+        PARKED.labels(waiter.parked.kind.value).inc()
+        if self._closed:
+            waiter.answer.set_exception(ShuttingDown())
+            waiter.answer.exception()  # its caller may be gone already; then nobody else asks for it
+
+    def committed(self, waiter: Waiter) -> None:
+        """The parking of a waiter is committed: looks at the group can see it from now on."""
+        waiter.visible_since = self.moment()
+        if waiter.parked.kind is ParkKind.HEARTBEAT and waiter.decided_since < self._topics_changed_at:
+            self._rerun(waiter)  # it may have been decided with topics from before that hint
+        elif waiter.missed_a_look:
+            self._look_soon(waiter.group_id)
+
+    def leave(self, waiter: Waiter) -> None:
+        """Forget a waiter; harmless when it is gone already."""
+        by_key = self._waiters.get(waiter.group_id, {})
+        waiters = by_key.get(waiter.key, [])
+        if waiter not in waiters:
+            return
+        waiters.remove(waiter)
+        PARKED.labels(waiter.parked.kind.value).dec()
+        if not waiters:
+            del by_key[waiter.key]
+        if not by_key:
+            self._waiters.pop(waiter.group_id, None)
+            self._disarm(waiter.group_id)
+
+    def claim(self, group_id: str, answers: Sequence[Answer]) -> list[Claim]:
+        """Take out the waiters that `answers` are for. Answer them after the commit, or `restore` them."""
+        claims: list[Claim] = []
+        for answer in answers:
+            for waiter in tuple(self._waiters.get(group_id, {}).get((answer.kind, answer.member_id), ())):
+                self.leave(waiter)
+                claims.append((waiter, answer.reply))
+        return claims
+
+    def restore(self, claims: Sequence[Claim]) -> None:
+        """The transaction failed: those who were to be answered wait on."""
+        for waiter, _ in claims:
+            if not waiter.answer.done():
+                self._bring_in(waiter)
+
+    @staticmethod
+    def answer(claims: Sequence[Claim]) -> None:
+        """The transaction is committed: answer."""
+        for waiter, reply in claims:
+            if not waiter.answer.done():
+                waiter.answer.set_result(reply)
+
+    async def wait(self, waiter: Waiter, max_wait_ms: Millis) -> BarrierReply | None:
+        """The answer; None when the wait runs out first. Raises ShuttingDown."""
+        try:
+            return await asyncio.wait_for(waiter.answer, max_wait_ms / 1000)
+        except TimeoutError:
+            return None
+        finally:
+            self.leave(waiter)
+
+    def arm(self, group_id: str, group: Group | None, now: Millis) -> None:
+        """Look at the group at its earliest deadline. Only groups somebody here waits for have a timer."""
+        self._disarm(group_id)
+        if group_id not in self._waiters or self._closed:
+            return
+        if not isinstance(self._db.clock, DatabaseClock):
+            return  # virtual time: the test moves it and ticks
+        due = wake_at(group)
+        if due is None:
+            return
+        delay_ms = max(due - now, 0) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - not a secret
+        loop = asyncio.get_running_loop()
+        self._timers[group_id] = loop.call_later(delay_ms / 1000, self._due, group_id)
+
+    def _disarm(self, group_id: str) -> None:
+        timer = self._timers.pop(group_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _due(self, group_id: str) -> None:
+        self._timers.pop(group_id, None)
+        self._spawn(self._tick_safely(group_id))
+
+    async def _tick_safely(self, group_id: str) -> None:
+        try:
+            await self._tick(group_id)
+        except ProtocolError as error:
+            # The database is away; waiters are looked at again by the repair, groups ticked by Celery.
+            log.info("timer_skipped", group_id=group_id, reason=error.detail)
+
+    def _on_wake(self, group_id: str | None) -> None:
+        for watched in (group_id,) if group_id is not None else tuple(self._waiters):
+            if watched in self._waiters:
+                self._look_soon(watched)
+
+    def _on_topics(self, _: str | None) -> None:
+        """One waiting heartbeat of each group looks whether its topics changed; if so the group wakes the others."""
+        self._topics_changed_at = self.moment()
+        for by_key in tuple(self._waiters.values()):
+            waiting = (
+                waiter
+                for (kind, _), waiters in by_key.items()
+                for waiter in waiters
+                if kind is ParkKind.HEARTBEAT and waiter.visible_since is not None and not waiter.answer.done()
+            )
+            # Those whose parking is not committed yet look when it is (`committed`).
+            if (first := next(waiting, None)) is not None:
+                self._rerun(first)
+
+    def _rerun(self, waiter: Waiter) -> None:
+        self.leave(waiter)
+        self.answer([(waiter, Rerun())])
+
+    def look_soon(self, group_id: str) -> None:
+        """Look at a group that somebody here waits for."""
+        if group_id in self._waiters:
+            self._look_soon(group_id)
+
+    def _look_soon(self, group_id: str) -> None:
+        """One look at a time and group; hints that come meanwhile cause one more."""
+        if group_id in self._looking:
+            self._look_again.add(group_id)
+            return
+        self._looking.add(group_id)
+        self._spawn(self._look_at(group_id))
+
+    async def _look_at(self, group_id: str) -> None:
+        try:
+            while group_id in self._waiters:
+                self._look_again.discard(group_id)
+                started = self.moment()
+                group = await self._look(group_id)
+                self._answer_from(group_id, group, started)
+                if group_id not in self._look_again:
+                    return
+        except ProtocolError as error:
+            log.info("look_skipped", group_id=group_id, reason=error.detail)
+        finally:
+            self._looking.discard(group_id)
+
+    def _answer_from(self, group_id: str, group: Group | None, started: int) -> None:
+        for waiters in tuple(self._waiters.get(group_id, {}).values()):
+            for waiter in tuple(waiters):
+                if waiter.visible_since is None or waiter.visible_since > started:
+                    waiter.missed_a_look = True  # what was read may be older than the parking
+                    if waiter.visible_since is not None:
+                        self._look_again.add(group_id)
+                    continue
+                reply = answer_for(group, waiter.parked)
+                if reply is not None:
+                    self.leave(waiter)
+                    self.answer([(waiter, reply)])
+
+    async def _repair(self) -> None:
+        while True:
+            await asyncio.sleep(self._repair_seconds)
+            self._on_wake(None)
+
+    def _spawn(self, coroutine: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("waiting_room_task_failed", exc_info=task.exception())
+
+    @property
+    def busy(self) -> bool:
+        """Somebody is looking at a group right now."""
+        return bool(self._looking)
+
+    @property
+    def closed(self) -> bool:
+        """Nobody waits here any more: the process stops."""
+        return self._closed
+
+    async def close(self) -> None:
+        """Answer everybody with ShuttingDown and stop the timers."""
+        self._closed = True
+        for by_key in tuple(self._waiters.values()):
+            for waiters in tuple(by_key.values()):
+                for waiter in tuple(waiters):
+                    if not waiter.answer.done():
+                        waiter.answer.set_exception(ShuttingDown())
+                        waiter.answer.exception()  # its caller may be gone already; then nobody else asks for it
+        for group_id in tuple(self._timers):
+            self._disarm(group_id)
+        for task in tuple(self._tasks):
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,306 @@
+"""The use-cases of groups: what the data plane, REST views, tasks and commands call.
+
+Source: http-api.md 2 and "Waiting"; classic.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+import structlog
+
+from groups.core.commands import (
+    AbandonWait,
+    Command,
+    ConsumerHeartbeat,
+    DeleteGroup,
+    ForceState,
+    Heartbeat,
+    HoldGroup,
+    JoinGroup,
+    KickMember,
+    LeaveGroup,
+    ParkKind,
+    ReleaseHold,
+    SyncGroup,
+    Tick,
+)
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.consumer.offsets import check_fetch
+from groups.core.consumer.target import compute
+from groups.core.effects import ComputeTarget, Effect, ResolveRegexes, WakeMembers
+from groups.core.group import Group
+from groups.core.replies import (
+    ConsumerHeartbeatReply,
+    Done,
+    HeartbeatReply,
+    HoldReply,
+    JoinReply,
+    LeaveReply,
+    SyncReply,
+)
+from groups.core.types import GroupState, Millis
+from groups.engine.decision_context import Environment
+from groups.engine.mailbox import Mailbox
+from groups.engine.parked_requests import BarrierReply, ShuttingDown, Waiter, WaitingRoom
+from groups.store.locked import Guard, Within
+from groups.store.store import GroupStore
+from groups.store.stored import MISSING, Stored
+from kcoord.database import request_age as freshness
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Action, Error, ProtocolError
+
+log = structlog.get_logger(__name__)
+
+R = TypeVar("R", JoinReply, SyncReply)
+
+
+class GroupService:
+    """Membership of groups, for one process.
+
+    Every method may raise ProtocolError COORDINATOR_NOT_AVAILABLE: the database is away or the service is stopped.
+    Errors of the protocol are replies.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.store = runtime.get(GroupStore)
+        self.active = True
+        self._longest_hold_ms = runtime.config.int("group.max.hold.ms")
+        self._db = runtime.db
+        self._environment = runtime.get(Environment)
+        self._room = WaitingRoom(runtime, self._tick_for_waiters, self._look)
+        self._mailbox = Mailbox(
+            runtime.db,
+            self.store,
+            self._room,
+            self._environment,
+            self._carry_out,
+            runtime.config.int("mailbox.max.batch"),
+        )
+        self._background: set[asyncio.Task[None]] = set()
+        self._abandoned: set[asyncio.Task[None]] = set()
+        runtime.on_drain(self._room.close)
+        runtime.on_stop(self._close)
+
+    async def join(self, command: JoinGroup) -> JoinReply:
+        """JoinGroup: answered when the join completes, at once where nothing is to wait for.
+
+        Raises ProtocolError REBALANCE_IN_PROGRESS with action `retry` when `max_wait_ms` runs out first.
+        """
+        return await self._execute_waiting(command, JoinReply)
+
+    async def sync(self, command: SyncGroup) -> SyncReply:
+        """SyncGroup: answered when the leader has synced. Raises as `join` does."""
+        return await self._execute_waiting(command, SyncReply)
+
+    async def heartbeat(self, command: Heartbeat) -> HeartbeatReply:
+        """Heartbeat."""
+        return cast(HeartbeatReply, await self.execute(command))
+
+    async def leave(self, command: LeaveGroup) -> LeaveReply:
+        """LeaveGroup, a batch with a result for each entry."""
+        return cast(LeaveReply, await self.execute(command))
+
+    async def consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+        """ConsumerGroupHeartbeat. With `max_wait_ms` it is held while there is nothing new for its member."""
+        loop = asyncio.get_running_loop()
+        longest_ms = command.max_wait_ms
+        until = loop.time() + longest_ms / 1000
+        received = freshness.current()
+        while True:
+            result = await self._submit_waiting(command)
+            if not isinstance(result, Waiter):
+                return cast(ConsumerHeartbeatReply, result)
+            left_ms = max(round((until - loop.time()) * 1000), 0)
+            again_in_ms = result.parked.again_in_ms
+            held_ms = left_ms if again_in_ms is None else min(left_ms, again_in_ms)
+            ended = await self._wait(result, held_ms) is None
+            over = ended and (held_ms == left_ms or self._room.closed)
+            # A heartbeat is not answered by whoever changed the group: it is run again and answers itself.
+            left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
+            command = replace(command, max_wait_ms=left_ms, resumes=result.parked)
+            freshness.enter(freshness.held(received, longest_ms))
+
+    async def delete(self, group_id: str, *, principal: str = "", guard: Guard | None = None) -> Done:
+        """DeleteGroups for one group: it goes with all its offsets if it is Empty. `principal`: who wants it."""
+        return cast(Done, await self.execute(DeleteGroup(group_id), guard=guard, principal=principal))
+
+    async def hold(self, group_id: str, duration_ms: Millis, *, principal: str, reason: str = "") -> HoldReply:
+        """Remove all members of a group and keep everybody out for a while (`core.operators.hold_group`).
+
+        Raises ProtocolError INVALID_REQUEST unless `duration_ms` is 1 to the setting group.max.hold.ms.
+        """
+        if not 1 <= duration_ms <= self._longest_hold_ms:
+            raise ProtocolError(
+                Error.INVALID_REQUEST,
+                f"duration_ms: {duration_ms} is not between 1 and {self._longest_hold_ms} (group.max.hold.ms)",
+                fields={"field": "duration_ms"},
+            )
+        return cast(HoldReply, await self.execute(HoldGroup(group_id, duration_ms, principal, reason)))
+
+    async def release(self, group_id: str, *, principal: str) -> Done:
+        """End a hold before its time."""
+        return cast(Done, await self.execute(ReleaseHold(group_id, principal)))
+
+    async def kick(self, group_id: str, member_id: str, *, principal: str, reason: str = "") -> Done:
+        """Remove one member as if it had left. It may come back."""
+        return cast(Done, await self.execute(KickMember(group_id, member_id, principal, reason)))
+
+    async def tick(self, group_id: str, *, skip_locked: bool = False) -> Done:
+        """Expire what is overdue in a group. Idempotent; early and late are harmless."""
+        return cast(Done, await self.execute(Tick(group_id), skip_locked=skip_locked))
+
+    async def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
+        """Is who fetches offsets the member it says it is? Only members of consumer groups are asked (consumer.md 7.2).
+
+        Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
+        """
+        if member_id is None and member_epoch < 0:
+            return
+        group = (await self.store.read(group_id)).group
+        if isinstance(group, ConsumerGroup):
+            check_fetch(group, member_id, member_epoch)
+
+    async def describe(self, group_id: str, *, partitions: bool = True) -> Stored:
+        """The group as last committed; `group` is None if it does not exist. `partitions`: see `GroupStore.read`."""
+        self._check_active()
+        return await self.store.read(group_id, partitions=partitions)
+
+    async def force_state(self, group_id: str, state: GroupState) -> None:
+        """Test fixture: put a group into a state that no request leads to."""
+        await self.execute(ForceState(group_id, state))
+
+    async def put(self, group: Group) -> None:
+        """Test fixture: write a group as it is given, in place of the one that is there."""
+
+        async def work(connection: Any) -> None:
+            before, now = await self.store.lock(connection, group.group_id)
+            if before.pk is not None:
+                before = await self.store.persist(connection, before, None, now)
+            await self.store.persist(connection, MISSING, group, now)
+
+        await self._db.transaction(work)
+        self.store.forget(group.group_id)
+
+    async def execute(
+        self,
+        command: Command,
+        within: Within | None = None,
+        *,
+        guard: Guard | None = None,
+        principal: str = "",
+        skip_locked: bool = False,
+        long: bool = False,
+    ) -> Any:
+        """Decide a command that does not park. `within` joins its transaction when the reply is a success.
+
+        `guard` may answer under the lock in place of the decision. See `groups.store.locked`. `long`: the transaction
+        may take longer than `database.transaction.timeout.ms`.
+        """
+        self._check_active()
+        return await self._mailbox.submit(
+            command, within, guard=guard, principal=principal, skip_locked=skip_locked, long=long
+        )
+
+    @property
+    def busy(self) -> bool:
+        """A transaction or a look at a group is under way."""
+        return self._mailbox.busy or self._room.busy or bool(self._abandoned) or bool(self._background)
+
+    def _check_active(self) -> None:
+        if not self.active:
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+
+    async def _execute_waiting(self, command: JoinGroup | SyncGroup, reply_type: type[R]) -> R:
+        result = await self._submit_waiting(command)
+        reply = await self._wait(result, command.max_wait_ms) if isinstance(result, Waiter) else result
+        if reply is None:
+            raise self._wait_ended(result)
+        assert isinstance(reply, reply_type)
+        return reply
+
+    async def _submit_waiting(self, command: Command) -> Any:
+        """Decide a command that may park. A caller that goes away meanwhile leaves nothing behind."""
+        self._check_active()
+        submitted = asyncio.ensure_future(self._mailbox.submit(command))
+        try:
+            return await asyncio.shield(submitted)
+        except asyncio.CancelledError:
+            submitted.add_done_callback(self._abandon_result)
+            raise
+
+    async def _wait(self, waiter: Waiter, max_wait_ms: Millis) -> BarrierReply | None:
+        """What a parked request is told; None when it is to ask again."""
+        try:
+            return await self._room.wait(waiter, max_wait_ms)
+        except ShuttingDown:
+            return None
+        except asyncio.CancelledError:
+            self._abandon(waiter)
+            raise
+
+    @staticmethod
+    def _wait_ended(waiter: Waiter) -> ProtocolError:
+        parked = waiter.parked
+        fields = {"member_id": parked.member_id} if parked.kind is ParkKind.JOIN else {}
+        return ProtocolError(
+            Error.REBALANCE_IN_PROGRESS,
+            f"the {parked.kind.value} still waits for other members; send the same request again",
+            fields=fields,
+            action=Action.RETRY,
+        )
+
+    def _abandon_result(self, submitted: asyncio.Future[Any]) -> None:
+        if not submitted.cancelled() and submitted.exception() is None and isinstance(submitted.result(), Waiter):
+            self._room.leave(submitted.result())
+            self._abandon(submitted.result())
+
+    def _abandon(self, waiter: Waiter) -> None:
+        """The connection of a parked request is gone: its member's session counts from now."""
+        task = asyncio.create_task(self._send_abandon(waiter))
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
+
+    async def _send_abandon(self, waiter: Waiter) -> None:
+        try:
+            parked = waiter.parked
+            await self._mailbox.submit(
+                AbandonWait(waiter.group_id, parked.member_id, parked.kind, parked_until=parked.parked_until)
+            )
+        except ProtocolError:
+            return  # the database is away and says so in the log; the parking ends by itself at its deadline
+
+    def _carry_out(self, effect: Effect) -> None:
+        """Do what a committed decision asked for. What gets lost is asked for again by a later heartbeat."""
+        if isinstance(effect, WakeMembers):
+            self._room.look_soon(effect.group_id)
+            return
+        task = asyncio.create_task(self._work_off(effect))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _work_off(self, effect: ComputeTarget | ResolveRegexes) -> None:
+        try:
+            if isinstance(effect, ComputeTarget):
+                result: Command = await asyncio.to_thread(compute, effect, self._environment.assignors)
+            else:
+                result = await self._environment.resolve(effect)
+            await self._mailbox.submit(result)
+        except ProtocolError as error:
+            log.info("background_work_lost", group_id=effect.group_id, reason=error.detail)
+        except Exception:
+            log.exception("background_work_failed", group_id=effect.group_id, work=type(effect).__name__)
+
+    async def _tick_for_waiters(self, group_id: str) -> None:
+        await self.tick(group_id)
+
+    async def _look(self, group_id: str) -> Group | None:
+        return (await self.store.read(group_id)).group
+
+    async def _close(self) -> None:
+        await self._room.close()
+        if self._abandoned or self._background:
+            await asyncio.gather(*self._abandoned, *self._background, return_exceptions=True)
+        await self._mailbox.close()

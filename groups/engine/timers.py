@@ -1,0 +1,82 @@
+"""Timers of groups that nobody talks to, and upkeep. Celery beat calls these through the bridge.
+
+Source: architecture.md 6.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from groups.engine.service import GroupService
+from groups.store.events import EventStore
+from groups.store.store import GroupStore
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+
+log = structlog.get_logger(__name__)
+
+MAX_ROUNDS = 10
+"""One tick takes at most this many batches, so that it ends; what is left is the next tick's."""
+
+DAY_MS = 86_400_000
+
+
+class TickFailed(Exception):
+    """Some groups could not be expired; they were put off, the others were not held up."""
+
+
+class TimerService:
+    """Ticks and upkeep. Every method is idempotent: late or double runs are harmless."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+        self._store = runtime.get(GroupStore)
+        self._events = runtime.get(EventStore)
+        self._batch = runtime.config.int("timer.tick.batch")
+        self._retry_delay_ms = runtime.config.int("timer.tick.interval.ms")
+        self._poison_delay_ms = runtime.config.int("timer.poison.delay.ms")
+        self._retention_ms = runtime.config.int("events.retention.days") * DAY_MS
+
+    async def tick_due_groups(self) -> int:
+        """Expire every group whose `wake_at` has come, each in its own transaction; returns how many were looked at.
+
+        Groups that another transaction holds are left to it. Raises TickFailed, naming the groups whose tick threw,
+        after all others were handled; ProtocolError when the database is away.
+        """
+        failed: list[str] = []
+        handled = 0
+        await self._db.blockers.end()
+        for _ in range(MAX_ROUNDS):
+            due = await self._store.due_groups(self._batch)
+            for group_id in due:
+                if not await self._tick(group_id):
+                    failed.append(group_id)
+            handled += len(due)
+            if len(due) < self._batch:
+                break
+        await self._store.record_tick()
+        if failed:
+            raise TickFailed(f"{len(failed)} of {handled} groups could not be expired: {', '.join(failed[:10])}")
+        return handled
+
+    async def _tick(self, group_id: str) -> bool:
+        try:
+            await self._groups.tick(group_id, skip_locked=True)
+        except ProtocolError as error:
+            # Perhaps somebody holds rows of this group for long. It goes to the end of the line, so that the others
+            # have their turn; where the database is away for all of them, putting it off fails and ends the tick.
+            log.warning("tick_put_off", group_id=group_id, reason=error.detail, postponed_ms=self._retry_delay_ms)
+            await self._store.postpone(group_id, self._retry_delay_ms)
+            return False
+        except Exception:
+            log.exception("tick_failed", group_id=group_id, postponed_ms=self._poison_delay_ms)
+            await self._store.postpone(group_id, self._poison_delay_ms)
+            return False
+        return True
+
+    async def trim_events(self) -> int:
+        """Delete events past their retention, and beyond the most of one group; returns how many went."""
+        async with self._db.connection() as connection:
+            before = await self._db.now_ms(connection) - self._retention_ms
+        return await self._events.trim_old(before) + await self._events.trim_crowded()

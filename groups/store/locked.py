@@ -1,0 +1,69 @@
+"""Work that joins the transaction of a decision, while the group's row is locked.
+
+Offsets are written this way: what fences a commit and what it writes are one transaction (invariant 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from groups.core.events import GroupEvent
+from groups.core.group import Group
+from groups.core.replies import Reply
+from groups.core.types import Millis
+from kcoord.database.pool import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class LockedGroup:
+    """A group inside the transaction that holds its lock.
+
+    `pk`: key of its row. `group`: as the command's decision left it. `reply`: what the decision said, a success.
+    `events`: what work adds here is told with the events of the decision.
+    """
+
+    connection: Connection
+    group_id: str
+    pk: int
+    group: Group
+    reply: Reply
+    now: Millis
+    events: list[GroupEvent]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A group about to be deleted, with the row still there. `principal`: who asked for it, "" for the service."""
+
+    connection: Connection
+    group_id: str
+    pk: int
+    principal: str
+    now: Millis
+
+
+Within = Callable[[LockedGroup], Awaitable[Any]]
+"""Work in the transaction of a decision whose reply is a success; what it returns is the caller's result. It does not
+refuse by raising, which would undo what others asked for in the same transaction: it returns the refusal. Where there
+is no group after the decision, as for a tick that met none or was to skip it, the caller gets the reply."""
+
+Guard = Callable[[Connection, int, Millis], Awaitable[Reply | None]]
+"""Asked under the lock, before the decision: (connection, key of the row, now) -> a reply instead of it, or None."""
+
+DeletionHook = Callable[[Deletion], Awaitable[None]]
+
+_deletion_hooks: list[DeletionHook] = []
+
+
+def before_deletion(hook: DeletionHook) -> None:
+    """Call `hook` in the transaction of every deletion of a group, before its rows go. For `AppConfig.ready`."""
+    if hook not in _deletion_hooks:
+        _deletion_hooks.append(hook)
+
+
+async def run_deletion_hooks(deletion: Deletion) -> None:
+    """Tell everybody who has rows of the group that they go now."""
+    for hook in _deletion_hooks:
+        await hook(deletion)

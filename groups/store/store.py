@@ -1,0 +1,180 @@
+"""The store of groups: the only writer of their tables.
+
+One group, one row lock, one transaction. The lock is a statement of its own; the clock and what is not cached are
+read in the statements after it. A folded group stays in memory (`groups.store.copies`): under the lock an equal version
+with an equal tag means that nobody changed it since, so nothing is loaded.
+
+Source: architecture.md 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import uuid4
+
+import structlog
+
+from groups.core.consumer.group import ConsumerGroup
+from groups.core.events import GroupEvent
+from groups.core.group import Group
+from groups.core.types import Millis
+from groups.store import classic_rows as rows
+from groups.store.classic_writes import ClassicWriter
+from groups.store.consumer_writes import ConsumerWriter
+from groups.store.copies import Copies, Copy
+from groups.store.events import EventStore
+from groups.store.stored import MISSING, Stored
+from kcoord.database.notifications import CHANGED, WAKE
+from kcoord.database.pool import Connection, Database
+from kcoord.process.runtime import Runtime
+from kcoord.sql import queries
+
+log = structlog.get_logger(__name__)
+
+Q = queries("groups")
+
+CONSUMER = "consumer"
+
+
+class GroupStore:
+    """Loads and writes folded groups."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db: Database = runtime.db
+        self._classic = ClassicWriter(self._db)
+        self._consumer = ConsumerWriter(self._db)
+        self._copies = Copies(runtime.config.int("cache.max.groups"))
+        runtime.on_connection_lost(self._copies.drop_all)
+        self._events = runtime.get(EventStore)
+
+    async def lock(self, connection: Connection, group_id: str, *, skip_locked: bool = False) -> tuple[Stored, Millis]:
+        """Lock the group's row until the transaction ends, and load what the cache does not hold.
+
+        Returns the group and the time, which is read once the lock is held. `skip_locked`: answer MISSING instead of
+        waiting when another transaction holds the lock.
+        """
+        statement = Q.lock_group_or_skip if skip_locked else Q.lock_group
+        found, now = await self._db.row_and_now(connection, statement, {"group_id": group_id})
+        row: rows.Row | None = found
+        if row is not None:
+            ahead = self._copies.ahead_of(group_id, rows.header(row))
+            if ahead is not None:
+                row = await self._outrun(connection, group_id, row, ahead)
+        return await self._from_row(connection, group_id, row), now
+
+    async def _outrun(self, connection: Connection, group_id: str, row: rows.Row, ahead: Copy) -> rows.Row:
+        """Postgres went back: members hold generations that this process has said and the row does not know.
+
+        The generation goes beyond them, so that none of them comes again with other owners; who holds one is fenced
+        and rejoins. Only groups that a process has seen can be protected like this.
+        """
+        header = rows.header(row)
+        later = replace(
+            header,
+            version=max(header.version, ahead.stored.version) + 1,
+            version_tag=uuid4(),
+            generation_id=max(header.generation_id, ahead.generation) + 1,
+        )
+        log.warning(
+            "group_went_back",
+            group_id=group_id,
+            version=header.version,
+            known_version=ahead.stored.version,
+            generation_id=header.generation_id,
+            known_generation_id=ahead.generation,
+            next_generation_id=later.generation_id,
+        )
+        parameters = {
+            "id": header.pk,
+            "version": later.version,
+            "version_tag": later.version_tag,
+            "generation_id": later.generation_id,
+        }
+        await connection.execute(Q.outrun_group.encode(), parameters)
+        return rows.with_header(row, later)
+
+    async def read(self, group_id: str, *, partitions: bool = True) -> Stored:
+        """The group as last committed, without a lock: one snapshot of header and members.
+
+        Without `partitions` a consumer group may come without what its members own and are meant to own, which may be a
+        hundred thousand rows: for readers of its state and subscriptions.
+        """
+        async with self._db.snapshot() as connection:
+            row = await self._db.row(connection, Q.read_group, {"group_id": group_id})
+            return await self._from_row(connection, group_id, row, partitions=partitions)
+
+    async def _from_row(
+        self, connection: Connection, group_id: str, row: rows.Row | None, *, partitions: bool = True
+    ) -> Stored:
+        if row is None:
+            return MISSING
+        header = rows.header(row)
+        group = self._copies.find(group_id, header)
+        if group is None and header.type == CONSUMER:
+            group = await self._consumer.load(connection, group_id, row, header.pk, partitions=partitions)
+        elif group is None:
+            group = await self._classic.load(connection, group_id, row, header.pk)
+        return Stored(header.pk, header.version, header.version_tag, header.wake_at, group)
+
+    def remember(self, group_id: str, stored: Stored) -> None:
+        """Keep what was committed. Call it only after the commit."""
+        self._copies.put(group_id, stored)
+
+    def forget(self, group_id: str) -> None:
+        """Load the group the next time, after a transaction of unknown or failed outcome."""
+        self._copies.drop(group_id)
+
+    async def persist(self, connection: Connection, before: Stored, after: Group | None, now: Millis) -> Stored:
+        """Make the rows say what was folded; returns the group as it will stand after the commit.
+
+        Raises GroupAppeared when the group was to be created and another process was faster.
+        """
+        if after is None:
+            if before.pk is not None:
+                await connection.execute(Q.delete_group.encode(), {"id": before.pk})
+            return MISSING
+        before = await self._without_the_other_protocol(connection, before, after)
+        if isinstance(after, ConsumerGroup):
+            return await self._consumer.persist(connection, before, after, now)
+        return await self._classic.persist(connection, before, after, now)
+
+    async def _without_the_other_protocol(self, connection: Connection, before: Stored, after: Group) -> Stored:
+        """A group that changes its protocol keeps its row and its offsets; the rows of its members go first."""
+        if before.pk is None or before.group is None or type(before.group) is type(after):
+            return before
+        statement = Q.delete_consumer_children if isinstance(before.group, ConsumerGroup) else Q.delete_classic_children
+        await connection.execute(statement.encode(), {"id": before.pk})
+        return Stored(before.pk, before.version, before.version_tag, before.wake_at, None)
+
+    async def append_events(
+        self, connection: Connection, group_id: str, events: Sequence[GroupEvent], now: Millis
+    ) -> None:
+        """Write what happened, for people."""
+        await self._events.append(connection, group_id, events, now)
+
+    async def notify(self, connection: Connection, group_id: str, *, wake: bool, changed: bool) -> None:
+        """Tell other processes at commit: somebody must wake, a page must look again."""
+        if wake:
+            await connection.execute(Q.notify.encode(), {"channel": WAKE, "group_id": group_id})
+        elif changed:
+            await connection.execute(Q.notify.encode(), {"channel": CHANGED, "group_id": group_id})
+
+    async def due_groups(self, limit: int) -> list[str]:
+        """Ids of groups whose `wake_at` has come, the latest first to come due first."""
+        async with self._db.connection() as connection:
+            parameters = {"override": self._db.clock.override_ms(), "limit": limit}
+            return [row[0] for row in await self._db.rows(connection, Q.due_groups, parameters)]
+
+    async def postpone(self, group_id: str, delay_ms: Millis) -> None:
+        """Push a group's wake-up ahead without touching anything else."""
+        async with self._db.connection() as connection:
+            await connection.execute(
+                Q.postpone_group.encode(),
+                {"override": self._db.clock.override_ms(), "delay_ms": delay_ms, "group_id": group_id},
+            )
+
+    async def record_tick(self) -> None:
+        """Note that the timers ran."""
+        async with self._db.connection() as connection:
+            await connection.execute(Q.record_tick.encode(), {"override": self._db.clock.override_ms()})

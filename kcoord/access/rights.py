@@ -1,0 +1,253 @@
+"""Who calls, and what they may do.
+
+Bearer tokens are looked up by the SHA-256 of their secret and believed for a short while (`token.cache.ms`), so a
+deleted token or a changed rule is in force everywhere at most that much later; an expiry is in force at once.
+
+Source: http-api.md 7. As in Kafka, whoever may read, alter, delete or kick may also describe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kcoord.access.tokens import digest
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import Visible
+from kcoord.sql import queries
+
+if TYPE_CHECKING:
+    from kcoord.process.runtime import Runtime
+
+Q = queries("kcoord")
+
+TRUSTED_CALLER = "kcoord.trusted_caller"
+"""Entry of an ASGI scope that names the caller where the caller is this process itself (`kcoord.http.local_transport`).
+
+Nothing that travels in a request can fill it: servers make scopes of the keys that ASGI defines, and of what arrives
+only bytes and text, never a `Principal`.
+"""
+
+MAX_CACHED = 10_000
+"""Tokens a process remembers; the one looked up longest ago goes first."""
+
+
+class Operation(str, Enum):
+    """What a rule allows."""
+
+    READ = "read"
+    DESCRIBE = "describe"
+    ALTER_OFFSETS = "alter-offsets"
+    DELETE = "delete"
+    KICK = "kick"
+    ADMIN = "admin"
+
+
+class Resource(str, Enum):
+    """What a rule is about."""
+
+    GROUP = "group"
+    TOPIC = "topic"
+    TRANSACTIONAL_ID = "transactional-id"
+    CLUSTER = "cluster"
+
+
+CLUSTER_NAME = "kafka-cluster"
+"""What the one resource of its kind is called, as in Kafka."""
+
+
+Rule = tuple[str, str, str, str]
+"""Operation, resource, pattern (`literal` or `prefix`), name."""
+
+_IMPLIED: dict[Operation, tuple[Operation, ...]] = {
+    Operation.ADMIN: tuple(Operation),
+    **{
+        operation: (operation, Operation.DESCRIBE)
+        for operation in (Operation.READ, Operation.ALTER_OFFSETS, Operation.DELETE, Operation.KICK)
+    },
+    Operation.DESCRIBE: (Operation.DESCRIBE,),
+}
+
+
+class Rules:
+    """The rules of one token, arranged for the question that every request asks."""
+
+    __slots__ = ("_keys", "_literals", "_prefixes")
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        literals: set[tuple[Operation, Resource, str]] = set()
+        prefixes: dict[tuple[Operation, Resource], set[str]] = {}
+        for operation, resource, pattern, name in rules:
+            for implied in _IMPLIED[Operation(operation)]:
+                if pattern == "literal":
+                    literals.add((implied, Resource(resource), name))
+                else:
+                    prefixes.setdefault((implied, Resource(resource)), set()).add(name)
+        self._literals = frozenset(literals)
+        self._prefixes = {key: tuple(sorted(names)) for key, names in prefixes.items()}
+        self._keys: dict[tuple[Operation, Resource], str] = {}
+
+    def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
+        """Whether some rule allows `operation` on the resource called `name`."""
+        return name.startswith(self._prefixes.get((operation, resource), ())) or (
+            (operation, resource, name) in self._literals
+        )
+
+    def names(self, operation: Operation, resource: Resource) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names and the prefixes of names on which `operation` is allowed: what a list is filtered by."""
+        literals = sorted(name for allowed, kind, name in self._literals if (allowed, kind) == (operation, resource))
+        return tuple(literals), self._prefixes.get((operation, resource), ())
+
+    def key(self, operation: Operation, resource: Resource) -> str:
+        """A digest, equal for rules that allow `operation` on the same names, however they say so; "": on all names."""
+        found = self._keys.get((operation, resource))
+        if found is None:
+            found = self._keys[operation, resource] = _key(*self.names(operation, resource))
+        return found
+
+
+def _key(literals: tuple[str, ...], prefixes: tuple[str, ...]) -> str:
+    shortest: list[str] = []
+    for prefix in prefixes:  # sorted: a prefix comes before what it is a prefix of
+        if not (shortest and prefix.startswith(shortest[-1])):
+            shortest.append(prefix)
+    if shortest == [""]:
+        return ""
+    others = [name for name in literals if not name.startswith(tuple(shortest))]
+    said = json.dumps([others, shortest], separators=(",", ":"))
+    return hashlib.blake2b(said.encode("ascii"), digest_size=16).hexdigest()
+
+
+ALL_ALLOWED = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
+"""Of whoever this process has let in by other means than a token: a command on its machine, a signed-in person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The holder of a valid token."""
+
+    token_id: int
+    name: str
+    rules: Rules
+
+    def require_group(self, operation: Operation, group_id: str) -> None:
+        """Raise GROUP_AUTHORIZATION_FAILED unless `operation` is allowed on the group."""
+        if not self.rules.allows(operation, Resource.GROUP, group_id):
+            raise ProtocolError(
+                Error.GROUP_AUTHORIZATION_FAILED,
+                f"the token {self.name!r} has no rule for {operation.value} on the group",
+            )
+
+    def may_group(self, operation: Operation, group_id: str) -> bool:
+        """Whether `operation` is allowed on the group."""
+        return self.rules.allows(operation, Resource.GROUP, group_id)
+
+    def require_transactional_id(self, transactional_id: str) -> None:
+        """Raise TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless the caller may work under the transactional id.
+
+        That is `read`, as for every call of a member: what Kafka calls write on the id is no operation of ours.
+        """
+        if not self.rules.allows(Operation.READ, Resource.TRANSACTIONAL_ID, transactional_id):
+            raise ProtocolError(
+                Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"the token {self.name!r} has no rule for {Operation.READ.value} on the transactional id",
+            )
+
+    def visible(self, resource: Resource) -> Visible:
+        """The groups or topics that the caller may describe: what everything that is shown to it is filtered by."""
+        return Visible(*self.rules.names(Operation.DESCRIBE, resource))
+
+    def may_cluster(self, operation: Operation) -> bool:
+        """Whether `operation` is allowed on the cluster."""
+        return self.rules.allows(operation, Resource.CLUSTER, CLUSTER_NAME)
+
+    def require_described(self, topic: str) -> None:
+        """Raise TOPIC_AUTHORIZATION_FAILED, whether the topic exists or not, unless the caller may describe it."""
+        if not self.may_topic(Operation.DESCRIBE, topic):
+            raise ProtocolError(
+                Error.TOPIC_AUTHORIZATION_FAILED,
+                f"the token {self.name!r} has no rule for {Operation.DESCRIBE.value} on topic {topic!r}",
+            )
+
+    def may_topic(self, operation: Operation, topic: str) -> bool:
+        """Whether `operation` is allowed on the topic."""
+        return self.rules.allows(operation, Resource.TOPIC, topic)
+
+
+class Access:
+    """The async side of authentication; one per runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._believed_seconds = runtime.config.int("token.cache.ms") / 1000
+        self._cache: dict[str, tuple[Principal, float]] = {}
+        self._looking: dict[str, asyncio.Task[tuple[Principal, float]]] = {}
+        runtime.on_connection_lost(self._cache.clear)
+
+    async def authenticate(self, secret: str) -> Principal:
+        """The holder of a secret. Raises SASL_AUTHENTICATION_FAILED; COORDINATOR_NOT_AVAILABLE without a database."""
+        key = digest(secret)
+        found = self._cache.get(key)
+        if found is None or found[1] <= time.monotonic():
+            found = await self._look_up_once(key)
+        return found[0]
+
+    async def _look_up_once(self, key: str) -> tuple[Principal, float]:
+        """Thousands of heartbeats meet an expired entry at the same instant: one of them asks, all get the answer."""
+        task = self._looking.get(key)
+        if task is None:
+            task = self._looking[key] = asyncio.create_task(self._look_up(key), name="kcoord-token")
+            task.add_done_callback(lambda done: self._looked_up(key, done))
+        return await asyncio.shield(task)
+
+    def _looked_up(self, key: str, done: asyncio.Task[tuple[Principal, float]]) -> None:
+        del self._looking[key]
+        if not done.cancelled():
+            done.exception()  # seen here, or asyncio reports it when every caller went away
+
+    async def _look_up(self, key: str) -> tuple[Principal, float]:
+        asked = time.monotonic()
+        async with self._db.connection() as connection:
+            row = await self._db.row(connection, Q.find_token, {"digest": key, "now": self._db.clock.override_ms()})
+        self._cache.pop(key, None)
+        if row is None:
+            raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, "the token is not known; create one and send it")
+        token_id, name, remaining_ms, rules = row
+        believed = self._believed_seconds
+        if remaining_ms is not None:
+            if remaining_ms <= 0:
+                raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, f"the token {name!r} has expired")
+            believed = min(believed, remaining_ms / 1000)
+        found = Principal(token_id, name, Rules(tuple(rule) for rule in rules)), asked + believed
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.pop(next(iter(self._cache)))
+        self._cache[key] = found
+        return found
+
+
+def trusted_caller(scope: Mapping[str, object]) -> Principal | None:
+    """Who calls from within this process; None for every request that came in through a server."""
+    found = scope.get(TRUSTED_CALLER)
+    return found if type(found) is Principal else None
+
+
+def bearer(headers: list[tuple[bytes, bytes]]) -> str:
+    """The secret of the Authorization header. Raises SASL_AUTHENTICATION_FAILED when there is none to be read."""
+    for name, value in headers:
+        if name == b"authorization":
+            scheme, _, secret = value.partition(b" ")
+            if scheme.lower() != b"bearer" or not secret.strip():
+                break
+            try:
+                return secret.strip().decode("ascii")
+            except UnicodeDecodeError:
+                break
+    raise ProtocolError(
+        Error.SASL_AUTHENTICATION_FAILED, "send the token in the header 'Authorization: Bearer <token>'"
+    )

@@ -1,0 +1,63 @@
+"""Counters that stand in the database, for work that any process may do and no process serves: Celery's upkeep.
+
+A count is one more row of the transaction that did the work, so it is exact and survives every process. Whoever counts
+does so last: until its transaction ends, others that count the same wait for it.
+Source: offsets.md 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from kcoord.database.pool import Connection, Database
+from kcoord.sql import queries
+
+Q = queries("kcoord")
+
+
+class Counted(Enum):
+    """What is counted here: the name without `kcoord_`, and what it means."""
+
+    OFFSETS_EXPIRED = ("offsets_expired", "Offsets that retention removed.")
+    RECONCILE_FINDINGS = ("reconcile_findings", "Findings of reconcile; one that stays is counted by each run.")
+    TRANSACTIONS_ABANDONED = ("transactions_abandoned", "Transactions aborted because nobody ended them in time.")
+
+    @property
+    def key(self) -> str:
+        """The name of its row."""
+        return self.value[0]
+
+
+async def count(connection: Connection, counted: Counted, by: int) -> None:
+    """Add to a counter in the caller's transaction; last in it."""
+    if by:
+        await connection.execute(Q.count.encode(), {"name": counted.key, "by": by})
+
+
+async def read(db: Database) -> Mapping[Counted, int]:
+    """All counters. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+    async with db.connection() as connection:
+        found: dict[str, int] = dict(await db.rows(connection, Q.counters))
+    return {counted: found.get(counted.key, 0) for counted in Counted}
+
+
+class _Read(Collector):
+    def __init__(self, counts: Mapping[Counted, int]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        """As Prometheus takes them."""
+        for counted, value in self._counts.items():
+            yield CounterMetricFamily(f"kcoord_{counted.key}", counted.value[1], value=value)
+
+
+def exposed(counts: Mapping[Counted, int]) -> bytes:
+    """The counters in Prometheus' text format."""
+    registry = CollectorRegistry()
+    registry.register(_Read(counts))
+    return generate_latest(registry)

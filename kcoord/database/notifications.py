@@ -1,0 +1,199 @@
+"""Wake-up hub: one LISTEN connection per process.
+
+Channels carry a group id and nothing else: `kcoord_wake` when a barrier fell and somebody may wait for it,
+`kcoord_changed` when something a page shows has changed, `kcoord_config` when a group's settings have. `kcoord_topics`
+says that the catalogue of topics has changed, and carries nothing. A NOTIFY is a hint, never the truth: whoever is
+woken reads the rows. After a lost connection everything may have changed, which is said as `None` in place of a group
+id.
+
+Source: architecture.md 5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import psycopg
+import structlog
+from psycopg.rows import TupleRow
+
+from kcoord.database.liveness import answers
+from kcoord.sql import queries
+
+log = structlog.get_logger(__name__)
+
+Q = queries("kcoord")
+
+WAKE = "kcoord_wake"
+CHANGED = "kcoord_changed"
+CONFIG = "kcoord_config"
+TOPICS = "kcoord_topics"
+CHANNELS = (WAKE, CHANGED, CONFIG, TOPICS)
+
+MIN_BACKOFF_SECONDS = 0.1
+MAX_BACKOFF_SECONDS = 5.0
+PING_SECONDS = 10.0
+
+Listener = Callable[[str | None], None]
+
+
+class Subscription:
+    """What has changed since the last look. Changes are folded together, so a slow reader never falls behind."""
+
+    def __init__(self) -> None:
+        self._changed: set[str | None] = set()
+        self._event = asyncio.Event()
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """The hub has stopped; nothing will come any more."""
+        return self._closed
+
+    def put(self, group_id: str | None) -> None:
+        """A group has changed; None: any may have."""
+        self._changed.add(group_id)
+        self._event.set()
+
+    def close(self) -> None:
+        """Wake the reader for the last time."""
+        self._closed = True
+        self._event.set()
+
+    async def get(self) -> set[str | None]:
+        """The group ids that changed since the last call, at once or as soon as there is one.
+
+        None in the set: anything may have changed. The empty set: the hub has stopped.
+        """
+        await self._event.wait()
+        self._event.clear()
+        changed, self._changed = self._changed, set()
+        return changed
+
+
+class Hub:
+    """Listens for all channels as long as the process lives, and passes hints on."""
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+        self._listeners: dict[str, list[Listener]] = {channel: [] for channel in CHANNELS}
+        self._subscriptions: set[Subscription] = set()
+        self._droppers: list[Callable[[], None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._listening = asyncio.Event()
+
+    @property
+    def listening(self) -> bool:
+        """The LISTEN connection stands."""
+        return self._listening.is_set()
+
+    def on(self, channel: str, listener: Listener) -> None:
+        """Call `listener` with what each hint of a channel carries; with None after a reconnect."""
+        self._listeners[channel].append(listener)
+
+    def on_wake(self, listener: Listener) -> None:
+        """Call `listener` with the group id of each wake-up; with None after a reconnect."""
+        self.on(WAKE, listener)
+
+    def on_connection_lost(self, dropper: Callable[[], None]) -> None:
+        """Call `dropper` when the connection is lost and again when there is another, before any listener is called."""
+        self._droppers.append(dropper)
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator[Subscription]:
+        """A subscription to changes that pages show."""
+        subscription = Subscription()
+        self._subscriptions.add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._subscriptions.discard(subscription)
+
+    async def start(self) -> None:
+        """Begin to listen. Returns at once; an unreachable Postgres is tried again with growing pauses."""
+        self._task = asyncio.create_task(self._run(), name="kcoord-hub")
+
+    async def wait_listening(self, timeout_seconds: float = 10.0) -> None:
+        """Return once LISTEN is in force. Raises TimeoutError."""
+        await asyncio.wait_for(self._listening.wait(), timeout_seconds)
+
+    async def stop(self) -> None:
+        """Stop listening and end every subscription."""
+        self.end_subscriptions()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    def end_subscriptions(self) -> None:
+        """Tell every reader that nothing will come any more."""
+        for subscription in tuple(self._subscriptions):
+            subscription.close()
+
+    async def _run(self) -> None:
+        backoff = MIN_BACKOFF_SECONDS
+        while True:
+            try:
+                await self._listen()
+            except psycopg.Error as error:
+                reason = str(error).strip() or type(error).__name__
+                log.warning("listener_lost", reason=reason, retry_in_ms=round(backoff * 1000))
+            if self._listening.is_set():
+                backoff = MIN_BACKOFF_SECONDS
+            self._listening.clear()
+            self._drop_copies()
+            await asyncio.sleep(backoff)
+            backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
+
+    async def _listen(self) -> None:
+        connection = await psycopg.AsyncConnection.connect(
+            self._conninfo, autocommit=True, application_name="kcoord-listener", connect_timeout=5
+        )
+        async with connection:
+            for channel in CHANNELS:
+                await connection.execute(f"listen {channel}")
+            self._listening.set()
+            self._everything_may_have_changed()
+            while True:
+                async for notify in connection.notifies(timeout=PING_SECONDS):
+                    self._dispatch(notify.channel, notify.payload)
+                if not await answers(connection):
+                    raise psycopg.OperationalError("Postgres does not answer")
+                await self._end_stuck_listeners(connection)  # a dead peer shows itself here
+
+    @staticmethod
+    async def _end_stuck_listeners(connection: psycopg.AsyncConnection[TupleRow]) -> None:
+        """Listeners of frozen processes must not hold up the cluster; each hub looks for those of the others."""
+        cursor = await connection.execute(Q.end_stuck_listeners.encode())
+        for (pid,) in await cursor.fetchall():
+            log.warning("stuck_listener_ended", backend=pid)
+
+    def _dispatch(self, channel: str, payload: str) -> None:
+        for listener in self._listeners[channel]:
+            self._tell(listener, payload)
+        if channel == TOPICS:
+            return  # it concerns no group in particular
+        for subscription in self._subscriptions:
+            subscription.put(payload)
+
+    @staticmethod
+    def _tell(listener: Listener, payload: str | None) -> None:
+        """A listener with a bug must not make this process deaf."""
+        try:
+            listener(payload)
+        except Exception:
+            log.exception("listener_failed", listener=getattr(listener, "__qualname__", repr(listener)))
+
+    def _drop_copies(self) -> None:
+        for dropper in self._droppers:
+            dropper()
+
+    def _everything_may_have_changed(self) -> None:
+        self._drop_copies()
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                self._tell(listener, None)
+        for subscription in self._subscriptions:
+            subscription.put(None)

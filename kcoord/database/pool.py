@@ -1,0 +1,319 @@
+"""Access to Postgres: the pools, transactions with bounded retries, and the mapping of its failures.
+
+The pools serve the data plane and, over the bridge, everybody else; Django's own connections serve pages and admin.
+One is for transactions, one for what only reads or is a single statement, so that neither takes the other's connections
+and each has sessions with bounds of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, TypeVar
+
+import psycopg
+import structlog
+from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
+
+from kcoord.config import Config
+from kcoord.database import request_age as freshness
+from kcoord.database.blockers import Blockers
+from kcoord.database.clock import Clock, DatabaseClock
+from kcoord.database.liveness import TCP_BOUNDS, Patience, WatchedConnection
+from kcoord.database.lock_waits import CROWDED_TRY_MS, FIRST_TRY_MS, Lane
+from kcoord.database.request_age import Freshness, Receipt
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.sql import queries
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+Connection = psycopg.AsyncConnection[TupleRow]
+Work = Callable[[Connection], Awaitable[T]]
+
+Q = queries("kcoord")
+
+MAX_ATTEMPTS = 3
+"""A deadlock or serialization failure is tried again, at most this often in all."""
+
+UNAVAILABLE = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    pg.TransactionTimeout,
+    pg.IdleInTransactionSessionTimeout,
+    PoolTimeout,
+    TooManyRequests,
+)
+"""What psycopg raises when Postgres cannot be reached, is starting or stopping, ended the session, or has no connection
+to give."""
+
+RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
+
+PIPELINED_FROM = 17_00_00
+"""The first server that bounds whole transactions. An older one does not end a session whose client stopped in a
+pipeline: there each statement is waited for, and the bound for sessions that are idle in a transaction holds."""
+
+
+class Overtime(Exception):
+    """The bound for transactions ended one that was still at work; nothing of it was committed."""
+
+
+class Database:
+    """Pools of connections and the clock that their statements use."""
+
+    def __init__(self, conninfo: str, config: Config, clock: Clock | None = None) -> None:
+        self.conninfo = conninfo
+        self.clock: Clock = clock or DatabaseClock()
+        self.freshness = Freshness(config)
+        self.blockers = Blockers(self._end_stuck_sessions)
+        self._config = config
+        self._limit_ms = config.int("database.transaction.timeout.ms")
+        self._lane = Lane(config)
+        self._patience = Patience()
+        self._droppers: list[Callable[[], None]] = []
+        self._readers = self._make_pool(self._configure)
+        self._writers = self._make_pool(self._configure_writer, f"-c lock_timeout={FIRST_TRY_MS}")
+
+    def _make_pool(
+        self, configure: Callable[[WatchedConnection], Awaitable[None]], options: str = ""
+    ) -> AsyncConnectionPool[WatchedConnection]:
+        address = conninfo_to_dict(self.conninfo)
+        given = address.get("options") or ""
+        bounds = (
+            f"-c statement_timeout={self._config.int('database.statement.timeout.ms')}"
+            f" -c idle_in_transaction_session_timeout={self._limit_ms}"
+        )
+        return AsyncConnectionPool(
+            self.conninfo,
+            min_size=1,
+            max_size=self._config.int("database.pool.size"),
+            timeout=self._config.int("database.acquire.timeout.ms") / 1000,
+            reconnect_timeout=5,
+            open=False,
+            check=None,
+            connection_class=WatchedConnection,
+            configure=configure,
+            kwargs={
+                **{name: value for name, value in TCP_BOUNDS.items() if name not in address},
+                "autocommit": True,
+                "options": f"{given} {bounds} {options}".strip(),
+                "application_name": "kcoord",
+            },
+        )
+
+    async def _configure(self, connection: WatchedConnection) -> None:
+        connection.patience = self._patience
+
+    async def _configure_writer(self, connection: WatchedConnection) -> None:
+        await self._configure(connection)
+        if connection.info.server_version >= PIPELINED_FROM:
+            await connection.execute(Q.limit_transactions.encode(), {"timeout": f"{self._limit_ms}ms"})
+
+    async def open(self) -> None:
+        """Start the pools; they connect in the background, so an unreachable Postgres is reported by the first use."""
+        await self._readers.open(wait=False)
+        await self._writers.open(wait=False)
+
+    def on_connection_lost(self, dropper: Callable[[], None]) -> None:
+        """Call `dropper` whenever a connection in use turns out to be lost, before its user learns of it."""
+        self._droppers.append(dropper)
+
+    def hurry(self) -> None:
+        """The process stops: nobody waits long any more for a Postgres that does not answer."""
+        self._patience.hurry()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._writers.close(timeout=2)
+        await self._readers.close(timeout=2)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection in autocommit, for statements that stand alone.
+
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when no connection is available.
+        """
+        try:
+            async with self._borrowed(self._readers) as connection:
+                yield connection
+        except RETRIED:
+            raise  # they are OperationalErrors too, but Postgres is there
+        except UNAVAILABLE as error:
+            raise self.unavailable(error) from error
+
+    @asynccontextmanager
+    async def _borrowed(self, pool: AsyncConnectionPool[WatchedConnection]) -> AsyncIterator[WatchedConnection]:
+        async with pool.connection() as connection:
+            try:
+                yield connection
+            finally:
+                if connection.broken:
+                    for dropper in self._droppers:
+                        dropper()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Connection]:
+        """A read-only transaction in which all statements see the same state.
+
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when there is no connection to be had.
+        """
+        async with self.connection() as connection, connection.transaction():
+            await connection.execute("set transaction isolation level repeatable read, read only")
+            yield connection
+
+    async def transaction(
+        self,
+        work: Work[T],
+        *,
+        key: str = "",
+        long: bool = False,
+        receipt: Callable[[], Receipt | None] = freshness.current,
+    ) -> T:
+        """Run `work` in one transaction and commit; what it returns was committed.
+
+        Deadlocks and serialization failures run `work` again from the start, at most MAX_ATTEMPTS times in all. A lock
+        that others hold is waited for `database.lock.timeout.ms` in all, for the most part without a connection.
+        `key`: what the transaction locks, so that one that comes later lines up at once. `long`: it may take longer
+        than `database.transaction.timeout.ms`; the process must not stand still so long in it. `receipt`: asked after
+        `work` for the request that must not be too old.
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE: Postgres is not available, and the outcome is then unknown; or
+        the lock was not to be had, or the request is too old, and then nothing was committed.
+        """
+        failures = 0
+        until = self._lane.enter() if self._lane.is_locked(key) else None
+        try:
+            while True:
+                try:
+                    result = await self._try(work, receipt, until, long=long)
+                except pg.LockNotAvailable:
+                    if key:
+                        self._lane.note(key, locked=True)
+                    until = until or self._lane.enter()
+                    await self.blockers.end()
+                    await self._lane.pause(until)
+                except RETRIED as error:
+                    failures += 1
+                    if failures == MAX_ATTEMPTS:
+                        raise self.unavailable(error) from error
+                    await asyncio.sleep(random.uniform(0, 0.02 * failures))  # noqa: S311 - jitter, not a secret
+                except Overtime:
+                    long = True
+                except UNAVAILABLE as error:
+                    raise self.unavailable(error) from error
+                else:
+                    self._lane.note(key, locked=False)
+                    return result
+        finally:
+            if until is not None:
+                self._lane.leave()
+
+    async def _try(self, work: Work[T], receipt: Callable[[], Receipt | None], until: float | None, *, long: bool) -> T:
+        if until is None:
+            return await self._once(work, receipt, CROWDED_TRY_MS if self._lane.crowded else None, long=long)
+        async with self._lane.place(until) as lock_ms:
+            return await self._once(work, receipt, lock_ms, long=long)
+
+    async def _once(
+        self, work: Work[T], receipt: Callable[[], Receipt | None], lock_ms: int | None, *, long: bool
+    ) -> T:
+        """One try. Raises Overtime where it is to be tried again as a long one."""
+        async with self._borrowed(self._writers) as connection:
+            stepwise = long or connection.info.server_version < PIPELINED_FROM
+            # In a pipeline statements travel together until somebody asks for a row; the commit goes with the last.
+            pipeline: AbstractAsyncContextManager[Any] = nullcontext() if stepwise else connection.pipeline()
+            began, worked = time.monotonic(), False
+            connection.database_ms = None
+            try:
+                async with pipeline, connection.transaction():
+                    if long and connection.info.server_version >= PIPELINED_FROM:
+                        await connection.execute(Q.lift_transaction_limit.encode())
+                    if lock_ms is not None:
+                        await connection.execute(Q.limit_lock_wait.encode(), {"timeout": f"{lock_ms}ms"})
+                    result = await work(connection)
+                    worked = True
+                    await self._check_age(connection, receipt(), reread=stepwise)
+                    return result
+            except UNAVAILABLE as error:
+                ended = not stepwise and not worked and (time.monotonic() - began) * 1000 >= self._limit_ms * 0.95
+                if ended and not self.freshness.pulse.was_frozen_since(began):
+                    raise Overtime from error
+                raise
+
+    async def _check_age(self, connection: WatchedConnection, receipt: Receipt | None, *, reread: bool) -> None:
+        """Refuse a request that is too old, under the locks of its transaction.
+
+        The clock that was read in the transaction will do where the transaction is bounded as a whole; where it is not,
+        the commit must follow the reading of the clock (`reread`).
+        """
+        if receipt is None:
+            return
+        if reread or connection.database_ms is None:
+            await self.now_ms(connection)
+        refusal = self.refusal(connection, receipt)
+        if refusal is not None:
+            raise refusal
+
+    def refusal(self, connection: Connection, receipt: Receipt | None) -> ProtocolError | None:
+        """Why a request may not write: it is too old by the clock that was last read in this transaction."""
+        if receipt is None or not isinstance(connection, WatchedConnection) or connection.database_ms is None:
+            return None
+        return self.freshness.refusal(receipt, connection.database_ms)
+
+    async def _end_stuck_sessions(self) -> list[TupleRow]:
+        async with self.connection() as connection:
+            return await self.rows(connection, Q.end_stuck_sessions, {"limit_ms": self._limit_ms})
+
+    async def now_ms(self, connection: Connection) -> int:
+        """The time, by the injected clock or the database's."""
+        clock = await connection.execute(Q.read_clocks.encode(), {"override": self.clock.override_ms()})
+        return self._read(connection, await clock.fetchone())
+
+    def _read(self, connection: Connection, clocks: TupleRow | None) -> int:
+        assert clocks is not None
+        now, database_ms = clocks
+        self.freshness.measure(database_ms)
+        if isinstance(connection, WatchedConnection):
+            connection.database_ms = database_ms
+        return int(now)
+
+    async def row_and_now(
+        self, connection: Connection, statement: str, parameters: dict[str, Any]
+    ) -> tuple[TupleRow | None, int]:
+        """The first row of a statement, and the time read by the next: both travel together in a pipeline."""
+        cursor = await connection.execute(statement.encode(), parameters)
+        clock = await connection.execute(Q.read_clocks.encode(), {"override": self.clock.override_ms()})
+        return await cursor.fetchone(), self._read(connection, await clock.fetchone())
+
+    async def value(self, connection: Connection, statement: str, parameters: dict[str, Any] | None = None) -> Any:
+        """The first column of the first row; None where there is no row."""
+        row = await self.row(connection, statement, parameters)
+        return None if row is None else row[0]
+
+    async def row(
+        self, connection: Connection, statement: str, parameters: dict[str, Any] | None = None
+    ) -> TupleRow | None:
+        """The first row, or None."""
+        cursor = await connection.execute(statement.encode(), parameters)
+        return await cursor.fetchone()
+
+    async def rows(
+        self, connection: Connection, statement: str, parameters: dict[str, Any] | None = None
+    ) -> list[TupleRow]:
+        """All rows."""
+        cursor = await connection.execute(statement.encode(), parameters)
+        return await cursor.fetchall()
+
+    def unavailable(self, error: Exception) -> ProtocolError:
+        """The answer while Postgres cannot serve."""
+        log.warning("database_unavailable", reason=str(error).strip() or type(error).__name__)
+        return ProtocolError(
+            Error.COORDINATOR_NOT_AVAILABLE,
+            "the database is not available; the same request may succeed later",
+            retry_after_ms=self._config.int("http.retry.after.ms"),
+        )

@@ -1,0 +1,203 @@
+"""How old a request is, and whether it may still write.
+
+A client that got no answer in time sends its request to another server. The first server may have been frozen meanwhile
+(SIGSTOP, a paused virtual machine) and go on later: what it writes then would undo what the other one acknowledged. So
+each write is asked, while it holds its locks, how old its request is, and refused beyond `request.max.age.ms`.
+
+A request counts as received when the process is known to have run last: one that lay in a socket, or in the queue of
+connections to accept, while the process was frozen is read after the thaw and looks new. Ages are measured by the
+database's clock, because the clocks of a paused virtual machine may have stood still, and by the monotonic clock,
+because the database's may be set back; the larger age counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, replace
+
+from kcoord.config import Config
+from kcoord.protocol.errors import Error, ProtocolError
+
+BEAT_SECONDS = 0.1
+"""How often the event loop notes that it runs."""
+GAP_SECONDS = 0.5
+"""When the event loop did not run for so long, what is read after it may have come at its beginning."""
+FROZEN_SECONDS = 2.5
+"""A process that did nothing for so long was frozen: no request that it had then, or has not read, writes anything."""
+IDLE_CPU_SECONDS = 0.15
+"""So much of the processor's time a process may use around a freeze; one that was merely busy uses more."""
+SETTLE_SECONDS = 1.0
+"""How long after a gap requests may be read that came before its end."""
+CLOCK_WINDOW_SECONDS = 10.0
+"""How long a measurement of the database's clock is believed, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """When a request was received: `at` in seconds of the monotonic clock, `database_ms` by the database's clock.
+
+    `database_ms` is None where the database's clock was not known then. `extra_ms`: how much longer than others the
+    caller was told to wait.
+    """
+
+    at: float
+    database_ms: float | None = None
+    extra_ms: float = 0.0
+
+
+_current: ContextVar[Receipt | None] = ContextVar("kcoord_receipt", default=None)
+
+
+def current() -> Receipt | None:
+    """The receipt of the request under way; None for what the service does by itself."""
+    return _current.get()
+
+
+def enter(receipt: Receipt | None) -> Token[Receipt | None]:
+    """Make `receipt` the current one; None: what follows is the service's own work. The result is for `leave`."""
+    return _current.set(receipt)
+
+
+def leave(token: Token[Receipt | None]) -> None:
+    """End what `enter` began."""
+    _current.reset(token)
+
+
+def allow(extra_ms: float) -> None:
+    """The caller was told that this request may take longer than others, by `extra_ms`."""
+    receipt = _current.get()
+    if receipt is not None:
+        _current.set(replace(receipt, extra_ms=extra_ms))
+
+
+def held(receipt: Receipt | None, held_ms: float) -> Receipt | None:
+    """The receipt of a request that was held, as its caller asked for, `held_ms` at most: its age did not grow then."""
+    if receipt is None:
+        return None
+    grown = max(min(time.monotonic() - receipt.at, held_ms / 1000), 0.0)
+    database_ms = None if receipt.database_ms is None else receipt.database_ms + grown * 1000
+    return replace(receipt, at=receipt.at + grown, database_ms=database_ms)
+
+
+class Pulse:
+    """Notes when the event loop runs, so that gaps show, and whether the process ran in them.
+
+    For processes that serve a socket; callers inside of a process are frozen with it, and wait no longer than it runs.
+    """
+
+    def __init__(self) -> None:
+        self._last, self._last_cpu = time.monotonic(), time.process_time()
+        self._gap_began = self._gap_ended = self._thawed = float("-inf")
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin, on the running loop."""
+        self.stop()
+        self._last, self._last_cpu = time.monotonic(), time.process_time()
+        self._handle = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
+
+    def stop(self) -> None:
+        """End. From then on no gap is seen."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def received(self) -> float:
+        """When a request that is read now was received at the earliest (seconds of the monotonic clock)."""
+        now = self._look()
+        return self._gap_began if now - self._gap_ended < SETTLE_SECONDS else now
+
+    def was_frozen_since(self, at: float) -> bool:
+        """Was the process frozen, and thawed at `at` or later?"""
+        self._look()
+        return self._thawed >= at
+
+    def note_freeze(self) -> None:
+        """The process was frozen until now, and its clocks did not see it."""
+        self._gap_began, self._gap_ended = self._last, time.monotonic()
+        self._thawed = self._gap_ended
+
+    def _beat(self) -> None:
+        self._last, self._last_cpu = self._look(), time.process_time()
+        self._handle = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
+
+    def _look(self) -> float:
+        now = time.monotonic()
+        gap = now - self._last
+        if self._handle is None or gap < GAP_SECONDS:
+            return now
+        cpu = time.process_time()
+        self._gap_began, self._gap_ended = self._last, now
+        if gap >= FROZEN_SECONDS and cpu - self._last_cpu <= IDLE_CPU_SECONDS:
+            self._thawed = now
+        self._last, self._last_cpu = now, cpu
+        return now
+
+
+class DatabaseTime:
+    """The database's clock as told by this process's monotonic clock.
+
+    An answer comes later than the clock in it was read, so a measurement is too small rather than too large: the
+    largest of the last ones is the best. It errs towards older receipts.
+    """
+
+    def __init__(self) -> None:
+        self._window_began = float("-inf")
+        self._offsets: tuple[float | None, float | None] = (None, None)
+
+    def at(self, monotonic: float) -> float | None:
+        """The database's time (ms) at an instant; None before the first measurement."""
+        known = [offset for offset in self._offsets if offset is not None]
+        return max(known) + monotonic * 1000 if known else None
+
+    def measure(self, database_ms: int) -> bool:
+        """The database's clock was read just now. True: it ran ahead of ours as it does in a freeze."""
+        now = time.monotonic()
+        expected = self.at(now)
+        offset = database_ms - now * 1000
+        previous, latest = self._offsets
+        if now - self._window_began >= CLOCK_WINDOW_SECONDS:
+            self._window_began = now
+            previous, latest = latest, None
+        self._offsets = previous, offset if latest is None else max(latest, offset)
+        return expected is not None and database_ms - expected >= FROZEN_SECONDS * 1000
+
+
+class Freshness:
+    """Receives requests of one process, and refuses writes of those that are too old."""
+
+    def __init__(self, config: Config) -> None:
+        self.pulse = Pulse()
+        self.database_time = DatabaseTime()
+        self.max_age_ms = config.int("request.max.age.ms")
+        self._retry_after_ms = config.int("http.retry.after.ms")
+        # The commit comes up to one transaction after the check, and a gap that is not seen makes a receipt too late.
+        self._latest_ms = self.max_age_ms - config.int("database.transaction.timeout.ms") - GAP_SECONDS * 1000
+
+    def receive(self) -> Receipt:
+        """The receipt of a request that is read now."""
+        at = self.pulse.received()
+        return Receipt(at, self.database_time.at(at))
+
+    def measure(self, database_ms: int) -> None:
+        """The database's clock was read just now (ms)."""
+        if self.database_time.measure(database_ms):
+            self.pulse.note_freeze()
+
+    def refusal(self, receipt: Receipt | None, database_ms: int) -> ProtocolError | None:
+        """Why a request may not write any more; `database_ms` was read under the locks of the write. None: it may."""
+        if receipt is None:
+            return None
+        age_ms = (time.monotonic() - receipt.at) * 1000
+        if receipt.database_ms is not None:
+            age_ms = max(age_ms, database_ms - receipt.database_ms)
+        if age_ms <= self._latest_ms + receipt.extra_ms and not self.pulse.was_frozen_since(receipt.at):
+            return None
+        return ProtocolError(
+            Error.COORDINATOR_NOT_AVAILABLE,
+            f"the request is {age_ms:.0f} ms old and was not carried out: its client may have given up "
+            "(request.max.age.ms); send it again",
+            retry_after_ms=self._retry_after_ms,
+        )

@@ -1,0 +1,132 @@
+"""Service endpoints: /livez, /readyz and /metrics. None needs a token; none tells a name of a group, member or topic.
+
+Source: http-api.md 5.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import prometheus_client
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from kcoord import metrics
+from kcoord.database import counters
+from kcoord.database.pool import Connection
+from kcoord.http import context
+from kcoord.process import runtime as runtimes
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+from kcoord.sql import queries
+
+Q = queries("kcoord")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that must hold for this process to serve. `detail` says what is wrong and what mends it."""
+
+    ok: bool
+    detail: str = ""
+    lag_ms: int | None = None
+
+
+@functools.cache
+def expected_migrations() -> frozenset[tuple[str, str]]:
+    """(application, name) of every migration that this code needs."""
+    from django.db.migrations.loader import MigrationLoader
+
+    return frozenset(MigrationLoader(None).graph.nodes)
+
+
+async def readiness(runtime: Runtime) -> dict[str, Check]:
+    """The checks of /readyz by name."""
+    listener = Check(True) if runtime.hub.listening else Check(False, "not listening for wake-ups; reconnecting")
+    try:
+        async with runtime.db.connection() as connection:
+            migrations = await _migrations(runtime, connection)
+            if not migrations.ok:
+                return {"database": Check(True), "migrations": migrations, "listener": listener}
+            timers = await _timers(runtime, connection)
+            journal = await _journal(runtime, connection)
+    except ProtocolError as error:
+        return {"database": Check(False, error.detail), "listener": listener}
+    ready = {"database": Check(True), "migrations": migrations, "timers": timers, "listener": listener}
+    return ready if journal is None else {**ready, "journal": journal}
+
+
+async def _migrations(runtime: Runtime, connection: Connection) -> Check:
+    if await runtime.db.value(connection, Q.migrations_table) is None:
+        return Check(False, "the database is empty; run manage.py migrate")
+    applied = set(await runtime.db.rows(connection, Q.applied_migrations))
+    missing = sorted(expected_migrations() - applied)
+    if not missing:
+        return Check(True)
+    names = ", ".join(f"{app}.{name}" for app, name in missing[:5])
+    return Check(False, f"{len(missing)} migrations are not applied ({names}); run manage.py migrate")
+
+
+async def _timers(runtime: Runtime, connection: Connection) -> Check:
+    lag_ms = await runtime.db.value(connection, Q.timer_lag, {"now": runtime.db.clock.override_ms()})
+    if lag_ms is None:
+        return Check(False, "the timers have never run; start Celery beat and a worker")
+    metrics.TICK_LAG_MS.set(lag_ms)
+    if lag_ms > runtime.config.int("timer.lag.ready.ms"):
+        return Check(False, f"the timers ran {lag_ms} ms ago; are Celery beat and its worker alive?", lag_ms)
+    return Check(True, "", lag_ms)
+
+
+async def _journal(runtime: Runtime, connection: Connection) -> Check | None:
+    """A note, if there is anything to note: without its day the journal serves all the same."""
+    if await runtime.db.value(connection, Q.journal_day_is_there, {"now": runtime.db.clock.override_ms()}):
+        return None
+    return Check(True, "today has no partition yet, its lines go to the default one; is the Celery worker alive?")
+
+
+def _json(content: Any, status: int) -> Response:
+    return Response(msgspec.json.encode(content), status_code=status, media_type="application/json")
+
+
+async def livez(request: Request) -> Response:
+    """The process answers; nothing else is looked at, so a lost database does not restart it."""
+    _name_route(request)
+    return _json({"status": "alive"}, 200)
+
+
+async def readyz(request: Request) -> Response:
+    """200 when this process can serve members, else 503 with the check that fails."""
+    _name_route(request)
+    if not runtimes.is_running():
+        return _json({"status": "not ready", "checks": {"runtime": Check(False, "starting or stopping")}}, 503)
+    checks = await readiness(runtimes.current())
+    ready = all(check.ok for check in checks.values())
+    return _json({"status": "ready" if ready else "not ready", "checks": checks}, 200 if ready else 503)
+
+
+async def metrics_page(request: Request) -> Response:
+    """Everything that is counted, in Prometheus' text format; while the database is away without what stands there."""
+    _name_route(request)
+    text = prometheus_client.generate_latest()
+    if runtimes.is_running():
+        with contextlib.suppress(ProtocolError):  # that it is away is logged, and /readyz says so
+            text += counters.exposed(await counters.read(runtimes.current().db))
+    return Response(text, headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST})
+
+
+def _name_route(request: Request) -> None:
+    current = context.current()
+    if current is not None:
+        current.route = request.url.path
+
+
+ROUTES = [
+    Route("/livez", livez, methods=["GET"]),
+    Route("/readyz", readyz, methods=["GET"]),
+    Route("/metrics", metrics_page, methods=["GET"]),
+]

@@ -1,0 +1,169 @@
+"""The calls of the HTTP API that the tool makes. Every method may raise ProtocolError.
+
+Reads are repeated while the service says that it is loading or busy, for as long as one request may take; what changes
+something is sent once: whether a change without an answer took effect, only a look tells.
+Source: http-api.md 3 and 4; offsets.md 13.3.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import httpx
+from msgspec import structs
+
+from kcoord.client.http import Disconnected, Http
+from kcoord.kgroups import answers
+from kcoord.kgroups.scope import TopicScope
+from kcoord.protocol.errors import Error, ProtocolError
+
+T = TypeVar("T")
+
+PAGE = 1_000
+LONGEST_QUERY = 6_000
+"""Characters of a query string; servers and proxies limit a request line to 8 KiB."""
+
+PAUSE_MS = 200
+"""Before a read is repeated, unless the answer says when."""
+
+_LATER = (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE)
+
+
+class Api:
+    """One service. Parameters: `client` sends the requests; `base_url` without a slash at the end; `token` "" for none;
+    `timeout_ms` of one request, and of the repetitions of a read."""
+
+    def __init__(self, client: httpx.Client, base_url: str, token: str, timeout_ms: int) -> None:
+        self._http = Http(token, timeout_ms, client)
+        self._base = f"{base_url}/v1"
+        self._timeout_ms = timeout_ms
+
+    def groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[answers.GroupLine]:
+        """The groups of these states and types, by id; no state (type) given: of all."""
+        wanted = [("limit", str(PAGE)), *(("state", state) for state in states), *(("type", kind) for kind in types)]
+        pages = self._pages("groups", wanted, answers.GroupPage)
+        return [group for page in pages for group in page.groups]
+
+    def group(self, group_id: str) -> answers.Group:
+        """One group."""
+        return self._get(f"groups/{segment(group_id)}", answers.Group)
+
+    def committed(self, group_id: str) -> list[answers.CommittedPartition]:
+        """What a group committed, by topic and partition."""
+        pages = self._pages(f"groups/{segment(group_id)}/offsets", [("limit", str(PAGE))], answers.CommittedPage)
+        return [offset for page in pages for offset in page.offsets]
+
+    def log_ends(self, topic: str) -> dict[int, int]:
+        """Where the log of each partition ends, as far as that was reported."""
+        pages = self._pages(f"topics/{segment(topic)}/watermarks", [("limit", str(PAGE))], answers.WatermarkPage)
+        return {mark.partition: mark.log_end_offset for page in pages for mark in page.partitions}
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partitions of a topic."""
+        return list(range(self._get(f"topics/{segment(topic)}", answers.Topic).partitions))
+
+    def delete_groups(self, group_ids: Sequence[str]) -> list[answers.DeletedGroup]:
+        """Delete groups; what became of each, in the order given."""
+        results: dict[str, answers.DeletedGroup] = {}
+        for query in _queries("group_id", group_ids):
+            found = self._http.delete(f"{self._base}/groups?{query}", answers.DeletedGroups)
+            results.update((group.group_id, group) for group in found.groups)
+        return [results[group_id] for group_id in group_ids]
+
+    def delete_offsets(self, group_id: str, topics: Mapping[str, Sequence[int]]) -> list[answers.DeletedTopic]:
+        """Delete committed offsets; what became of each."""
+        body = {"topics": [{"name": topic, "partitions": list(numbers)} for topic, numbers in topics.items()]}
+        return self._post(f"groups/{segment(group_id)}/offsets/delete", body, answers.DeletedOffsets).topics
+
+    def plan(
+        self,
+        group_id: str,
+        strategy: str,
+        topics: Sequence[TopicScope] | None,
+        parameters: Mapping[str, object],
+        reason: str,
+    ) -> answers.Plan:
+        """Plan a reset, and the whole plan; `topics` None: what the strategy or the group's committed offsets say."""
+        body: dict[str, Any] = {"strategy": strategy, **parameters}
+        if topics is not None:
+            body["topics"] = [
+                {"name": scope.topic, "partitions": None if scope.partitions is None else list(scope.partitions)}
+                for scope in topics
+            ]
+        if reason:
+            body["reason"] = reason
+        planned = self._post(f"groups/{segment(group_id)}/offsets/plan", body, answers.Plan)
+        if planned.next_cursor is None:
+            return planned
+        rest = self.find_plan(group_id, planned.id, after=planned.next_cursor).partitions
+        return structs.replace(planned, partitions=[*planned.partitions, *rest], next_cursor=None)
+
+    def find_plan(self, group_id: str, plan_id: str, after: str | None = None) -> answers.Plan:
+        """A plan as it is now, with all its lines, or those behind a cursor."""
+        pages = list(self._pages(_plan_path(group_id, plan_id), [("limit", str(PAGE))], answers.Plan, after))
+        lines = [line for page in pages for line in page.partitions]
+        return structs.replace(pages[-1], partitions=lines)
+
+    def apply(self, group_id: str, plan_id: str) -> None:
+        """Do what a plan says."""
+        self._post(f"{_plan_path(group_id, plan_id)}/apply", {}, answers.Plan)
+
+    def undo(self, group_id: str, plan_id: str) -> None:
+        """Take an applied plan back."""
+        self._post(f"{_plan_path(group_id, plan_id)}/undo", {}, answers.Plan)
+
+    def _pages(
+        self, path: str, parameters: Sequence[tuple[str, str]], kind: type[T], cursor: str | None = None
+    ) -> Iterator[T]:
+        while True:
+            query = urlencode([*parameters, *([("cursor", cursor)] if cursor is not None else [])])
+            page = self._get(f"{path}?{query}", kind)
+            yield page
+            cursor = getattr(page, "next_cursor", None)
+            if cursor is None:
+                return
+
+    def _get(self, path: str, kind: type[T]) -> T:
+        return self._repeated(lambda: self._http.get(f"{self._base}/{path}", kind))
+
+    def _post(self, path: str, body: Mapping[str, Any], kind: type[T]) -> T:
+        return self._http.post(f"{self._base}/{path}", body, kind)
+
+    def _repeated(self, read: Callable[[], T]) -> T:
+        deadline = time.monotonic() + self._timeout_ms / 1000
+        while True:
+            try:
+                return read()
+            except ProtocolError as error:
+                pause_s = (PAUSE_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000
+                if (
+                    error.error not in _LATER
+                    or isinstance(error, Disconnected)
+                    or time.monotonic() + pause_s >= deadline
+                ):
+                    raise
+                time.sleep(pause_s)
+
+
+def _plan_path(group_id: str, plan_id: str) -> str:
+    return f"groups/{segment(group_id)}/offsets/plans/{segment(plan_id)}"
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path; `.` and `..` would be taken for steps of the path."""
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
+
+
+def _queries(name: str, values: Sequence[str]) -> Iterator[str]:
+    """Query strings that together repeat a parameter for each value, none of them too long."""
+    parts: list[str] = []
+    for part in (urlencode([(name, value)]) for value in values):
+        if parts and sum(map(len, parts)) + len(parts) + len(part) > LONGEST_QUERY:
+            yield "&".join(parts)
+            parts = []
+        parts.append(part)
+    if parts:
+        yield "&".join(parts)

@@ -1,0 +1,47 @@
+"""--list (offsets.md 13.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kcoord.kgroups.answers import GroupLine
+from kcoord.kgroups.api import Api
+from kcoord.kgroups.arguments import Arguments
+from kcoord.kgroups.output import Output
+from kcoord.kgroups.tables import Column, cell, render
+
+SHOWN_PROTOCOL_TYPES = ("", "consumer")
+"""Groups of another protocol type, such as `connect`, are not consumer groups; "" is that of simple groups."""
+
+BESIDE_LONGEST = 10
+
+
+def consumer_groups(api: Api, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupLine]:
+    """The groups that the tool is about, by id."""
+    return [group for group in api.groups(states, types) if group.protocol_type in SHOWN_PROTOCOL_TYPES]
+
+
+def list_groups(arguments: Arguments, api: Api, output: Output) -> None:
+    """Print the groups; with states or types asked for, as a table."""
+    found = consumer_groups(api, arguments.states or (), arguments.types or ())
+    if arguments.states is None and arguments.types is None:
+        for group in found:
+            output.line(cell(group.group_id))
+        return
+    longest = max((len(cell(group.group_id)) for group in found), default=0)
+    columns = [Column("GROUP", max(15, longest) + BESIDE_LONGEST)]
+    if arguments.types is not None:
+        columns.append(Column("TYPE", 20))
+    if arguments.states is not None:
+        columns.append(Column("STATE", 20))
+    for line in render(columns, [_row(group, arguments) for group in found]):
+        output.line(line)
+
+
+def _row(group: GroupLine, arguments: Arguments) -> list[str]:
+    row = [group.group_id]
+    if arguments.types is not None:
+        row.append(group.type.capitalize())
+    if arguments.states is not None:
+        row.append(group.state)
+    return row

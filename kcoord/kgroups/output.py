@@ -1,0 +1,52 @@
+"""What the tool says and where: results and errors on standard output, notices on standard error.
+
+Source: offsets.md 13.1. Differs from Kafka: with `--export` errors go to standard error, so that a
+file that standard output is sent to holds nothing but CSV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from kcoord.protocol.errors import ProtocolError
+
+
+class Writable(Protocol):
+    """A stream of text."""
+
+    def write(self, text: str, /) -> object:
+        """Take some text as it is."""
+        ...
+
+
+class Output:
+    """Writes to both streams and remembers whether anything failed."""
+
+    def __init__(self, stdout: Writable, stderr: Writable, *, errors_on_stderr: bool = False) -> None:
+        self._stdout = stdout
+        self._stderr = stderr
+        self._errors = stderr if errors_on_stderr else stdout
+        self.failed = False
+
+    def line(self, text: str) -> None:
+        """A line of the result."""
+        self._stdout.write(f"{text}\n")
+
+    def table(self, lines: Iterable[str]) -> None:
+        """A table, with an empty line before it."""
+        self._stdout.write("".join(f"\n{line}" for line in lines) + "\n")
+
+    def notice(self, text: str) -> None:
+        """Something to know that is no part of the result."""
+        self._stderr.write(f"\n{text}\n")
+
+    def error(self, text: str, *details: str) -> None:
+        """Something that was asked for and was not done; the exit status will say so."""
+        self.failed = True
+        self._errors.write("".join(f"{line}\n" for line in (f"\nError: {text}", *details)))
+
+
+def reason(error: ProtocolError) -> str:
+    """An error of the HTTP API in one line."""
+    return f"{error.error.name}: {error.detail}"

@@ -1,0 +1,46 @@
+"""One run of the tool, from checked arguments to an exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kcoord.kgroups.api import Api
+from kcoord.kgroups.arguments import Arguments
+from kcoord.kgroups.deleting import delete_groups, delete_offsets
+from kcoord.kgroups.describing import describe
+from kcoord.kgroups.listing import list_groups
+from kcoord.kgroups.options import Action
+from kcoord.kgroups.output import Output, reason
+from kcoord.kgroups.resetting import reset_offsets
+from kcoord.protocol.errors import ProtocolError
+
+SUCCESS, FAILURE = 0, 1
+
+_VERBS: Mapping[Action, Callable[[Arguments, Api, Output], None]] = {
+    Action.LIST: list_groups,
+    Action.DESCRIBE: describe,
+    Action.DELETE: delete_groups,
+    Action.RESET_OFFSETS: reset_offsets,
+    Action.DELETE_OFFSETS: delete_offsets,
+}
+
+
+def run(arguments: Arguments, api: Api, output: Output) -> int:
+    """Do what is asked for. Returns SUCCESS, or FAILURE where any part of it failed."""
+    try:
+        _VERBS[arguments.action](arguments, api, output)
+    except ProtocolError as error:
+        output.error(f"The command failed: {reason(error)}")
+    return FAILURE if output.failed else SUCCESS
+
+
+def validate_regex(regex: str, problem: str | None, output: Output) -> int:
+    """Say whether a regular expression is one that the service takes; no request is sent.
+
+    `problem`: what RE2 says against it, if anything. Differs from Kafka: one that is not valid is a failure.
+    """
+    if problem is not None:
+        output.line(f"The regular expression `{regex}` is invalid: {problem}.")
+        return FAILURE
+    output.line(f"The regular expression `{regex}` is valid.")
+    return SUCCESS

@@ -1,0 +1,43 @@
+"""The OpenAPI document of both planes, and the page that shows it. Neither needs a token.
+
+The page loads its scripts and styles from this server and holds none inline, as the content security policy asks.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+from django.http import HttpResponse
+from django.views.generic import TemplateView
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.request import Request
+
+from kcoord.rest.views import ControlView
+
+
+@cache
+def document() -> bytes:
+    """The document as JSON. It depends on the code alone, so it is made once."""
+    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return json.dumps(schema, ensure_ascii=False, indent=1).encode()
+
+
+class OpenAPIView(ControlView):
+    """`/v1/openapi.json`."""
+
+    authentication_classes = ()
+    permission_classes = ()
+    schema = None
+
+    def get(self, request: Request) -> HttpResponse:
+        """The document."""
+        self.query()
+        return HttpResponse(document(), content_type="application/json", headers={"Cache-Control": "no-cache"})
+
+
+class DocsView(TemplateView):
+    """`/docs`."""
+
+    template_name = "kcoord/docs.html"
+    http_method_names = ["get", "head"]

@@ -1,0 +1,99 @@
+"""One running process: its settings, database, hub and services.
+
+The composition root of a process makes a `Runtime`, starts it on its event loop and makes it current. Services are
+made on demand, once each, and get the runtime; they never import the composition root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from kcoord.config import Config
+from kcoord.database.clock import Clock
+from kcoord.database.notifications import Hub
+from kcoord.database.pool import Database
+
+T = TypeVar("T")
+
+
+class Runtime:
+    """What services of one process share. Use it on the loop it was started on."""
+
+    def __init__(self, config: Config, conninfo: str, clock: Clock | None = None) -> None:
+        self.config = config
+        self.db = Database(conninfo, config, clock)
+        self.hub = Hub(conninfo)
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._services: dict[type[Any], Any] = {}
+        self._drainers: list[Callable[[], Awaitable[None]]] = []
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+
+    def get(self, service: Callable[[Runtime], T]) -> T:
+        """The one instance of a service class in this runtime; made as `service(runtime)` at the first call."""
+        assert isinstance(service, type)
+        if service not in self._services:
+            self._services[service] = service(self)
+        instance: T = self._services[service]
+        return instance
+
+    def on_drain(self, drainer: Callable[[], Awaitable[None]]) -> None:
+        """Run `drainer` when the process begins to stop: it answers who waits. Requests still come in after it."""
+        self._drainers.append(drainer)
+
+    def on_stop(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """Run `closer` when the runtime stops, before the database goes; the latest registered first."""
+        self._closers.append(closer)
+
+    def on_connection_lost(self, dropper: Callable[[], None]) -> None:
+        """Call `dropper` when a connection of the pool or of the hub was lost.
+
+        What answers from then on may be another server, or an older state of the same one: copies in memory are to be
+        dropped, whatever version they have.
+        """
+        self.db.on_connection_lost(dropper)
+        self.hub.on_connection_lost(dropper)
+
+    async def start(self) -> None:
+        """Open the pool and begin to listen."""
+        self.loop = asyncio.get_running_loop()
+        await self.db.open()
+        await self.hub.start()
+
+    async def drain(self) -> None:
+        """Answer who waits and end the streams, so that open requests end; the rest goes on. Harmless twice."""
+        self.db.hurry()
+        self.hub.end_subscriptions()
+        for drainer in self._drainers:
+            await drainer()
+
+    async def stop(self) -> None:
+        """Answer who waits, stop listening, close the pool."""
+        await self.drain()
+        for closer in reversed(self._closers):
+            await closer()
+        await self.hub.stop()
+        await self.db.close()
+        self.loop = None
+
+
+_current: Runtime | None = None
+
+
+def use(runtime: Runtime | None) -> None:
+    """Make a runtime the process's current one; None: there is none."""
+    global _current
+    _current = runtime
+
+
+def current() -> Runtime:
+    """The process's runtime. Raises RuntimeError before it was started."""
+    if _current is None:
+        raise RuntimeError("no runtime is in use; the composition root starts one and calls runtime.use()")
+    return _current
+
+
+def is_running() -> bool:
+    """There is a current runtime."""
+    return _current is not None

@@ -1,0 +1,1 @@
+"""Base classes of the control plane: views, fields, schemas, pages of lists."""

@@ -1,0 +1,183 @@
+"""Serializers and fields of the control plane that take nothing for something else.
+
+Django REST framework's own fields read `"5"` as a number, `5` as a text and `true` as 1, and serializers drop fields
+they do not know. These do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from kcoord.http.types import rfc3339
+from kcoord.rest.paging import DEFAULT_LIMIT, INT64_MAX, MAX_LIMIT
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
+_DECIMAL = re.compile(r"-?[0-9]{1,19}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999: RFC 3339 knows no later one."""
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses fields that it does not have."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The validated fields. Raises ValidationError naming the first field that is not known."""
+        if isinstance(data, Mapping):
+            for name in data:
+                if name not in self.fields:
+                    known = ", ".join(self.fields)
+                    raise serializers.ValidationError({name: [f"there is no such field; the fields are {known}"]})
+        return super().to_internal_value(data)
+
+
+class Text(serializers.CharField):
+    """A JSON string as it is, without NUL and unpaired surrogates."""
+
+    default_error_messages = {"invalid": "this is not a text"}
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(trim_whitespace=False, **kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Choice(serializers.ChoiceField):
+    """One of some texts; the complaint about another lists them."""
+
+    def __init__(self, choices: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(
+            choices, error_messages={"invalid_choice": f'"{{input}}" is not one of {", ".join(choices)}'}, **kwargs
+        )
+
+    def to_internal_value(self, data: Any) -> str:
+        """The text."""
+        if not isinstance(data, str):
+            self.fail("invalid_choice", input=data)
+        return str(super().to_internal_value(data))
+
+
+class Number(serializers.IntegerField):
+    """A whole JSON number."""
+
+    default_error_messages = {"invalid": "this is not a whole number"}
+
+    def to_internal_value(self, data: Any) -> int:
+        """The number."""
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return int(data)
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "integer", "minimum": 0, "maximum": INT64_MAX},
+            {"type": "string", "pattern": "^[0-9]{1,18}$", "description": "The number in decimal."},
+        ]
+    }
+)
+class OffsetInput(Number):
+    """An offset: a JSON number, or a decimal string for languages whose numbers have 53 bits."""
+
+    default_error_messages = {"invalid": "an offset is a whole number, or a text with one in decimal"}
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_value=0, max_value=INT64_MAX, **kwargs)
+
+    def to_internal_value(self, data: Any) -> int:
+        """The number."""
+        return super().to_internal_value(int(data) if isinstance(data, str) and _DECIMAL.fullmatch(data) else data)
+
+
+class Offset(serializers.IntegerField):
+    """An offset in a response."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_value=0, max_value=INT64_MAX, **kwargs)
+
+
+@extend_schema_field({"type": "string", "format": "date-time"})
+class Instant(serializers.Field):  # type: ignore[type-arg]
+    """An instant: RFC 3339 outside, milliseconds since the epoch inside."""
+
+    default_error_messages = {
+        "invalid": "this is not an instant in RFC 3339, such as 2026-01-31T12:00:00Z; in a query string '+' is %2B"
+    }
+
+    def to_internal_value(self, data: Any) -> int:
+        """Milliseconds since the epoch, rounded down."""
+        if not isinstance(data, str) or not _RFC3339.fullmatch(data):
+            self.fail("invalid")
+        try:
+            instant = datetime.fromisoformat(data.upper())
+        except ValueError:
+            self.fail("invalid")
+        return (instant - _EPOCH) // timedelta(milliseconds=1)
+
+    def to_representation(self, value: int) -> str | None:
+        """The instant in UTC; one beyond the year 9999 is shown as its last millisecond."""
+        return rfc3339(max(0, min(value, LATEST_MS)))
+
+
+MAX_LABELS = 64
+MAX_LABEL_NAME = 63
+MAX_LABEL_VALUE = 255
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "maxProperties": MAX_LABELS,
+        "propertyNames": {"minLength": 1, "maxLength": MAX_LABEL_NAME},
+        "additionalProperties": {"type": "string", "maxLength": MAX_LABEL_VALUE},
+    }
+)
+class Labels(serializers.DictField):
+    """Names and values that people attach to a thing."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(child=Text(max_length=MAX_LABEL_VALUE, allow_blank=True), **kwargs)
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """The labels. Raises ValidationError naming the label at fault."""
+        if isinstance(data, Mapping):
+            if len(data) > MAX_LABELS:
+                raise serializers.ValidationError(f"there are {len(data)} labels; at most {MAX_LABELS}")
+            for name in data:
+                if not 1 <= len(name) <= MAX_LABEL_NAME:
+                    raise serializers.ValidationError(f"a label's name has 1 to {MAX_LABEL_NAME} characters")
+        return super().to_internal_value(data)
+
+
+class Limit(serializers.IntegerField):
+    """The query parameter `limit`: items of one page."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            min_value=1, max_value=MAX_LIMIT, required=False, default=DEFAULT_LIMIT, help_text="Most items of the page."
+        )
+
+
+class PageQuery(StrictSerializer):
+    """The query parameters of a list."""
+
+    cursor = Text(required=False, help_text="`next_cursor` of the page before.")
+    limit = Limit()
+
+
+class NextCursor(serializers.CharField):
+    """The field `next_cursor` of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_null=True, help_text="Cursor of the next page; null: this is the last.")

@@ -1,0 +1,140 @@
+"""How REST views describe themselves for the OpenAPI document: one decorator, and the shape of a problem.
+
+Source: http-api.md 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+
+from kcoord.http.endpoint import COMMON_ERRORS
+from kcoord.http.problem import MEDIA_TYPE
+from kcoord.protocol.errors import Action, Error
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TOKEN_SCHEME = "token"  # noqa: S105 - the name of a security scheme
+
+CONTROL_ERRORS = (*COMMON_ERRORS, Error.REQUEST_TIMED_OUT)
+"""What any operation of the control plane may answer."""
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """How the document calls the token of the Authorization header."""
+
+    target_class = "kcoord.rest.base.BearerAuthentication"
+    name = TOKEN_SCHEME
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        """The security scheme."""
+        return {"type": "http", "scheme": "bearer", "description": "An API token: `Authorization: Bearer <token>`."}
+
+
+class Problem(serializers.Serializer[Any]):
+    """An error response (RFC 9457). Some errors have further members, such as `member_id`."""
+
+    type = serializers.CharField(help_text="A URI that stands for the error.")
+    title = serializers.CharField(help_text="The error's name.")
+    status = serializers.IntegerField(help_text="The HTTP status.")
+    detail = serializers.CharField(help_text="What was wrong, and how to mend it.")
+    error = serializers.ChoiceField([error.name for error in Error if error is not Error.NONE])
+    error_code = serializers.IntegerField(help_text="Kafka's number of the error.")
+    retriable = serializers.BooleanField(help_text="The same request may succeed later.")
+    action = serializers.ChoiceField([action.value for action in Action], help_text="What to do next.")
+    request_id = serializers.CharField(help_text="Finds the request in the log.")
+    field = serializers.CharField(required=False, help_text="The field or parameter at fault.")
+
+
+def statuses(errors: Iterable[Error]) -> dict[int, list[Error]]:
+    """The errors by the HTTP status they travel with."""
+    found: dict[int, list[Error]] = {}
+    for error in dict.fromkeys(errors):
+        found.setdefault(error.status, []).append(error)
+    return dict(sorted(found.items()))
+
+
+def error_texts(errors: Iterable[Error], *, has_body: bool, missing: str = "", conflict: str = "") -> dict[int, str]:
+    """The description of each error response of an operation, by status."""
+    found = {
+        status: "\n".join(f"- `{error.name}` ({error.code}): {error.value.help}" for error in grouped)
+        for status, grouped in statuses(errors).items()
+    }
+    if missing:
+        found[404] = f"- `INVALID_REQUEST` (42): {missing}"
+    if conflict:
+        found[409] = f"- `INVALID_REQUEST` (42): {conflict}"
+    if has_body:
+        found[413] = "- `INVALID_REQUEST` (42): The body is too large."
+        found[415] = "- `INVALID_REQUEST` (42): The body is not said to be JSON in UTF-8."
+    return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A parameter of the path."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+    def parameter(self) -> OpenApiParameter:
+        """As drf-spectacular takes it."""
+        return OpenApiParameter(
+            self.name, dict(self.schema), OpenApiParameter.PATH, required=True, description=self.description
+        )
+
+
+GROUP_ID = Name(
+    "group_id",
+    "Id of the group, percent-encoded.",
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\u0000-\u001F\u007F-\u009F]+$"},
+)
+TOPIC_NAME = Name(
+    "name", "Name of the topic.", {"type": "string", "minLength": 1, "maxLength": 249, "pattern": r"^[a-zA-Z0-9._-]+$"}
+)
+
+
+def describe(
+    operation_id: str,
+    summary: str,
+    *,
+    tag: str,
+    response: Any,
+    status: int = 200,
+    request: Any = None,
+    path: Sequence[Name] = (),
+    query: type[serializers.Serializer[Any]] | None = None,
+    errors: Sequence[Error] = (),
+    examples: Sequence[OpenApiExample] = (),
+    description: str = "",
+    missing: str = "",
+    conflict: str = "",
+) -> Callable[[F], F]:
+    """Decorator of a view's method: what the document says of it.
+
+    `response` None: there is no body. `missing`, `conflict`: what a 404 and a 409 mean that no error of the registry
+    stands for.
+    """
+    responses: dict[Any, Any] = {status: OpenApiResponse(response, "Done.")}
+    said = error_texts((*CONTROL_ERRORS, *errors), has_body=request is not None, missing=missing, conflict=conflict)
+    for code, text in said.items():
+        responses[(code, MEDIA_TYPE)] = OpenApiResponse(Problem, text)
+    parameters: list[Any] = [name.parameter() for name in path]
+    if query is not None:
+        parameters.append(query)
+    return extend_schema(
+        operation_id=operation_id,
+        summary=summary,
+        description=description or summary,
+        tags=[tag],
+        parameters=parameters,
+        request=request,
+        responses=responses,
+        examples=list(examples),
+    )

@@ -1,0 +1,196 @@
+"""API tokens over the REST API (http-api.md 7).
+
+Whoever makes tokens can give any right, so only a token with `admin` on every resource of every kind may.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kcoord.access.rights import Operation, Resource
+from kcoord.access.tokens import NAME_MAX, Rule, create_token
+from kcoord.http.problem import RequestRefused, invalid
+from kcoord.models import AccessRule, ApiToken
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
+from kcoord.rest.paging import cut, decode_cursor, encode_cursor
+from kcoord.rest.schema import Name, describe
+from kcoord.rest.views import ControlView, path_name
+
+MOST_RULES = 1_000
+TOKEN_NAME_MAX = 200
+_ID = re.compile(rb"[1-9][0-9]{0,17}")
+
+TOKEN_ID = Name("id", "Id of the token.", {"type": "integer", "minimum": 1})
+
+
+class RuleView(StrictSerializer):
+    """What a token may do: an operation on a name, or on all names with a prefix; the empty prefix matches all."""
+
+    operation = Choice(AccessRule.Operation.values)
+    resource = Choice(AccessRule.Resource.values)
+    pattern = Choice(AccessRule.Pattern.values, required=False, default=AccessRule.Pattern.LITERAL.value)
+    name = Text(allow_blank=True, max_length=NAME_MAX)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The rule. Raises ValidationError for an empty literal, which nothing is called."""
+        if not attrs["name"] and attrs["pattern"] == AccessRule.Pattern.LITERAL.value:
+            raise serializers.ValidationError(
+                {"name": "a name is missing; the pattern prefix with an empty name is all"}
+            )
+        return attrs
+
+
+class TokenRequest(StrictSerializer):
+    """A token to be made."""
+
+    name = Text(max_length=TOKEN_NAME_MAX, help_text="Who or what uses it; each name is used once.")
+    rules = serializers.ListField(child=RuleView(), min_length=1, max_length=MOST_RULES)
+    expires_at = Instant(required=False, allow_null=True, default=None, help_text="null: never.")
+
+
+class TokenView(serializers.Serializer[Any]):
+    """A token without its secret."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    prefix = serializers.CharField(help_text="The first characters of the secret.")
+    created_at = Instant()
+    expires_at = Instant(allow_null=True)
+    rules = RuleView(many=True)
+
+
+class CreatedToken(TokenView):
+    """A token that was just made."""
+
+    secret = serializers.CharField(help_text="Shown this once: it is stored nowhere.")
+
+
+class TokenPage(serializers.Serializer[Any]):
+    """A page of tokens, the oldest first."""
+
+    tokens = TokenView(many=True)
+    next_cursor = NextCursor()
+
+
+class TokenAdminView(ControlView):
+    """What the views of tokens share."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Check the token that calls, then that it may manage tokens."""
+        super().initial(request, *args, **kwargs)
+        for resource in Resource:
+            _, prefixes = self.principal.rules.names(Operation.ADMIN, resource)
+            if "" not in prefixes:
+                raise ProtocolError(
+                    Error.CLUSTER_AUTHORIZATION_FAILED,
+                    f"tokens are managed with admin on every {resource.value}; {self.principal.name!r} lacks that",
+                )
+
+
+class TokensView(TokenAdminView):
+    """`/v1/tokens`."""
+
+    @describe(
+        "listTokens",
+        "List tokens",
+        tag="tokens",
+        query=PageQuery,
+        response=TokenPage,
+        errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
+    )
+    def get(self, request: Request) -> Response:
+        """A page of tokens."""
+        query = self.query(PageQuery)
+        after = decode_cursor(query["cursor"], int)[0] if "cursor" in query else 0
+        found = ApiToken.objects.filter(id__gt=after).order_by("id").prefetch_related("rules")
+        tokens, more = cut(list(found[: query["limit"] + 1]), query["limit"])
+        cursor = encode_cursor(tokens[-1].pk) if more else None
+        return Response(TokenPage({"tokens": [_shown(token) for token in tokens], "next_cursor": cursor}).data)
+
+    @describe(
+        "createToken",
+        "Create a token",
+        tag="tokens",
+        request=TokenRequest,
+        response=CreatedToken,
+        status=201,
+        errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
+        examples=[
+            OpenApiExample(
+                "A member of the groups of one team",
+                {
+                    "name": "billing",
+                    "rules": [
+                        {"operation": "read", "resource": "group", "pattern": "prefix", "name": "billing-"},
+                        {"operation": "read", "resource": "topic", "pattern": "literal", "name": "orders"},
+                    ],
+                    "expires_at": None,
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        """Make a token."""
+        self.query()
+        given = self.given(TokenRequest)
+        if given["expires_at"] is not None and given["expires_at"] <= self.service(_now):
+            raise invalid("expires_at: this instant has passed; the token could never be used", "expires_at")
+        rules = [Rule(**rule) for rule in given["rules"]]
+        try:
+            made = create_token(given["name"], rules, given["expires_at"])
+        except ValueError as error:
+            raise invalid(f"name: {error}", "name") from None
+        token = ApiToken.objects.prefetch_related("rules").get(name=made.name)
+        shown = CreatedToken({**_shown(token), "secret": made.secret}).data
+        return Response(shown, status=201, headers={"Cache-Control": "no-store"})
+
+
+class TokenDetailView(TokenAdminView):
+    """`/v1/tokens/{id}`."""
+
+    @describe(
+        "deleteToken",
+        "Delete a token",
+        tag="tokens",
+        path=[TOKEN_ID],
+        response=None,
+        status=204,
+        errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
+        missing="There is no such token.",
+        description="Servers stop believing it after `token.cache.ms` at the latest.",
+    )
+    def delete(self, request: Request, id: str) -> Response:
+        """Delete a token with its rules."""
+        self.query()
+        raw = path_name(request, 2, id, lambda segment: segment.decode("ascii", "replace"))
+        deleted = 0
+        if _ID.fullmatch(raw.encode()):
+            deleted, _ = ApiToken.objects.filter(id=int(raw)).delete()
+        if not deleted:
+            raise RequestRefused(404, f"there is no token with the id {raw[:50]!r}; GET /v1/tokens lists them")
+        return Response(status=204)
+
+
+async def _now(runtime: Runtime) -> int:
+    async with runtime.db.connection() as connection:
+        return await runtime.db.now_ms(connection)
+
+
+def _shown(token: ApiToken) -> dict[str, Any]:
+    return {
+        "id": token.pk,
+        "name": token.name,
+        "prefix": token.prefix,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "rules": sorted(token.rules.all(), key=lambda rule: rule.pk),
+    }

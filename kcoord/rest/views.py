@@ -1,0 +1,136 @@
+"""The base of the control plane's views: strict requests, the caller, and what the caller may see.
+
+Apart from `kcoord.rest.base`, which Django REST framework imports before it has views.
+Source: http-api.md 1 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from io import BytesIO
+from typing import Any, TypeVar
+
+from django.http import HttpRequest, QueryDict
+from rest_framework.exceptions import ValidationError
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.serializers import BaseSerializer, ListField, Serializer
+from rest_framework.views import APIView
+
+from kcoord.access.rights import Principal, Resource
+from kcoord.http import paths, problem
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.rest.base import NOTHING_HERE, first_complaint
+from kcoord.rest.paging import Visible
+
+T = TypeVar("T")
+
+
+class AlwaysJSON(BaseContentNegotiation):
+    """There is one representation, and Accept does not change it; the data plane answers the same way."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
+        """The one parser; it refuses other content types itself."""
+        return next(iter(parsers))
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """The one renderer."""
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type
+
+
+class StrictRequest(Request):
+    """A request whose body is read whatever announces it: Django REST framework overlooks a chunked one."""
+
+    def _load_stream(self) -> None:
+        content = self._request.read()
+        self._stream: Any = BytesIO(content) if content else None
+
+
+class ControlView(APIView):
+    """The base of the control plane's views."""
+
+    http_method_names = ["get", "head", "post", "patch", "delete"]
+    content_negotiation_class = AlwaysJSON
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """The request, as `StrictRequest` reads it."""
+        return StrictRequest(
+            request,
+            parsers=self.get_parsers(),
+            authenticators=self.get_authenticators(),
+            negotiator=self.get_content_negotiator(),
+            parser_context=self.get_parser_context(request),
+        )
+
+    @property
+    def principal(self) -> Principal:
+        """Who calls."""
+        found = self.request.auth
+        assert isinstance(found, Principal)
+        return found
+
+    def visible(self, resource: Resource) -> Visible:
+        """The groups or topics that the caller may describe, as lists take them."""
+        return self.principal.visible(resource)
+
+    def service(self, work: Callable[[Runtime], Awaitable[T]]) -> T:
+        """Run a coroutine of the async services and return its result."""
+        return bridge.call(work)
+
+    def given(self, serializer: type[Serializer[Any]]) -> Mapping[str, Any]:
+        """The valid fields of the body. Raises INVALID_REQUEST naming the first field that is not."""
+        return validated(serializer(data=self.request.data))
+
+    def query(self, serializer: type[Serializer[Any]] | None = None) -> Mapping[str, Any]:
+        """The valid parameters of the query string; without a serializer there may be none."""
+        try:
+            return validated((serializer or NoParameters)(data=_parameters(self.request.GET, serializer)))
+        except ValidationError as error:
+            path, message = first_complaint(error.detail)
+            name = path.partition("[")[0]  # which of its values it was, the message says
+            raise problem.invalid(f"{name}: {message}", name) from None
+
+
+class NoParameters(Serializer[Any]):
+    """An endpoint without query parameters."""
+
+
+def validated(serializer: BaseSerializer[Any]) -> Mapping[str, Any]:
+    """What the serializer accepted. Raises ProtocolError INVALID_REQUEST naming the field at fault."""
+    serializer.is_valid(raise_exception=True)
+    found: Mapping[str, Any] = serializer.validated_data
+    return found
+
+
+def _parameters(given: QueryDict, serializer: type[Serializer[Any]] | None) -> dict[str, Any]:
+    fields = serializer().fields if serializer is not None else {}
+    found: dict[str, Any] = {}
+    for name, values in given.lists():
+        if name not in fields:
+            raise problem.invalid(f"{name[:100]}: there is no such parameter", name[:100])
+        if isinstance(fields[name], ListField):
+            found[name] = values
+        elif len(values) > 1:
+            raise problem.invalid(f"{name}: the parameter is given {len(values)} times; it takes one value", name)
+        else:
+            found[name] = values[0]
+    return found
+
+
+def path_name(request: Request, index: int, taken: str, decode: Callable[[bytes], str]) -> str:
+    """The name in the path segment at `index` (0 is `v1`), read from the path as it was sent.
+
+    Django routes on the decoded path, where an encoded slash inside a name looks like a path of its own. `taken` is
+    what the route took for the name. Raises what `decode` raises for a bad name, and 404 for a path with more segments.
+    """
+    scope = getattr(request._request, "scope", None) or {"path": request.path}
+    name = decode(paths.raw_path(scope).split(b"/")[index + 1])
+    if name != taken:
+        raise problem.RequestRefused(404, NOTHING_HERE)
+    return name

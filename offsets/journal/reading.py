@@ -1,0 +1,136 @@
+"""Read model of the journal: every change of a group's committed offsets, the newest first.
+
+Source: http-api.md 4; architecture.md 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from groups.readmodel import unknown_group
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.sql import queries
+from offsets.core.types import ChangeKind, Millis
+
+Q = queries("offsets")
+
+COMMITS = frozenset({ChangeKind.COMMIT, ChangeKind.TXN_COMMIT})
+"""The kinds that come by the million; the index of all others leaves them out."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalLine:
+    """One change of the committed offset of a partition. Instants in ms.
+
+    `committed_offset` None: it was removed. `member_id` "" and `generation_id` -1: no member did it. `principal` "":
+    the service itself. `expires_at` None: retention decides.
+    """
+
+    id: int
+    at: Millis
+    kind: str
+    topic: str
+    partition: int
+    committed_offset: int | None
+    committed_leader_epoch: int
+    metadata: str
+    member_id: str
+    generation_id: int
+    client_id: str
+    principal: str
+    transactional_id: str | None
+    plan_id: str | None
+    expires_at: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFilter:
+    """Which lines to read: all conditions hold, any of `kinds` does. None: no condition.
+
+    `partition` is one of `topic`. `since` is the first instant (ms) that counts, `until` the first that does not.
+    """
+
+    topic: str | None = None
+    partition: int | None = None
+    kinds: Sequence[ChangeKind] | None = None
+    since: Millis | None = None
+    until: Millis | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """As the statements take them."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "kinds": None if self.kinds is None else [kind.value for kind in self.kinds],
+            "since": 0 if self.since is None else self.since,
+        }
+
+
+class JournalReads:
+    """Lists of the journal. Methods may raise COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+
+    async def commits(
+        self,
+        group_id: str,
+        wanted: JournalFilter,
+        *,
+        cursor: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        visible: Visible = EVERYTHING,
+    ) -> Page[JournalLine]:
+        """A page of what happened to the offsets of a group on topics in `visible`; also of a group that is gone.
+
+        Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a filter that cannot be and for a cursor of another list.
+        """
+        check(wanted)
+        parameters = {
+            **wanted.parameters(),
+            **visible.parameters(),
+            **_position(wanted.until, cursor),
+            "group_id": group_id,
+            "limit": limit + 1,
+        }
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, _statement(wanted), parameters)
+            if not rows and not await self._db.value(connection, Q.journal_knows_group, {"group_id": group_id}):
+                raise unknown_group(group_id)
+        lines, more = cut([JournalLine(*row) for row in rows], limit)
+        return Page(lines, encode_cursor(lines[-1].at, lines[-1].id) if more else None)
+
+
+def check(wanted: JournalFilter) -> None:
+    """Raise INVALID_REQUEST naming the field of a filter that can match nothing."""
+    if wanted.partition is not None and wanted.topic is None:
+        raise _invalid("partition", "name its topic too, as in ?topic=orders&partition=0")
+    if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
+        raise _invalid("from", "it is not before `to`; the lines from `from` on and before `to` are listed")
+
+
+def _invalid(field: str, detail: str) -> ProtocolError:
+    return ProtocolError(Error.INVALID_REQUEST, f"{field}: {detail}", fields={"field": field})
+
+
+def _statement(wanted: JournalFilter) -> str:
+    if wanted.partition is not None:
+        return Q.journal_page_of_partition
+    if wanted.kinds and not COMMITS.intersection(wanted.kinds):
+        return Q.journal_page_of_changes
+    return Q.journal_page
+
+
+def _position(until: Millis | None, cursor: str | None) -> Mapping[str, int]:
+    """What the page is to lie before. Ids begin at 1, so nothing at `until` lies before (`until`, 0)."""
+    before: tuple[int, int] = (INT64_MAX, INT64_MAX) if until is None else (until, 0)
+    if cursor is not None:
+        at, line = decode_cursor(cursor, int, int)
+        assert isinstance(at, int)
+        assert isinstance(line, int)
+        before = min(before, (at, line))
+    return {"before_at": before[0], "before_id": before[1]}

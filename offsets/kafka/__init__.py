@@ -1,0 +1,1 @@
+"""Offsets of Kafka: dumps of `__consumer_offsets`."""

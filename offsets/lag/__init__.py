@@ -1,0 +1,1 @@
+"""How far behind groups are, in records and in time."""

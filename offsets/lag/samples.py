@@ -1,0 +1,186 @@
+"""Samples of watermarks and lag over time: taken, thinned, and read for interpolation.
+
+Watermarks are reported by producers or probes (http-api.md 3); reporting samples nothing. Celery beat calls
+`sample` every `lag.sample.interval.ms` and `thin` every hour, through the bridge. A sample bears the instant at which
+the watermark was reported, not that of the run, so a report that is missing is not taken for a log that stands still.
+Source: architecture.md 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
+from kcoord.sql import queries
+from offsets.core.samples import DAY_MS, TIERS, Sample, surplus
+from offsets.core.types import Millis
+
+Q = queries("offsets")
+
+WATERMARK_BATCH = 10_000
+"""Partitions that are sampled in one transaction."""
+
+GROUP_BATCH = 1_000
+OFFSET_BATCH = 20_000
+"""Groups and about how many of their offsets are looked at in one transaction; a group is not divided."""
+
+THIN_BATCH = 500
+"""Partitions whose samples are thinned in one transaction."""
+
+DROP_BATCH = 5_000
+"""Samples that are dropped in one transaction."""
+
+_SAMPLING_LOCK, _THINNING_LOCK = 0x6B636F_01, 0x6B636F_02
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What a run did: `partitions` whose watermark was newer than its sample, and `lags` of groups on topics."""
+
+    partitions: int
+    lags: int
+
+
+class SampleService:
+    """Takes and thins samples. Every method is idempotent: late or double runs are harmless.
+
+    Work is done in batches of bounded size, each in a transaction of its own; no lock of a group is taken. Methods may
+    raise COORDINATOR_NOT_AVAILABLE; what was done until then stays.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._interval_ms = runtime.config.int("lag.sample.interval.ms")
+        self._retention_ms = runtime.config.int("lag.sample.retention.days") * DAY_MS
+
+    async def sample(self) -> Sampled:
+        """Sample all watermarks that were reported since, then the lag of all groups."""
+        return Sampled(await self._sample_watermarks(), await self._sample_lag())
+
+    async def _sample_watermarks(self) -> int:
+        oldest = await self._now() - self._retention_ms
+        return await self._walk(Q.sample_watermarks, {"oldest": oldest}, WATERMARK_BATCH, _SAMPLING_LOCK)
+
+    async def _sample_lag(self) -> int:
+        """All groups at one instant, unless a run just did so: totals over topics are of one instant."""
+        async with self._db.connection() as connection:
+            now = await self._db.now_ms(connection)
+            last = await self._db.value(connection, Q.last_lag_sample)
+        if last is not None and 0 <= now - last < self._interval_ms // 2:
+            return 0
+        after, sampled = 0, 0
+        while True:
+            bounds = {"after": after, "groups": GROUP_BATCH, "offsets": OFFSET_BATCH}
+            async with self._db.connection() as connection:
+                upto = await self._db.value(connection, Q.groups_to_sample, bounds)
+            if upto is None:
+                return sampled
+            row = await self._batch(Q.sample_lag, {"after": after, "upto": upto, "now": now}, _SAMPLING_LOCK)
+            assert row is not None
+            after, sampled = upto, sampled + row[0]
+
+    async def thin(self) -> int:
+        """Thin what is older, drop what is too old or of topics that are gone; returns how many samples went."""
+        now = await self._now()
+        return await self._thin_watermarks(now) + await self._thin_lag(now)
+
+    async def _thin_watermarks(self, now: Millis) -> int:
+        dropped = await self._drop_all(Q.drop_samples_of_deleted_topics, {})
+        parameters = {
+            "oldest": now - self._retention_ms,
+            "tier_ends": [tier.ends(now) for tier in TIERS],
+            "tier_steps": [tier.step_ms for tier in TIERS],
+        }
+        return dropped + await self._walk(Q.thin_watermark_samples, parameters, THIN_BATCH, _THINNING_LOCK)
+
+    async def _thin_lag(self, now: Millis) -> int:
+        async with self._db.connection() as connection:
+            instants = [row[0] for row in await self._db.rows(connection, Q.lag_sample_instants)]
+            await connection.execute(Q.drop_lag_of_deleted_groups.encode())
+        oldest = now - self._retention_ms
+        unwanted = [instant for instant in instants if instant < oldest]
+        unwanted += surplus((instant for instant in instants if instant >= oldest), now)
+        return await self._drop_all(Q.drop_lag_samples, {"instants": unwanted}) if unwanted else 0
+
+    async def _walk(self, statement: str, parameters: Mapping[str, object], batch: int, lock: int) -> int:
+        """Run a statement on all partitions that have a watermark, so many in one transaction.
+
+        It returns the last partition, how many partitions it looked at, and a count; returns the sum of the counts.
+        """
+        topic, partition, counted = 0, -1, 0
+        while True:
+            position = {"after_topic": topic, "after_partition": partition, "limit": batch}
+            row = await self._batch(statement, {**parameters, **position}, lock)
+            if row is None:
+                return counted
+            topic, partition, looked, found = row
+            counted += found
+            if looked < batch:
+                return counted
+
+    async def _drop_all(self, statement: str, parameters: Mapping[str, object]) -> int:
+        """Run a deletion that takes a `limit` until it finds less than that."""
+        dropped = 0
+        while True:
+            async with self._db.connection() as connection:
+                cursor = await connection.execute(statement.encode(), {**parameters, "limit": DROP_BATCH})
+            dropped += cursor.rowcount
+            if cursor.rowcount < DROP_BATCH:
+                return dropped
+
+    async def _batch(self, statement: str, parameters: Mapping[str, object], lock: int) -> Sequence[int] | None:
+        """The first row of a statement, run in a transaction of its own while no other run has the lock."""
+
+        async def work(connection: Connection) -> Sequence[int] | None:
+            await connection.execute(Q.one_at_a_time.encode(), {"key": lock})
+            return await self._db.row(connection, statement, dict(parameters))
+
+        return await self._db.transaction(work)
+
+    async def _now(self) -> Millis:
+        async with self._db.connection() as connection:
+            return await self._db.now_ms(connection)
+
+
+class SampleReads:
+    """What is known of where logs ended. Methods may raise COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+
+    async def around(
+        self,
+        topic: str,
+        partitions: Sequence[int] | None,
+        at: Millis,
+        *,
+        connection: Connection | None = None,
+    ) -> Mapping[int, tuple[Sample, ...]]:
+        """The samples by partition that `offset_at` needs for the instant `at` (ms), the current watermark among them.
+
+        `partitions` None: all of the topic. One statement, however many they are; `connection`: read in the caller's
+        transaction. Partitions without a watermark are absent, and so are all of a topic that does not exist. Samples
+        of an earlier topic of the same name are never among them.
+        """
+        parameters = {"topic": topic, "partitions": None if partitions is None else list(partitions), "at": at}
+        if connection is not None:
+            rows = await self._db.rows(connection, Q.samples_around, parameters)
+        else:
+            async with self._db.connection() as own:
+                rows = await self._db.rows(own, Q.samples_around, parameters)
+        return {
+            partition: in_order(Sample(*row[1:]) for row in found)
+            for partition, found in groupby(rows, key=lambda row: int(row[0]))
+        }
+
+
+def in_order(samples: Iterable[Sample]) -> tuple[Sample, ...]:
+    """Samples by time, without those that say nothing after the one before: a watermark that is sampled already."""
+    kept: list[Sample] = []
+    for sample in samples:
+        if not kept or sample.at > kept[-1].until:
+            kept.append(sample)
+    return tuple(kept)

@@ -1,0 +1,227 @@
+"""Read model of lag: how far a group is behind now, by partition, topic and in all, and how far it was.
+
+Source: http-api.md 4; the rules are `offsets.core.lag` and `offsets.core.samples`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from groups.core.subscription import subscribed_topics
+from groups.engine.service import GroupService
+from groups.readmodel import unknown_group
+from kcoord.process.runtime import Runtime
+from kcoord.rest.paging import EVERYTHING, MAX_LIMIT, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.sql import queries
+from offsets.core import lag as rules
+from offsets.core.lag import PartitionLag, TotalLag, Watermark
+from offsets.core.samples import Sample, TimeLag
+from offsets.core.types import Millis
+from offsets.lag.samples import in_order
+
+Q = queries("offsets")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPosition:
+    """Where a group is on a partition. Nothing committed: offset and instant None. No watermark: log offsets None.
+
+    `member_id`: the member that owns the partition, if any.
+    """
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    committed_at: Millis | None
+    member_id: str | None
+    watermark: Watermark | None
+    lag: PartitionLag
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLag:
+    """How far a group is behind on a topic, in all and on those of its partitions that are on the page.
+
+    `read`: a member subscribes to it or owns partitions of it now; a group without members reads nothing. `deleted`:
+    there is no such topic any more, so nothing is known of its log.
+    """
+
+    topic: str
+    read: bool
+    deleted: bool
+    total: TotalLag
+    partitions: Sequence[PartitionPosition] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far a group is behind in all, and a page of the topics and partitions that it is made of."""
+
+    group_id: str
+    total: TotalLag
+    topics: Sequence[TopicLag]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LagAt:
+    """How far a group was behind at an instant; `topic` None: in all. `time_lag_ms` None: not known."""
+
+    at: Millis
+    topic: str | None
+    lag: int
+    time_lag_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What the statements take to find the partitions of a group."""
+
+    group_id: str
+    subscribed: list[str]
+    topic: str | None
+    visible: Visible
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "group_id": self.group_id,
+            "subscribed": self.subscribed,
+            "topic": self.topic,
+            **self.visible.parameters(),
+        }
+
+
+class LagReads:
+    """Lag now and then. Methods may raise COORDINATOR_NOT_AVAILABLE.
+
+    Both leave out topics that are not in `visible`, from lists and totals alike: they look as if they did not exist.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+        self._stale_ms = runtime.config.int("lag.stale.ms")
+
+    async def lag(
+        self,
+        group_id: str,
+        *,
+        topic: str | None = None,
+        partitions: bool = True,
+        cursor: str | None = None,
+        limit: int = MAX_LIMIT,
+        visible: Visible = EVERYTHING,
+    ) -> GroupLag:
+        """How far a group is behind on what it committed, owns or subscribes to; `topic`: as if there were this alone.
+
+        The totals are those of all partitions; the page is of `limit` partitions by topic and number, or, without
+        `partitions`, of so many topics. Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
+        """
+        stored = await self._groups.describe(group_id)
+        if stored.group is None:
+            raise unknown_group(group_id)
+        subscribed = subscribed_topics(stored.group)
+        named = _Named(group_id, sorted(subscribed.names or ()), topic, visible)
+        after = _position(cursor, partitions)
+
+        async with self._db.snapshot() as connection:
+            now = await self._db.now_ms(connection)
+            rows = await self._db.rows(connection, Q.lag_topics, {**named.parameters(), "now": now})
+            topics = [self._topic(row, row[0] in subscribed, now) for row in rows]
+            shown: list[PartitionPosition] = []
+            if partitions:
+                page = {"after_topic": after[0], "after_partition": after[1], "limit": limit + 1}
+                found = await self._db.rows(connection, Q.lag_partitions, {**named.parameters(), **page})
+                shown = [self._partition(row, now) for row in found]
+        total = rules.total(topic.total for topic in topics)
+        if partitions:
+            return _of_partitions(group_id, total, topics, shown, limit)
+        return _of_topics(group_id, total, topics, after[0], limit)
+
+    def _topic(self, row: Sequence[Any], subscribed: bool, now: Millis) -> TopicLag:
+        topic, owned, deleted, count, unknown, lag, time_lag_ms, at_least_ms, sampled_at = row
+        exact, least = TimeLag(time_lag_ms), TimeLag(at_least_ms=at_least_ms)
+        total = TotalLag(
+            count,
+            unknown,
+            None if lag is None else int(lag),
+            rules.longest([exact, least]),
+            sampled_at,
+            sampled_at is not None and now - sampled_at > self._stale_ms,
+        )
+        return TopicLag(topic, subscribed or owned, deleted, total)
+
+    def _partition(self, row: Sequence[Any], now: Millis) -> PartitionPosition:
+        topic, partition, committed_offset, committed_at, member_id, *numbers = row
+        watermark = None if numbers[0] is None else Watermark(*numbers[:3])
+        samples = [Sample(*columns) for columns in (numbers[3:7], numbers[7:11]) if columns[0] is not None]
+        if watermark is not None:
+            reported = watermark.sampled_at
+            samples.append(Sample(reported, reported, watermark.log_start_offset, watermark.log_end_offset))
+        lag = rules.partition_lag(committed_offset, watermark, in_order(samples), now, self._stale_ms)
+        return PartitionPosition(topic, partition, committed_offset, committed_at, member_id, watermark, lag)
+
+    async def history(
+        self,
+        group_id: str,
+        *,
+        topic: str | None = None,
+        since: Millis | None = None,
+        until: Millis | None = None,
+        cursor: str | None = None,
+        limit: int = MAX_LIMIT,
+        visible: Visible = EVERYTHING,
+    ) -> Page[LagAt]:
+        """How far a group was behind, the oldest first; also of one that is gone, as long as there are samples.
+
+        `topic` None: the totals of all topics of which it was known. `since` inclusive, `until` exclusive (ms).
+        Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
+        """
+        after = -1 if cursor is None else decode_cursor(cursor, int)[0]
+        parameters = {
+            "group_id": group_id,
+            "topic": topic,
+            "since": since,
+            "until": until,
+            "after": after,
+            "limit": limit + 1,
+            **visible.parameters(),
+        }
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.lag_history, parameters)
+            if not rows and not await self._db.value(connection, Q.group_has_lag, {"group_id": group_id}):
+                raise unknown_group(group_id)
+        found, more = cut([LagAt(at, topic, lag, time_lag_ms) for at, lag, time_lag_ms in rows], limit)
+        return Page(found, encode_cursor(found[-1].at) if more else None)
+
+
+def _position(cursor: str | None, partitions: bool) -> tuple[str, int]:
+    if cursor is None:
+        return "", -1
+    if partitions:
+        topic, partition = decode_cursor(cursor, str, int)
+        return str(topic), int(partition)
+    return str(decode_cursor(cursor, str)[0]), -1
+
+
+def _of_partitions(
+    group_id: str, total: TotalLag, topics: Sequence[TopicLag], found: Sequence[PartitionPosition], limit: int
+) -> GroupLag:
+    shown, more = cut(found, limit)
+    by_topic: dict[str, list[PartitionPosition]] = {}
+    for partition in shown:
+        by_topic.setdefault(partition.topic, []).append(partition)
+    page = [
+        TopicLag(topic.topic, topic.read, topic.deleted, topic.total, by_topic[topic.topic])
+        for topic in topics
+        if topic.topic in by_topic
+    ]
+    return GroupLag(group_id, total, page, encode_cursor(shown[-1].topic, shown[-1].partition) if more else None)
+
+
+def _of_topics(group_id: str, total: TotalLag, topics: Sequence[TopicLag], after: str, limit: int) -> GroupLag:
+    following = sorted((topic for topic in topics if topic.topic > after), key=lambda topic: topic.topic)
+    shown, more = cut(following, limit)
+    return GroupLag(group_id, total, shown, encode_cursor(shown[-1].topic) if more else None)

@@ -1,0 +1,1 @@
+"""Offset plans: computed, reviewed, applied, undone."""

@@ -1,0 +1,148 @@
+"""Making an empty group with start offsets and settings, before its first member comes.
+
+Kafka has no such request; there one commits for a group that does not exist. Source: http-api.md 4; offsets.md 2.2 and
+3.6, for what is refused and what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from groups.configs import GroupConfigs
+from groups.core.commands import ResetOffsets
+from groups.core.events import EventKind
+from groups.core.replies import Done
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
+from kcoord.config import Value
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.commit import utf16_length
+from offsets.core.types import ChangeKind, OffsetRecord, Provenance
+from offsets.journal.events import offsets_event
+from offsets.store import OffsetStore
+
+
+@dataclass(frozen=True, slots=True)
+class StartOffset:
+    """The first offset that a group is to read of a partition. `field`: its path in the request, for complaints."""
+
+    topic: str
+    partition: int
+    offset: int
+    metadata: str = ""
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewGroup:
+    """A group to make. `config`: settings of its own, not checked yet. `principal`: who makes it."""
+
+    group_id: str
+    offsets: Sequence[StartOffset]
+    config: Mapping[str, object] = field(default_factory=dict)
+    principal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedGroup:
+    """What became of a `NewGroup`. `created`: there was no such group before this request."""
+
+    created: bool
+    config: Mapping[str, Value | None]
+
+
+class GroupCreation:
+    """Makes groups on request, for one process."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._groups = runtime.get(GroupService)
+        self._store = runtime.get(OffsetStore)
+        self._configs = runtime.get(GroupConfigs)
+        self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
+
+    async def create(self, new: NewGroup) -> CreatedGroup:
+        """Make the group, all of it in one transaction, with a line of the journal for each offset and an event.
+
+        A group that is there already must have neither members nor offsets, or exactly these offsets: then it is the
+        same request again, whose first answer was lost, and only the settings are set once more.
+
+        Raises ProtocolError: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE, INVALID_REQUEST (a partition that
+        is named twice) and INVALID_CONFIG, naming the field, with nothing written; NON_EMPTY_GROUP;
+        COORDINATOR_NOT_AVAILABLE.
+        """
+        await self._check(new.offsets)
+        config = self._configs.checked(new.config)
+        if config:
+            await self._configs.check_together(new.group_id, config)
+
+        async def write(locked: LockedGroup) -> CreatedGroup | ProtocolError:
+            return await self._write(locked, new, config)
+
+        outcome: Any = await self._groups.execute(ResetOffsets(new.group_id, create=True), write)
+        if isinstance(outcome, ProtocolError):
+            raise outcome
+        if isinstance(outcome, Done):
+            raise ProtocolError(outcome.error, outcome.detail)
+        assert isinstance(outcome, CreatedGroup)
+        if config:
+            self._configs.altered(new.group_id, config, new.principal)
+        return outcome
+
+    async def _write(
+        self, locked: LockedGroup, new: NewGroup, config: Mapping[str, Value | None]
+    ) -> CreatedGroup | ProtocolError:
+        """In the transaction of the decision.
+
+        Settings that other settings, changed since they were checked, now forbid leave a group without offsets: it goes
+        with the next check of retention.
+        """
+        wanted = {(start.topic, start.partition, start.offset, start.metadata) for start in new.offsets}
+        there = await self._store.offsets_of(locked, limit=len(wanted) + 1)
+        repeated = there == {(*offset, False) for offset in wanted}
+        if there and not repeated:
+            return ProtocolError(
+                Error.NON_EMPTY_GROUP,
+                f"group {new.group_id!r} has committed offsets: change them with a plan, or delete the group first",
+            )
+        if config:
+            try:
+                await self._configs.alter_within(locked.connection, new.group_id, config, new.principal)
+            except ProtocolError as refusal:
+                return refusal
+        if new.offsets and not repeated:
+            await self._store.write(
+                locked,
+                [OffsetRecord(start.topic, start.partition, start.offset, -1, start.metadata) for start in new.offsets],
+                Provenance(ChangeKind.RESET, principal=new.principal),
+            )
+            partitions = [(start.topic, start.partition) for start in new.offsets]
+            event = offsets_event(EventKind.OFFSETS_RESET, locked.group, partitions, principal=new.principal)
+            locked.events.append(event)
+        created = any(event.kind is EventKind.GROUP_CREATED for event in locked.events)
+        return CreatedGroup(created, config)
+
+    async def _check(self, offsets: Sequence[StartOffset]) -> None:
+        """Raise what is wrong with the first offset at fault: all of them are written, or none."""
+        counts = await self._store.partition_counts(sorted({start.topic for start in offsets}))
+        seen: set[tuple[str, int]] = set()
+        for start in offsets:
+            if start.topic not in counts:
+                raise _refused(Error.UNKNOWN_TOPIC_OR_PARTITION, start, "partition", f"no topic {start.topic!r}")
+            if not 0 <= start.partition < counts[start.topic]:
+                partitions = f"{start.topic!r} has partitions 0 to {counts[start.topic] - 1}"
+                raise _refused(Error.UNKNOWN_TOPIC_OR_PARTITION, start, "partition", partitions)
+            if (start.topic, start.partition) in seen:
+                named = f"{start.topic}-{start.partition} is named twice; which offset is meant?"
+                raise _refused(Error.INVALID_REQUEST, start, "partition", named)
+            if (length := utf16_length(start.metadata)) > self._metadata_limit:
+                longest = f"{length} characters; at most {self._metadata_limit} (offset.metadata.max.bytes)"
+                raise _refused(Error.OFFSET_METADATA_TOO_LARGE, start, "committed_metadata", longest)
+            seen.add((start.topic, start.partition))
+
+
+def _refused(error: Error, start: StartOffset, name: str, detail: str) -> ProtocolError:
+    path = f"{start.field}.{name}" if start.field else name
+    return ProtocolError(error, f"{path}: {detail}", fields={"field": path})

@@ -1,0 +1,184 @@
+"""What a plan is made of: where the group is now, and what the source of its strategy says.
+
+Each statement sees one state of the database; two of them may see different ones. That does no harm: a plan is applied
+only if the committed offsets are still those that it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+
+from groups.readmodel import unknown_group
+from kcoord.access.rights import Operation, Principal
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.plan import MAX_LINES, too_many
+from offsets.core.plan_types import Found, Position
+from offsets.core.samples import offset_at
+from offsets.core.strategies import Reset, Scope, Strategy
+from offsets.core.types import Millis, TopicPartition
+from offsets.lag.samples import SampleReads
+from offsets.plans.past import Past
+from offsets.plans.store import PlanStore, chunks
+from offsets.store import OffsetStore
+
+Sources = tuple[list[Position], dict[TopicPartition, Found]]
+
+
+class NothingMeant(ProtocolError):
+    """INVALID_REQUEST: no topics are named, and the group has nothing committed, nor had at the instant meant."""
+
+    def __init__(self, group_id: str) -> None:
+        detail = f"topics: the group {group_id!r} has nothing committed that could be meant: name topics"
+        super().__init__(Error.INVALID_REQUEST, detail, fields={"field": "topics"})
+
+
+class PlanSources:
+    """Gathers positions and sources. Methods raise ProtocolError, naming what is wrong with the request."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.get(PlanStore)
+        self._offsets = runtime.get(OffsetStore)
+        self._samples = runtime.get(SampleReads)
+        self._past = runtime.get(Past)
+
+    async def gather(
+        self, group_id: str, reset: Reset, now: Millis, at: Millis | None, principal: Principal
+    ) -> Sources:
+        """The positions that a reset is about, and what its source says of them.
+
+        `at`: the instant of strategies that have one. Raises TOPIC_AUTHORIZATION_FAILED for a topic that the caller
+        may describe but not read; what it may not describe is passed over where the request does not name it.
+        """
+        check_readable({topic for topic, _ in _named(reset)}, principal)
+        match reset.strategy:
+            case Strategy.FROM_FILE:
+                assert reset.csv is not None
+                positions = await self._positions(group_id, list(reset.csv))
+                found = {key: Found(offset) for key, offset in reset.csv.items()}
+            case Strategy.COPY_FROM_GROUP:
+                positions, found = await self._of_group(group_id, reset, principal)
+            case Strategy.TO_COMMITTED_AT:
+                assert at is not None
+                positions, found = await self._from_the_past(group_id, reset.scope, now, at, principal)
+            case Strategy.TO_DATETIME | Strategy.BY_DURATION:
+                assert at is not None
+                positions = await self._in_scope(group_id, reset.scope, principal)
+                found = await self._from_samples(positions, at)
+            case _:
+                positions, found = await self._in_scope(group_id, reset.scope, principal), {}
+        check_readable({position.topic for position in positions}, principal)
+        if not positions:
+            raise NothingMeant(group_id)
+        return positions, found
+
+    async def _in_scope(self, group_id: str, scope: Scope, principal: Principal) -> list[Position]:
+        if scope is not None:
+            return await self._positions(group_id, await self._partitions(scope))
+        committed = await self._store.committed(group_id)
+        if len(committed) > MAX_LINES:
+            raise too_many(len(committed))
+        visible = _visible({position.topic for position in committed}, principal)
+        return [position for position in committed if position.topic in visible]
+
+    async def _positions(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[Position]:
+        if len(partitions) > MAX_LINES:
+            raise too_many(len(partitions))
+        return await self._store.positions(group_id, partitions)
+
+    async def _partitions(self, scope: Sequence[tuple[str, tuple[int, ...] | None]]) -> list[TopicPartition]:
+        """The partitions that a scope means. Raises UNKNOWN_TOPIC_OR_PARTITION for a topic that does not exist."""
+        counts = await self._offsets.partition_counts([topic for topic, _ in scope])
+        for index, (topic, _) in enumerate(scope):
+            if topic not in counts:
+                field = f"topics[{index}].name"
+                raise ProtocolError(
+                    Error.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"{field}: there is no topic {topic!r}; GET /v1/topics lists those there are",
+                    fields={"field": field},
+                )
+        total = sum(counts[topic] if named is None else len(named) for topic, named in scope)
+        if total > MAX_LINES:
+            raise too_many(total)
+        return [
+            (topic, partition)
+            for topic, named in scope
+            for partition in (range(counts[topic]) if named is None else named)
+        ]
+
+    async def _of_group(self, group_id: str, reset: Reset, principal: Principal) -> Sources:
+        """What another group has committed; without a scope, all of that."""
+        assert reset.from_group is not None
+        exists = await self._store.group_key(reset.from_group) is not None
+        if not exists or not principal.may_group(Operation.DESCRIBE, reset.from_group):
+            unknown = unknown_group(reset.from_group)
+            raise ProtocolError(unknown.error, f"from_group: {unknown.detail}", fields={"field": "from_group"})
+        source = await self._in_scope(reset.from_group, None, principal)
+        found = {p.key: Found(p.committed.offset) for p in source if p.committed is not None}
+        partitions = list(found) if reset.scope is None else await self._partitions(reset.scope)
+        return await self._positions(group_id, partitions), found
+
+    async def _from_samples(self, positions: Sequence[Position], at: Millis) -> dict[TopicPartition, Found]:
+        """Where the logs were at an instant, as far as samples tell."""
+        by_topic: dict[str, list[int]] = {}
+        for position in positions:
+            by_topic.setdefault(position.topic, []).append(position.partition)
+        found: dict[TopicPartition, Found] = {}
+        for topic, partitions in by_topic.items():
+            for some in chunks(partitions):
+                for partition, samples in (await self._samples.around(topic, some, at)).items():
+                    found[topic, partition] = Found(offset_at(samples, at))
+        return found
+
+    async def _from_the_past(
+        self, group_id: str, scope: Scope, now: Millis, at: Millis, principal: Principal
+    ) -> Sources:
+        """What was committed at an instant; without a scope, on all topics that exist and of which there is a trace."""
+        await self._past.check(now, at)
+        if scope is not None:
+            positions = await self._in_scope(group_id, scope, principal)
+            past = await self._past.of(group_id, [position.key for position in positions], at, others=False)
+            return positions, await self._past.committed(past, positions)
+        committed = await self._in_scope(group_id, None, principal)
+        keys = {position.key for position in committed}
+        keys |= await self._all_partitions(await self._store.journal_topics(group_id), principal)
+        past = await self._past.of(group_id, list(keys), at)
+        keys |= await self._all_partitions(past.archived_topics, principal)
+        positions = await self._positions(group_id, list(keys))
+        found = await self._past.committed(past, positions)
+        meant = [p for p in positions if p.committed is not None or found[p.key].offset is not None]
+        return meant, found
+
+    async def _all_partitions(self, topics: Iterable[str], principal: Principal) -> set[TopicPartition]:
+        """The partitions of those of these topics that exist and that the caller may describe."""
+        counts = await self._offsets.partition_counts(sorted(_visible(set(topics), principal)))
+        if sum(counts.values()) > MAX_LINES:
+            raise too_many(sum(counts.values()))
+        return {(topic, partition) for topic, count in counts.items() for partition in range(count)}
+
+
+def _named(reset: Reset) -> Sequence[tuple[str, object]]:
+    """The topics that a request itself names."""
+    return list(reset.csv or ()) if reset.scope is None else list(reset.scope)
+
+
+def _visible(topics: Set[str], principal: Principal) -> Set[str]:
+    """Those of these topics that the caller may describe."""
+    return {topic for topic in topics if principal.may_topic(Operation.DESCRIBE, topic)}
+
+
+def check_readable(topics: Iterable[str], principal: Principal, *, known: bool = True) -> None:
+    """Raise TOPIC_AUTHORIZATION_FAILED unless all may be read; whether they exist is not looked at.
+
+    `known`: the caller named them or may describe them. Of others, those it may not describe stay unnamed.
+    """
+    denied = sorted({topic for topic in topics if not principal.may_topic(Operation.READ, topic)})
+    if denied:
+        told = [topic for topic in denied if known or principal.may_topic(Operation.DESCRIBE, topic)]
+        more = len(denied) - len(told[:10])
+        names = ", ".join(told[:10]) + (f" and {more} more" if told and more else "") or f"{more} topics of the plan"
+        raise ProtocolError(
+            Error.TOPIC_AUTHORIZATION_FAILED,
+            f"the token {principal.name!r} has no rule for read on {names}",
+            fields={"topics": told[:100]},
+        )

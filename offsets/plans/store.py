@@ -1,0 +1,287 @@
+"""The store of offset plans: their only writer, and what plans read of offsets, logs and the journal.
+
+Lock order: the group's row, then the plan's. Whoever applies or undoes a plan has the first and takes the second;
+upkeep takes plans that nobody has locked, and no group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+
+from groups.store.locked import LockedGroup
+from kcoord.database.pool import Connection, Database
+from kcoord.process.runtime import Runtime
+from kcoord.rest.paging import EVERYTHING, Visible
+from kcoord.sql import queries
+from offsets.core.days import bounds, day_of
+from offsets.core.plan import MAX_LINES
+from offsets.core.plan_types import Committed, Line, Log, PlanHeader, PlanState, Position, Totals
+from offsets.core.types import Millis, TopicPartition
+
+Q = queries("offsets")
+
+CHUNK = 2_000
+"""Lines that one statement takes or returns: the event loop has others to serve in between."""
+
+BEFORE_ALL: TopicPartition = ("", -1)
+"""Before every partition in the order of topics and partitions."""
+
+T = TypeVar("T")
+
+
+class PlanStore:
+    """Reads and writes plans. Methods may raise ProtocolError COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db: Database = runtime.db
+
+    async def committed(self, group_id: str) -> list[Position]:
+        """Where the group is on every partition on which it has something committed; about MAX_LINES at most."""
+        found: list[Position] = []
+        while len(found) <= MAX_LINES:
+            topic, partition = found[-1].key if found else BEFORE_ALL
+            parameters = {"group_id": group_id, "after_topic": topic, "after_partition": partition, "limit": CHUNK}
+            async with self._db.connection() as connection:
+                rows = await self._db.rows(connection, Q.plan_committed, parameters)
+            found += [_position(row) for row in rows]
+            if len(rows) < CHUNK:
+                break
+        return found
+
+    async def positions(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[Position]:
+        """Where the group is on these partitions, by topic and partition; they need not exist."""
+        found: list[Position] = []
+        for some in chunks(sorted(partitions)):
+            async with self._db.connection() as connection:
+                parameters = {"group_id": group_id, **_arrays(some)}
+                found += [_position(row) for row in await self._db.rows(connection, Q.plan_named, parameters)]
+        return found
+
+    async def journal_topics(self, group_id: str) -> list[str]:
+        """Topics on which the journal has anything of the group."""
+        async with self._db.connection() as connection:
+            return [row[0] for row in await self._db.rows(connection, Q.journal_topics, {"group_id": group_id})]
+
+    async def journal_at(
+        self, group_id: str, partitions: Sequence[TopicPartition], since: Millis, until: Millis
+    ) -> dict[TopicPartition, int | None]:
+        """What the last line of each partition says that was written from `since` to `until` (ms, both included).
+
+        None: it took the offset away. Partitions without a line are absent. It is fast where `since` starts a day.
+        """
+        found: dict[TopicPartition, int | None] = {}
+        span = {"group_id": group_id, "since": since, "until": until}
+        for some in chunks(partitions):
+            async with self._db.connection() as connection:
+                rows = await self._db.rows(connection, Q.journal_at, {**span, **_arrays(some)})
+            found.update(((topic, partition), offset) for topic, partition, offset in rows)
+        return found
+
+    async def journal_since(
+        self, group_id: str, partitions: Sequence[TopicPartition], after: Millis
+    ) -> set[TopicPartition]:
+        """Which of these partitions have a line after an instant (ms)."""
+        found: set[TopicPartition] = set()
+        span = {"group_id": group_id, "after": after, "day": bounds(day_of(after))[0]}
+        for some in chunks(partitions):
+            async with self._db.connection() as connection:
+                rows = await self._db.rows(connection, Q.journal_since, {**span, **_arrays(some)})
+            found.update((topic, partition) for topic, partition in rows)
+        return found
+
+    async def group_key(self, group_id: str) -> int | None:
+        """The key of the group's row; None: there is no such group."""
+        async with self._db.connection() as connection:
+            key: int | None = await self._db.value(connection, Q.group_key, {"group_id": group_id})
+        return key
+
+    async def now(self) -> Millis:
+        """The time."""
+        async with self._db.connection() as connection:
+            return await self._db.now_ms(connection)
+
+    async def insert(
+        self,
+        plan_id: str,
+        group_id: str,
+        strategy: str,
+        parameters: Mapping[str, object],
+        lines: Sequence[Line],
+        totals: Totals,
+        reason: str,
+        principal: str,
+    ) -> None:
+        """Keep a new plan with its lines."""
+
+        async def work(connection: Connection) -> None:
+            header = {
+                "id": plan_id,
+                "group_id": group_id,
+                "strategy": strategy,
+                "parameters": Jsonb(dict(parameters)),
+                "totals": Jsonb(asdict(totals)),
+                "reason": reason,
+                "now": await self._db.now_ms(connection),
+                "principal": principal,
+            }
+            await connection.execute(Q.insert_plan.encode(), header)
+            for some in chunks(lines):
+                await connection.execute(Q.insert_plan_lines.encode(), {"id": plan_id, **_columns(some)})
+                await asyncio.sleep(0)
+
+        await self._db.transaction(work, long=True)
+
+    async def read(self, group_id: str, plan_id: str) -> PlanHeader | None:
+        """A plan of this group; None where it has none of this id."""
+        async with self._db.connection() as connection:
+            row = await self._db.row(connection, Q.read_plan, {"id": plan_id, "group_id": group_id})
+        return None if row is None else _header(row)
+
+    async def recent(self, group_id: str, before: tuple[Millis, str] | None, limit: int) -> list[PlanHeader]:
+        """Plans of a group, the newest first; `before`: those after that one in this order."""
+        at, plan_id = before or (None, None)
+        parameters = {"group_id": group_id, "before": at, "before_id": plan_id, "limit": limit}
+        async with self._db.connection() as connection:
+            return [_header(row) for row in await self._db.rows(connection, Q.list_plans, parameters)]
+
+    async def topics(self, plan_id: str) -> list[str]:
+        """The topics of a plan."""
+        async with self._db.connection() as connection:
+            return [row[0] for row in await self._db.rows(connection, Q.plan_topics, {"id": plan_id})]
+
+    async def lines(self, plan_id: str) -> list[Line]:
+        """All lines. They never change, so they may be read without a lock."""
+        found: list[Line] = []
+        while True:
+            some = await self.page(plan_id, found[-1].key if found else BEFORE_ALL, CHUNK)
+            found += some
+            if len(some) < CHUNK:
+                return found
+
+    async def page(self, plan_id: str, after: TopicPartition, limit: int, visible: Visible = EVERYTHING) -> list[Line]:
+        """Lines after one of them, as far as their topics are in `visible`."""
+        parameters = {
+            "id": plan_id,
+            "after_topic": after[0],
+            "after_partition": after[1],
+            "limit": limit,
+            **visible.parameters(),
+        }
+        async with self._db.connection() as connection:
+            return [_line(row) for row in await self._db.rows(connection, Q.plan_lines_page, parameters)]
+
+    async def lock(self, locked: LockedGroup, plan_id: str) -> PlanState | None:
+        """Lock a plan until the transaction ends; None: it is gone."""
+        state = await self._db.value(locked.connection, Q.lock_plan, {"id": plan_id})
+        return None if state is None else PlanState(state)
+
+    async def moved(
+        self, plan_id: str, state: PlanState, group: int | None, limit: int, connection: Connection | None = None
+    ) -> list[TopicPartition]:
+        """Partitions on which something was committed or removed since the plan was made, or applied (its `state`).
+
+        `group`: key of the group's row, None where there is none. `connection`: look in the caller's transaction.
+        """
+        statement = Q.moved_since_planned if state is PlanState.PLANNED else Q.moved_since_applied
+        parameters = {"id": plan_id, "group": -1 if group is None else group, "limit": limit}
+        if connection is not None:
+            return [(row[0], row[1]) for row in await self._db.rows(connection, statement, parameters)]
+        async with self._db.connection() as own:
+            return [(row[0], row[1]) for row in await self._db.rows(own, statement, parameters)]
+
+    async def gone(self, topics: Sequence[str], since: Millis, connection: Connection | None = None) -> list[str]:
+        """Which of these topics were deleted since an instant (ms), also those that were made anew after it.
+
+        `connection`: look in the caller's transaction.
+        """
+        parameters = {"topics": list(topics), "since": since}
+        if connection is not None:
+            return [row[0] for row in await self._db.rows(connection, Q.topics_gone, parameters)]
+        async with self._db.connection() as own:
+            return [row[0] for row in await self._db.rows(own, Q.topics_gone, parameters)]
+
+    async def pending(self, locked: LockedGroup, plan_id: str, limit: int) -> list[TopicPartition]:
+        """Partitions of the plan on which a transaction of the group is open."""
+        parameters = {"id": plan_id, "group": locked.pk, "limit": limit}
+        return [(row[0], row[1]) for row in await self._db.rows(locked.connection, Q.pending_on_plan, parameters)]
+
+    async def applied(self, locked: LockedGroup, plan_id: str, principal: str) -> None:
+        """Note that a plan is applied, and which lines of the journal that were."""
+        await locked.connection.execute(Q.note_applied_offsets.encode(), {"id": plan_id, "group": locked.pk})
+        parameters = {"id": plan_id, "now": locked.now, "principal": principal}
+        await locked.connection.execute(Q.plan_applied.encode(), parameters)
+
+    async def undone(self, locked: LockedGroup, plan_id: str, principal: str) -> None:
+        """Note that a plan is undone."""
+        parameters = {"id": plan_id, "now": locked.now, "principal": principal}
+        await locked.connection.execute(Q.plan_undone.encode(), parameters)
+
+    async def delete_expired(self, before: Millis) -> bool:
+        """Delete one plan on which nothing happened since `before` (ms), whole; False where there is none."""
+
+        async def work(connection: Connection) -> bool:
+            plan_id = await self._db.value(connection, Q.lock_expired_plan, {"before": before})
+            if plan_id is None:
+                return False
+            await connection.execute(Q.delete_plan_lines.encode(), {"id": plan_id})
+            await connection.execute(Q.delete_plan.encode(), {"id": plan_id})
+            return True
+
+        return await self._db.transaction(work, long=True)
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The items by CHUNK."""
+    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
+
+
+def _arrays(partitions: Sequence[TopicPartition]) -> dict[str, Any]:
+    return {"topic": [topic for topic, _ in partitions], "partition": [partition for _, partition in partitions]}
+
+
+def _committed(values: Sequence[Any]) -> Committed | None:
+    return None if values[0] is None else Committed(*values)
+
+
+def _log(start: int | None, end: int | None) -> Log | None:
+    return None if start is None or end is None else Log(start, end)
+
+
+def _position(row: TupleRow) -> Position:
+    topic, partition, exists, *committed = row[:9]
+    return Position(topic, partition, exists, _committed(committed), _log(*row[9:]))
+
+
+def _line(row: TupleRow) -> Line:
+    topic, partition, *old = row[:8]
+    requested, new, start, end, note = row[8:]
+    return Line(topic, partition, _committed(old), requested, new, _log(start, end), note)
+
+
+def _header(row: TupleRow) -> PlanHeader:
+    plan_id, group_id, strategy, parameters, totals, state, *rest = row
+    return PlanHeader(str(plan_id), group_id, strategy, parameters, totals, PlanState(state), *rest)
+
+
+def _columns(lines: Sequence[Line]) -> dict[str, list[Any]]:
+    return {
+        "topic": [line.topic for line in lines],
+        "partition": [line.partition for line in lines],
+        "old_offset": [line.old_offset for line in lines],
+        "old_leader_epoch": [-1 if line.old is None else line.old.leader_epoch for line in lines],
+        "old_metadata": ["" if line.old is None else line.old.metadata for line in lines],
+        "old_commit_timestamp": [None if line.old is None else line.old.commit_timestamp for line in lines],
+        "old_expire_timestamp": [None if line.old is None else line.old.expire_timestamp for line in lines],
+        "old_record_offset": [None if line.old is None else line.old.record_offset for line in lines],
+        "requested_offset": [line.requested for line in lines],
+        "new_offset": [line.new for line in lines],
+        "log_start_offset": [None if line.log is None else line.log.start for line in lines],
+        "log_end_offset": [None if line.log is None else line.log.end for line in lines],
+        "note": [line.note for line in lines],
+    }

@@ -1,0 +1,35 @@
+"""Plans for somebody who may not describe all topics: their numbers are those of the lines that can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from kcoord.process.runtime import Runtime
+from kcoord.rest.paging import Visible
+from kcoord.sql import queries
+from offsets.core.plan_types import PlanHeader, Totals
+
+Q = queries("offsets")
+
+
+async def with_seen_totals(runtime: Runtime, plans: Sequence[PlanHeader], visible: Visible) -> list[PlanHeader]:
+    """The plans, with totals over their lines on topics in `visible`; no query for somebody who sees all of them.
+
+    How many lines a file had is left out: it counts others too.
+    """
+    if visible.unlimited or not plans:
+        return list(plans)
+    parameters = {"ids": [plan.id for plan in plans], **visible.parameters()}
+    async with runtime.db.connection() as connection:
+        rows = await runtime.db.rows(connection, Q.seen_totals, parameters)
+    found = {str(plan_id): asdict(Totals(*numbers)) for plan_id, *numbers in rows}
+    nothing = asdict(Totals(0, 0, 0, 0, None))
+    return [
+        replace(
+            plan,
+            totals=found.get(plan.id, nothing),
+            parameters={name: value for name, value in plan.parameters.items() if name != "lines"},
+        )
+        for plan in plans
+    ]

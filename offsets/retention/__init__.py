@@ -1,0 +1,1 @@
+"""Which offsets expire, are pinned, or go with their topic."""

@@ -1,0 +1,183 @@
+"""Offsets of a deleted topic go: committed and pending ones, of all groups, whoever is subscribed.
+
+The deletion writes down what is to be done, in its own transaction (`DeletedTopic`). The sweep does it group by group
+under each group's lock: at once, before the deletion is answered, and by Celery where that was cut short.
+
+A topic of the same name may be made before the sweep has come to an end. Offsets of the old one are those whose record
+offset is not larger than the last one given out before the deletion, so commits on the new topic stay. What a commit
+wrote that had looked at the old topic just before it went is found by a second sweep, as long as there is no new topic;
+beside a new one it cannot be told from its commits.
+Source: offsets.md 6.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from groups.catalogue.topic_deletion import TopicDeletion
+from groups.core.commands import Tick
+from groups.core.events import EventKind
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+from kcoord.rest.paging import INT64_MAX
+from kcoord.sql import queries
+from offsets.core.types import ChangeKind, Millis, Provenance
+from offsets.journal.events import offsets_event
+from offsets.retention.batch_size import Pace
+from offsets.store import OffsetStore
+
+log = structlog.get_logger(__name__)
+
+Q = queries("offsets")
+
+SETTLE_MS: Millis = 60_000
+"""After this long every commit that looked at the old topic has ended: it waits for locks less than that."""
+
+AT_ONCE_SECONDS = 5.0
+"""How long the deletion of a topic is held for its sweep; what is left is Celery's."""
+
+PAGE = 500
+
+
+class SweepFailed(Exception):
+    """Some groups still have offsets of deleted topics; they are tried again by the next sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Deleted:
+    """A row of `DeletedTopic`."""
+
+    id: int
+    topic: str
+    deleted_at: Millis
+    principal: str
+    record_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Removed:
+    """What one batch removed. `since`: when it had the lock."""
+
+    offsets: int
+    since: float
+
+
+class DeletedTopicSweep:
+    """Takes away what groups committed on topics that are gone. Twice or late is harmless."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+        self._store = runtime.get(OffsetStore)
+        self._batch = runtime.config.int("offsets.retention.batch")
+
+    async def sweep(self, topic: str | None = None) -> int:
+        """Remove the offsets of deleted topics (None: of all of them); returns how many went.
+
+        A group that fails does not hold up the others. Raises SweepFailed naming those that did, after all others;
+        ProtocolError COORDINATOR_NOT_AVAILABLE when the database is away.
+        """
+        async with self._db.connection() as connection:
+            now = await self._db.now_ms(connection)
+            parameters = {"topic": topic, "settled_before": now - SETTLE_MS, "limit": PAGE}
+            rows = await self._db.rows(connection, Q.deleted_topics, parameters)
+        removed, failed = 0, list[str]()
+        for row in rows:
+            removed += await self._sweep(_Deleted(*row), now, failed)
+        if failed:
+            named = ", ".join(failed[:10])
+            raise SweepFailed(f"{len(failed)} groups still have offsets of deleted topics: {named}")
+        return removed
+
+    async def _sweep(self, deleted: _Deleted, now: Millis, failed: list[str]) -> int:
+        removed, after, failed_before = 0, 0, len(failed)
+        while True:
+            page = await self._groups_of(deleted, after)
+            for _, group_id in page:
+                try:
+                    removed += await self._visit(group_id, deleted)
+                except ProtocolError as error:
+                    log.warning("deleted_topic_put_off", group_id=group_id, topic=deleted.topic, reason=error.detail)
+                    failed.append(group_id)
+                    await self._check_database()
+                except Exception:
+                    log.exception("deleted_topic_failed", group_id=group_id, topic=deleted.topic)
+                    failed.append(group_id)
+            if len(page) < PAGE:
+                break
+            after = page[-1][0]
+        if len(failed) == failed_before:
+            settled = deleted.deleted_at <= now - SETTLE_MS
+            async with self._db.connection() as connection:
+                statement = Q.forget_deleted_topic if settled else Q.deleted_topic_swept
+                await connection.execute(statement.encode(), {"id": deleted.id})
+        log.info("deleted_topic_swept", topic=deleted.topic, offsets=removed)
+        return removed
+
+    async def _check_database(self) -> None:
+        """Somebody may hold this one group for long. Where the database is away for all, the sweep ends here."""
+        async with self._db.connection() as connection:
+            await self._db.now_ms(connection)
+
+    async def _groups_of(self, deleted: _Deleted, after: int) -> list[tuple[int, str]]:
+        async with self._db.connection() as connection:
+            exists = await self._db.value(connection, Q.topic_exists, {"topic": deleted.topic})
+            up_to = deleted.record_offset if exists else INT64_MAX
+            parameters = {"topic": deleted.topic, "up_to": up_to, "after": after, "limit": PAGE}
+            rows = await self._db.rows(connection, Q.groups_with_topic, parameters)
+        return [(pk, group_id) for pk, group_id in rows]
+
+    async def _visit(self, group_id: str, deleted: _Deleted) -> int:
+        """Batch by batch, so that no lock is held for long. A group that is gone has no offsets."""
+        removed, pace = 0, Pace(self._batch)
+        while True:
+            size = pace.size
+            outcome = await self._groups.execute(Tick(group_id), partial(self._remove, deleted, size))
+            if not isinstance(outcome, _Removed):
+                return removed
+            removed += outcome.offsets
+            pace.learn(time.monotonic() - outcome.since)
+            if outcome.offsets < size:
+                return removed
+
+    async def _remove(self, deleted: _Deleted, limit: int, locked: LockedGroup) -> _Removed:
+        since = time.monotonic()
+        # Asked under the lock: what is committed on a new topic was committed before, and then the topic is seen.
+        exists = await self._db.value(locked.connection, Q.topic_exists, {"topic": deleted.topic})
+        up_to = deleted.record_offset if exists else INT64_MAX
+        parameters = {"group": locked.pk, "topic": deleted.topic, "up_to": up_to, "limit": limit}
+        rows = await self._db.rows(locked.connection, Q.partitions_with_offsets, parameters)
+        partitions = [(deleted.topic, partition) for (partition,) in rows]
+        provenance = Provenance(ChangeKind.TOPIC_DELETE, principal=deleted.principal)
+        removed = await self._store.remove(locked, partitions, provenance, up_to=up_to)
+        if removed:
+            reason = "the topic was deleted"
+            event = offsets_event(
+                EventKind.OFFSETS_DELETED, locked.group, removed, principal=deleted.principal, reason=reason
+            )
+            locked.events.append(event)
+        return _Removed(len(partitions), since)
+
+
+async def note(deletion: TopicDeletion) -> None:
+    """In the transaction of the deletion: its offsets are to go."""
+    await deletion.connection.execute(
+        Q.note_deleted_topic.encode(),
+        {"topic": deletion.topic, "now": deletion.now, "principal": deletion.principal},
+    )
+
+
+async def follow_up(runtime: Runtime, topic: str) -> None:
+    """After the deletion: sweep at once, for as long as whoever deletes may be held. Celery does what is left."""
+    try:
+        async with asyncio.timeout(AT_ONCE_SECONDS):
+            await runtime.get(DeletedTopicSweep).sweep(topic)
+    except (SweepFailed, ProtocolError, TimeoutError) as error:
+        log.warning("deleted_topic_left_to_celery", topic=topic, reason=str(error) or type(error).__name__)

@@ -1,0 +1,176 @@
+"""Pins: groups and topics whose offsets retention leaves alone, for as long as an operator says so.
+
+A pin names its group, which need not exist: what is pinned before the first commit is pinned from it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from groups.catalogue.topics import check_topic_name
+from groups.core.commands import Tick
+from groups.core.events import EventKind, GroupEvent
+from groups.core.group import Group
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
+from kcoord.database.pool import Connection, Database
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.sql import queries
+from offsets.core.retention import Pins
+from offsets.core.types import Millis
+from offsets.journal.events import generation_of
+
+Q = queries("offsets")
+
+MAX_PINS = 1_000
+"""Most pins of one group: a group with more topics is pinned as a whole."""
+
+_ALL_TOPICS = ""
+
+T = TypeVar("T")
+Change = Callable[[Connection, Millis, list[GroupEvent], Group | None], Awaitable[T]]
+"""A change of pins: (connection, now, events to add to, the group if there is one) -> what the caller gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What an operator pinned. `topic` None: all topics of the group. `pinned_at` in ms since the epoch."""
+
+    topic: str | None
+    pinned_at: Millis
+    pinned_by: str
+    reason: str
+
+
+async def pins_of(db: Database, connection: Connection, group_id: str) -> Pins:
+    """The pins of a group as the caller's transaction sees them."""
+    topics = {topic for (topic,) in await db.rows(connection, Q.pinned_topics, {"group_id": group_id})}
+    return Pins(_ALL_TOPICS in topics, frozenset(topics - {_ALL_TOPICS}))
+
+
+class PinService:
+    """Sets, takes back and lists pins. Every method may raise COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+
+    async def pins(
+        self, group_id: str, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
+    ) -> Page[Pin]:
+        """A page of a group's pins on topics in `visible`, by topic, that of all topics first; a group that does not
+        exist may have some.
+
+        Raises ProtocolError INVALID_REQUEST for a cursor of another list.
+        """
+        after = None if cursor is None else decode_cursor(cursor, str)[0]
+        parameters = {"group_id": group_id, "after": after, "limit": limit + 1, **visible.parameters()}
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.list_pins, parameters)
+        found, more = cut([_pin(row) for row in rows], limit)
+        return Page(found, encode_cursor(found[-1].topic or _ALL_TOPICS) if more else None)
+
+    async def pin(self, group_id: str, topic: str | None, *, principal: str, reason: str = "") -> Pin:
+        """Pin a topic of a group, or the group; what is pinned already stays as it was, and is returned.
+
+        The topic need not exist. Raises ProtocolError INVALID_TOPIC_EXCEPTION, and INVALID_REQUEST for a group that has
+        MAX_PINS already.
+        """
+        _check(topic)
+
+        async def insert(
+            connection: Connection, now: Millis, events: list[GroupEvent], group: Group | None
+        ) -> Pin | ProtocolError:
+            found = await self._db.row(connection, Q.read_pin, _key(group_id, topic))
+            if found is not None:
+                return _pin(found)
+            if await self._db.value(connection, Q.count_pins, {"group_id": group_id}) >= MAX_PINS:
+                return _too_many()
+            parameters = {**_key(group_id, topic), "now": now, "pinned_by": principal, "reason": reason}
+            row = await self._db.row(connection, Q.insert_pin, parameters)
+            assert row is not None
+            events.append(_event(EventKind.RETENTION_PINNED, group, topic, principal, reason))
+            return _pin(row)
+
+        result = await self._change(group_id, insert)
+        if isinstance(result, ProtocolError):
+            raise result
+        return result
+
+    async def unpin(self, group_id: str, topic: str | None, *, principal: str) -> bool:
+        """Take a pin back; returns whether there was one. Offsets that were due meanwhile go at the next run.
+
+        Raises ProtocolError INVALID_TOPIC_EXCEPTION.
+        """
+        _check(topic)
+
+        async def delete(connection: Connection, now: Millis, events: list[GroupEvent], group: Group | None) -> bool:
+            row = await self._db.row(connection, Q.delete_pin, _key(group_id, topic))
+            if row is not None:
+                events.append(_event(EventKind.RETENTION_UNPINNED, group, topic, principal, ""))
+            return row is not None
+
+        return await self._change(group_id, delete)
+
+    async def _change(self, group_id: str, change: Change[T]) -> T:
+        """Under the group's lock, so that nothing expires once its pin is answered; a group may also be absent."""
+
+        async def within(locked: LockedGroup) -> _Result[T]:
+            return _Result(await change(locked.connection, locked.now, locked.events, locked.group))
+
+        result = await self._groups.execute(Tick(group_id), within)
+        if isinstance(result, _Result):
+            return cast(T, result.value)
+
+        async def alone(connection: Connection) -> T:
+            events: list[GroupEvent] = []
+            now = await self._db.now_ms(connection)
+            value = await change(connection, now, events, None)
+            await self._groups.store.append_events(connection, group_id, events, now)
+            return value
+
+        return await self._db.transaction(alone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result(Generic[T]):
+    """What was done within the group's transaction; anything else is the reply of a group that is not there."""
+
+    value: T
+
+
+def _check(topic: str | None) -> None:
+    if topic is None:
+        return
+    try:
+        check_topic_name(topic)
+    except ProtocolError as error:
+        detail = error.detail.replace("name:", "topic:", 1)
+        raise ProtocolError(error.error, detail, fields={"field": "topic"}) from None
+
+
+def _too_many() -> ProtocolError:
+    return ProtocolError(
+        Error.INVALID_REQUEST,
+        f"topic: the group has {MAX_PINS} pins already; pin the whole group, or take some back",
+        fields={"field": "topic"},
+    )
+
+
+def _key(group_id: str, topic: str | None) -> dict[str, object]:
+    return {"group_id": group_id, "topic": topic or _ALL_TOPICS}
+
+
+def _pin(row: Sequence[Any]) -> Pin:
+    topic, pinned_at, pinned_by, reason = row
+    return Pin(topic or None, pinned_at, pinned_by, reason)
+
+
+def _event(kind: EventKind, group: Group | None, topic: str | None, principal: str, reason: str) -> GroupEvent:
+    detail: Mapping[str, object] = {"topic": topic, "principal": principal, "reason": reason or None}
+    told = {name: value for name, value in detail.items() if value is not None}
+    return GroupEvent(kind, generation_of(group), None, told)

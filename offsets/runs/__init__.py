@@ -1,0 +1,1 @@
+"""Runs of the Spark jobs as the service sees them: started, watched, restored from, repaired after."""

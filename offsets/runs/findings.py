@@ -1,0 +1,138 @@
+"""Read model of what reconcile found. The findings themselves: `offsets.spark.reconcile`; docs/reconcile.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.sql import queries
+from offsets.core.types import Millis
+from offsets.runs.service import SparkRun, SparkRuns, checked, unknown_run
+
+Q = queries("offsets")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding. What `expected` and `found` are depends on the kind; None: nothing."""
+
+    number: int
+    kind: str
+    group_id: str
+    topic: str
+    partition: int
+    expected: int | None
+    found: int | None
+    evidence: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingFilter:
+    """Which findings: of one of `kinds`, of the group. None: no condition."""
+
+    kinds: Sequence[str] | None = None
+    group_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBy:
+    """The groups and topics that the caller may describe."""
+
+    groups: Visible = EVERYTHING
+    topics: Visible = EVERYTHING
+
+    def parameters(self) -> dict[str, list[str]]:
+        """As the statements take them."""
+        return {
+            "group_names": list(self.groups.names),
+            "group_prefixes": list(self.groups.prefixes),
+            "topic_names": list(self.topics.names),
+            "topic_prefixes": list(self.topics.prefixes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFindings:
+    """How many findings a run of reconcile, which ended at `ended_at` (ms), has of a group."""
+
+    run_id: str
+    ended_at: Millis
+    count: int
+
+
+class FindingReads:
+    """Lists of findings. Methods may raise COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._runs = runtime.get(SparkRuns)
+
+    async def findings(
+        self,
+        wanted: FindingFilter,
+        *,
+        run_id: str | None = None,
+        cursor: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        seen_by: SeenBy = SeenBy(),  # noqa: B008 - immutable
+    ) -> tuple[SparkRun | None, Page[Finding]]:
+        """A page of what a run of reconcile found, by group, topic and partition, and the run.
+
+        `run_id` None: the newest run that succeeded; None is returned for it where there was none yet. Raises
+        RunRefused with status 404, INVALID_REQUEST for a cursor of another list.
+        """
+        after = 0
+        if cursor is not None:
+            run_id, after = _edge(cursor, run_id)
+        found_run = await self._run(run_id)
+        if found_run is None:
+            return None, Page((), None)
+        parameters = {
+            "run_id": found_run.id,
+            "after": after,
+            "kinds": None if wanted.kinds is None else list(wanted.kinds),
+            "group": wanted.group_id,
+            "limit": limit + 1,
+            **seen_by.parameters(),
+        }
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.reconcile_findings, parameters)
+        found, more = cut([Finding(*row) for row in rows], limit)
+        return found_run, Page(found, encode_cursor(found_run.id, found[-1].number) if more else None)
+
+    async def counts(self, run_id: str, group_id: str | None = None) -> dict[str, int]:
+        """How many findings of each kind a run stored, in all or of one group."""
+        parameters = {"run_id": run_id, "group": group_id}
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.count_reconcile_findings, parameters)
+        return {str(kind): int(count) for kind, count in rows}
+
+    async def of_group(self, group_id: str) -> GroupFindings | None:
+        """How many findings the newest run of reconcile that succeeded has of a group; None: there was no run."""
+        async with self._db.connection() as connection:
+            row = await self._db.row(connection, Q.findings_of_group, {"group": group_id})
+        return None if row is None else GroupFindings(*row)
+
+    async def _run(self, run_id: str | None) -> SparkRun | None:
+        if run_id is None:
+            return await self._runs.newest("reconcile")
+        found = await self._runs.run(run_id)
+        if found.kind != "reconcile":
+            raise unknown_run(run_id)
+        return found
+
+
+def _edge(cursor: str, run_id: str | None) -> tuple[str, int]:
+    """The run and the number that the next page comes after: a run that ends meanwhile does not change the list."""
+    found, after = decode_cursor(cursor, str, int)
+    if run_id is not None and checked(run_id) != found:
+        raise ProtocolError(
+            Error.INVALID_REQUEST,
+            "cursor: it is of the findings of another run; start again without a cursor",
+            fields={"field": "cursor"},
+        )
+    return str(found), int(after)

@@ -1,0 +1,94 @@
+"""An empty database filled from the archive alone: groups, their offsets, and the lines with which the journal begins.
+
+Every offset gets a line of kind `restore`, written now, so journal and offsets agree, and what is read of the past is
+in the archive. Topics are not in the archive beside their names.
+
+Source: architecture.md 7; docs/restore.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from groups.catalogue.topics import TopicService
+from groups.core.commands import ResetOffsets
+from groups.core.events import EventKind
+from groups.core.replies import Done
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.sql import queries
+from offsets.core.types import ChangeKind, OffsetRecord, Provenance
+from offsets.journal.events import offsets_event
+from offsets.plans.store import chunks
+from offsets.store import OffsetStore
+
+Q = queries("offsets")
+
+
+class RefillService:
+    """Fills an empty database. Methods may raise COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+        self._topics = runtime.get(TopicService)
+        self._offsets = runtime.get(OffsetStore)
+
+    async def begin(self, newest: int, written: int) -> None:
+        """Check that the database is empty, apart from what an earlier attempt wrote, and begin after the archive.
+
+        `newest`: the largest record offset of the archive; `written`: when its last line was written (ms). Raises
+        INVALID_REQUEST.
+        """
+        async with self._db.connection() as connection:
+            if await self._db.value(connection, Q.not_empty):
+                raise ProtocolError(
+                    Error.INVALID_REQUEST,
+                    "the database is not empty: it has offsets, or a journal. Put groups back to an instant with "
+                    "--group or --all-groups, or begin with an empty database",
+                )
+            now = await self._db.now_ms(connection)
+            if written > now:
+                ahead = written - now
+                raise ProtocolError(
+                    Error.INVALID_REQUEST,
+                    f"the archive's last line is {ahead} ms ahead of the database's clock; set the clock",
+                )
+            await connection.execute(Q.raise_record_offset.encode(), {"least": newest})
+
+    async def missing_topics(self, names: Iterable[str]) -> list[str]:
+        """Those of these topics that do not exist."""
+        wanted = sorted(set(names))
+        there = await self._offsets.partition_counts(wanted)
+        return [name for name in wanted if name not in there]
+
+    async def create_topics(self, partitions: Mapping[str, int]) -> None:
+        """Make topics with so many partitions each. Raises what `TopicService.create` raises."""
+        for name, count in partitions.items():
+            await self._topics.create(name, count)
+
+    async def fill(self, group_id: str, records: list[OffsetRecord], principal: str) -> bool:
+        """Make a group with these offsets, in one transaction; False: an earlier attempt has done it."""
+        provenance = Provenance(ChangeKind.RESTORE, principal=principal)
+
+        async def write(locked: LockedGroup) -> bool:
+            parameters = {"group_id": group_id, "group": locked.pk}
+            if await self._db.value(locked.connection, Q.has_history, parameters):
+                return False
+            for some in chunks(records):
+                await self._offsets.write(locked, some, provenance)
+            touched = [(record.topic, record.partition) for record in records]
+            locked.events.append(
+                offsets_event(
+                    EventKind.OFFSETS_RESTORED, locked.group, touched, principal=principal, reason="from the archive"
+                )
+            )
+            return True
+
+        outcome: Any = await self._groups.execute(ResetOffsets(group_id, create=True), write)
+        if isinstance(outcome, Done):
+            raise ProtocolError(outcome.error, outcome.detail)
+        return bool(outcome)

@@ -1,0 +1,1 @@
+"""Transactional commits: pending offsets and their end."""

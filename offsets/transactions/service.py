@@ -1,0 +1,267 @@
+"""The use-cases of transactional commits: TxnOffsetCommit, the end of a transaction, and who may take part.
+
+What a transaction commits is pending until its end, which is one database transaction over all its groups: a process
+that dies in it has ended nothing, and the same end sent again ends everything.
+Source: offsets.md 4; KIP-98 for producers and their epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import structlog
+
+from groups.core.events import MOST_TOPICS, EventKind, GroupEvent
+from groups.core.replies import CommitReply
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
+from kcoord.database.counters import Counted, count
+from kcoord.database.pool import MAX_ATTEMPTS, Connection
+from kcoord.metrics import TRANSACTIONS_ENDED
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.commit import membership_half, record, refuse
+from offsets.core.transactions import (
+    Producer,
+    Standing,
+    TransactionEnd,
+    foreign,
+    overdue,
+    prevailing,
+    standing,
+    successor,
+)
+from offsets.core.types import ChangeKind, OffsetCommit, OffsetCommitReply
+from offsets.service import provenance
+from offsets.store import OffsetStore
+from offsets.transactions.store import Held, StartOver, TransactionStore
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+FENCED, ABANDONED = "fenced", "abandoned"
+"""Why a transaction was aborted that nobody asked to abort."""
+
+ABANDONED_BATCH = 100
+FORGOTTEN_BATCH = 10_000
+MAX_BATCHES = 10
+"""One run takes at most this many batches, so that it ends; what is left is the next run's."""
+
+
+class AbortFailed(Exception):
+    """Some abandoned transactions could not be aborted; the others were not held up."""
+
+
+class TransactionService:
+    """Transactional commits, for one process.
+
+    Methods may raise ProtocolError COORDINATOR_NOT_AVAILABLE. Those that take a `Producer` raise INVALID_PRODUCER_EPOCH
+    where another one has taken over its transactional id, and INVALID_PRODUCER_ID_MAPPING where its id is not that of
+    the transactional id.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+        self._offsets = runtime.get(OffsetStore)
+        self._store = runtime.get(TransactionStore)
+        self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
+        self._timeout_ms = runtime.config.int("transaction.max.timeout.ms")
+        self._expiration_ms = runtime.config.int("transactional.id.expiration.ms")
+
+    async def init(self, transactional_id: str) -> Producer:
+        """InitProducerId: the producer to work under from now on. Whoever worked under the id before is fenced, and
+        what it left pending is aborted.
+        """
+        self._check_active()
+
+        async def work(held: Held) -> tuple[Producer, int]:
+            following = None if held.producer is None else successor(held.producer)
+            if following is None:
+                following = Producer(transactional_id, await self._store.fresh_id(held.connection), 0)
+            if held.producer is not None:
+                await self._abort(held, following, FENCED)
+            elif not await self._store.register(held, following):
+                raise StartOver
+            return following, len(held.pending)
+
+        following, aborted = await self._hold(transactional_id, work)
+        self._tell(transactional_id, aborted, FENCED)
+        return following
+
+    async def commit(self, producer: Producer, commit: OffsetCommit) -> OffsetCommitReply:
+        """TxnOffsetCommit: offsets that are committed when and if the transaction is (offsets.md 4.1).
+
+        The first commit of a transactional id registers its producer. Errors of the group are replies.
+        """
+        counts = await self._offsets.partition_counts(sorted({entry.topic for entry in commit.partitions}))
+        refused, passed = refuse(commit, counts)
+        if not passed:
+            return OffsetCommitReply(Error.NONE, refused)
+        self._check_active()
+        if not commit.group_id:
+            return OffsetCommitReply(Error.INVALID_GROUP_ID, detail="group_id is empty: name the group")
+        await self._take_part(producer)
+
+        async def write(locked: LockedGroup) -> OffsetCommitReply:
+            registered = await self._store.share(locked.connection, producer.transactional_id)
+            try:
+                standing(registered, producer)
+            except ProtocolError as refusal:  # in between another producer took over
+                return OffsetCommitReply(refusal.error, detail=refusal.detail)
+            results, records = record(passed, commit.retention_time_ms, locked.now, self._metadata_limit)
+            origin = provenance(commit, locked, ChangeKind.TXN_COMMIT, producer.transactional_id)
+            await self._store.write(locked, producer, records, origin)
+            return OffsetCommitReply(Error.NONE, refused + results)
+
+        asked = membership_half(commit, passed, self._metadata_limit, transactional=True)
+        outcome: Any = await self._groups.execute(asked, write)
+        if isinstance(outcome, OffsetCommitReply):
+            return outcome
+        assert isinstance(outcome, CommitReply)
+        return OffsetCommitReply(outcome.error, detail=outcome.detail)
+
+    async def end(self, producer: Producer, *, committed: bool) -> TransactionEnd:
+        """The end marker: commit or abort what is pending, in all groups at once (offsets.md 4.3).
+
+        Sent again it finds nothing, which is a success, as it is for a producer that never committed anything. Of a
+        producer that takes over with it nothing is pending: its predecessor's offsets are aborted.
+        """
+        self._check_active()
+
+        async def work(held: Held) -> tuple[TransactionEnd, int]:
+            match standing(held.producer, producer):
+                case Standing.NEW:
+                    if await self._store.is_known(held.connection, producer.producer_id):
+                        raise foreign(producer)  # or a misspelt transactional id would lose what it should commit
+                    return TransactionEnd(), 0
+                case Standing.SUCCESSOR:
+                    await self._abort(held, producer, FENCED)
+                    return TransactionEnd(), len(held.pending)
+                case Standing.CURRENT:
+                    winners = prevailing(held.pending) if committed else []
+                    await self._store.end(held, winners)
+                    await self._store.touch(held)
+                    return TransactionEnd(len(held.pending), len(winners)), 0
+
+        ended, aborted = await self._hold(producer.transactional_id, work)
+        self._tell(producer.transactional_id, aborted, FENCED)
+        if ended.ended:
+            TRANSACTIONS_ENDED.labels("committed" if committed else "aborted").inc()
+        return ended
+
+    async def abort_abandoned(self) -> int:
+        """Abort transactions open for `transaction.max.timeout.ms` or longer, and fence their producers; returns how
+        many. Raises AbortFailed after all others were handled; ProtocolError when the database is away.
+        """
+        aborted, failed = 0, set[str]()
+        for _ in range(MAX_BATCHES):
+            async with self._db.connection() as connection:
+                before = await self._db.now_ms(connection) - self._timeout_ms
+            found = await self._store.abandoned(before, ABANDONED_BATCH + len(failed))
+            for transactional_id in (name for name in found if name not in failed):
+                try:
+                    aborted += await self._abort_overdue(transactional_id)
+                except ProtocolError as error:
+                    log.warning("abort_failed", transactional_id=transactional_id, reason=error.detail)
+                    failed.add(transactional_id)
+            if len(found) < ABANDONED_BATCH:
+                break
+        if failed:
+            names = ", ".join(sorted(failed)[:10])
+            raise AbortFailed(f"{len(failed)} abandoned transactions could not be aborted: {names}")
+        return aborted
+
+    async def forget_idle(self) -> int:
+        """Forget producers that have ended nothing for `transactional.id.expiration.ms` (KIP-98); returns how many.
+
+        One that comes back is new: it is fenced by nobody that it does not meet.
+        """
+        async with self._db.connection() as connection:
+            before = await self._db.now_ms(connection) - self._expiration_ms
+        forgotten = 0
+        for _ in range(MAX_BATCHES):
+            batch = await self._store.forget(before, FORGOTTEN_BATCH)
+            forgotten += batch
+            if batch < FORGOTTEN_BATCH:
+                break
+        return forgotten
+
+    async def _abort_overdue(self, transactional_id: str) -> bool:
+        async def work(held: Held) -> int:
+            if held.producer is None or not overdue(held.pending, held.now, self._timeout_ms):
+                return 0  # it ended in between
+            following = successor(held.producer)
+            if following is None:
+                following = Producer(transactional_id, await self._store.fresh_id(held.connection), 0)
+            await self._abort(held, following, ABANDONED)
+            await count(held.connection, Counted.TRANSACTIONS_ABANDONED, 1)
+            return len(held.pending)
+
+        aborted = await self._hold(transactional_id, work)
+        self._tell(transactional_id, aborted, ABANDONED)
+        return aborted > 0
+
+    async def _take_part(self, producer: Producer) -> None:
+        """Before the group is asked: register a first producer, let a successor take over, refuse a fenced one."""
+        async with self._db.connection() as connection:
+            registered = await self._store.find(connection, producer.transactional_id)
+        if standing(registered, producer) is Standing.CURRENT:
+            return
+
+        async def work(held: Held) -> int:
+            position = standing(held.producer, producer)
+            if position is Standing.SUCCESSOR:
+                await self._abort(held, producer, FENCED)
+                return len(held.pending)
+            if position is Standing.NEW and not await self._store.register(held, producer):
+                if await self._store.find(held.connection, producer.transactional_id) is None:
+                    raise foreign(producer)
+                raise StartOver
+            return 0
+
+        aborted = await self._hold(producer.transactional_id, work)
+        self._tell(producer.transactional_id, aborted, FENCED)
+
+    async def _abort(self, held: Held, following: Producer, cause: str) -> None:
+        """Abort what is pending, and fence whoever wrote it; each group has an event."""
+        await self._store.replace(held, following)
+        for group in held.groups:
+            gone = [offset.topic for offset in held.pending if offset.group == group.pk]
+            if not gone:
+                continue
+            detail: dict[str, object] = {"transactional_id": following.transactional_id, "cause": cause}
+            detail |= {"partitions": len(gone), "topics": sorted(set(gone))[:MOST_TOPICS]}
+            event = GroupEvent(EventKind.TRANSACTION_ABORTED, group.generation_id, detail=detail)
+            await self._groups.store.append_events(held.connection, group.group_id, [event], held.now)
+            await self._groups.store.notify(held.connection, group.group_id, wake=False, changed=True)
+
+    async def _hold(self, transactional_id: str, work: Callable[[Held], Awaitable[T]]) -> T:
+        """Run `work` with the transactional id and its groups locked; what it returns was committed."""
+
+        async def run(connection: Connection) -> T:
+            return await work(await self._store.lock(connection, transactional_id))
+
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                return await self._db.transaction(run, key=f"transactional id {transactional_id}")
+            except StartOver:
+                continue
+        raise ProtocolError(
+            Error.COORDINATOR_NOT_AVAILABLE,
+            f"other requests of transactional id {transactional_id!r} came in between all the time; send this again "
+            "after they were answered",
+        )
+
+    def _tell(self, transactional_id: str, aborted: int, outcome: str) -> None:
+        """Somebody's pending offsets were aborted without its asking: operators want to know."""
+        if aborted:
+            if outcome == FENCED:
+                TRANSACTIONS_ENDED.labels(outcome).inc()
+            log.warning("transaction_aborted", transactional_id=transactional_id, offsets=aborted, reason=outcome)
+
+    def _check_active(self) -> None:
+        if not self._groups.active:
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
