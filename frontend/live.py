@@ -14,7 +14,7 @@ from django.db import connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
-from kcoord.database.notifications import Hub, Subscription
+from kcoord.database.notifications import Notifications, Subscription
 from kcoord.process import runtime as runtimes
 
 KEEP_ALIVE_SECONDS = 15.0
@@ -35,19 +35,21 @@ async def live(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse(status=503)
     # Or each open page would hold the connection that its session was read with.
     await sync_to_async(connections.close_all)()
-    events = stream(runtimes.current().hub, request.GET.get("group"))
+    events = stream(runtimes.current().notifications, request.GET.get("group"))
     response = StreamingHttpResponse(events, content_type="text/event-stream")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Accel-Buffering"] = "no"
     return response
 
 
-async def stream(hub: Hub, group_id: str | None, lifetime_seconds: float = LIFETIME_SECONDS) -> AsyncIterator[str]:
-    """Events of one group, or of all with None; ends with the hub, after its lifetime, or when the client leaves."""
+async def stream(
+    notifications: Notifications, group_id: str | None, lifetime_seconds: float = LIFETIME_SECONDS
+) -> AsyncIterator[str]:
+    """Events of one group, or of all with None; ends with the process, its lifetime, or when the client leaves."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + lifetime_seconds
     event = "groups" if group_id is None else "group"
-    async with hub.subscribe() as subscription:
+    async with notifications.subscribe() as subscription:
         yield f"retry: {RETRY_MS}\n\n"
         while not subscription.closed and (left := ends_at - loop.time()) > 0:
             changed = await _changes(subscription, min(left, KEEP_ALIVE_SECONDS))

@@ -27,7 +27,7 @@ from groups.store.store import GroupStore
 from kcoord.config import BY_NAME, INT_MAX, Config, Value
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
-from kcoord.process.watched_copy import Mirror
+from kcoord.process.watched_copy import WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
 
@@ -138,7 +138,7 @@ class GroupConfigs:
         self._assignors = tuple(load_assignors(runtime.config))
         inherited = {setting.name: _inherited(setting, runtime.config, self._assignors) for setting in GROUP_SETTINGS}
         self._inherited: Mapping[str, Value] = MappingProxyType(inherited)
-        self._overrides = Mirror(runtime, Subject.CONFIGS.channel, self._read_all)
+        self._overrides = WatchedCopy(runtime, Subject.CONFIGS.channel, self._read_all)
 
     async def resolved(self, group_id: str) -> Mapping[str, Value]:
         """The value in force of every group setting by name, numbers in the unit of `GROUP_SETTINGS`. Costs no query.

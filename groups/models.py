@@ -223,7 +223,7 @@ class Assignment(ProtocolOwned):
     """Who owns a partition in a group: its primary key is why no partition has two owners.
 
     Of consumer groups it is the truth; `pending` partitions are to be given up and nobody else may have them yet. Of
-    classic groups the rows mirror what the leader assigned, where its bytes are Kafka's ConsumerProtocol, with the
+    classic groups the rows repeat what the leader assigned, where its bytes are Kafka's ConsumerProtocol, with the
     topic's name for its id; a partition that a leader gave to two members stands here once.
     """
 

@@ -41,11 +41,11 @@ async def lifespan(application: Starlette) -> AsyncIterator[None]:
     running = runtime.Runtime(settings.KCOORD, settings.CONNINFO)
     await running.start()
     runtime.use(running)
-    running.db.freshness.pulse.start()
+    running.db.request_age.pulse.start()
     try:
         yield
     finally:
-        running.db.freshness.pulse.stop()
+        running.db.request_age.pulse.stop()
         await running.stop()
         runtime.use(None)
 

@@ -265,7 +265,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("spark.master", "local[2]", "master", "Where Spark runs: local[cores], spark://…, yarn or k8s://…"),
     Setting("spark.driver.memory.mb", 1_024, "MB", "Memory of Spark's driver; local executors share it.", 512, 262_144),
-    # Timers and upkeep
+    # Timers and maintenance
     Setting("timer.tick.interval.ms", 1_000, "ms", "How often Celery beat looks for due groups.", 100, 60_000),
     Setting("timer.tick.batch", 200, "groups", "Most groups one tick expires.", 1, 100_000),
     Setting("timer.lag.ready.ms", 15_000, "ms", "Timers later than this make /readyz answer 503.", 1_000, 3_600_000),
@@ -273,7 +273,12 @@ SETTINGS: tuple[Setting, ...] = (
         "timer.poison.delay.ms", 60_000, "ms", "How far a group whose tick throws is pushed ahead.", 1_000, 3_600_000
     ),
     Setting(
-        "hub.repair.interval.ms", 3_000, "ms", "How often a process looks for changes it got no hint of.", 100, 60_000
+        "notifications.repair.interval.ms",
+        3_000,
+        "ms",
+        "How often a process looks for changes it got no hint of.",
+        100,
+        60_000,
     ),
     Setting("events.max.per.group", 5_000, "events", "Most events kept of one group.", 100, 10_000_000),
     Setting("events.retention.days", 30, "days", "How long the events of groups are kept.", 1, 3_650),

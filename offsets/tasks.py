@@ -1,4 +1,4 @@
-"""Celery tasks of offsets: retention, journal upkeep, samples, abandoned transactions."""
+"""Celery tasks of offsets: retention, journal maintenance, samples, abandoned transactions."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ async def runtime(database: str, clock: VirtualClock, config: Config) -> AsyncIt
 
     running = runtimes.Runtime(config, database, clock)
     await running.start()
-    await running.hub.wait_listening()
+    await running.notifications.wait_listening()
     runtimes.use(running)
     yield running
     runtimes.use(None)

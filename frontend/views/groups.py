@@ -24,7 +24,7 @@ from frontend.timeline import lines
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, is_panel, page, show, text
 from frontend.wording import plural
 from groups.core.subscription import NONE as NO_TOPICS
-from groups.engine.decision_context import Environment
+from groups.engine.decision_context import DecisionContexts
 from groups.models import Group
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -250,7 +250,7 @@ async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
         return None
     assignors: Sequence[str] = ()
     if found.consumer is not None:
-        assignors = tuple((await runtime.get(Environment).world(group_id)).assignors)
+        assignors = tuple((await runtime.get(DecisionContexts).context_of(group_id)).assignors)
     rule = await runtime.get(RetentionService).rule(group_id)
     return Look(found, assignors, rule, await runtime.get(FindingReads).of_group(group_id))
 

@@ -11,7 +11,7 @@ from groups.catalogue.topics import TopicService
 from groups.core.coordinator import partition_of
 from groups.engine.assign import assign as compute
 from groups.engine.assign import member_subscription
-from groups.engine.availability import CoordinatorPresence
+from groups.engine.availability import CoordinatorAvailability
 from kcoord.access.rights import Operation
 from kcoord.config import Config
 from kcoord.http.paths import check_group_id
@@ -32,12 +32,12 @@ async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
     keys = call.query.get("group_id", ())
     if not 1 <= len(keys) <= MOST_KEYS:
         raise invalid(f"group_id: give 1 to {MOST_KEYS} of them, as in ?group_id=a&group_id=b", "group_id")
-    presence = call.runtime.get(CoordinatorPresence)
+    availability = call.runtime.get(CoordinatorAvailability)
     refused = {key: error for key in keys if (error := _refusal(call, key)) is not None}
     if len(refused) < len(set(keys)):
-        if not presence.running:
+        if not availability.running:
             return wire.CoordinatorResponse([_none(key, Error.COORDINATOR_NOT_AVAILABLE) for key in keys])
-        if not await presence.offsets_are_stored():
+        if not await availability.offsets_are_stored():
             refused = {**dict.fromkeys(keys, Error.COORDINATOR_NOT_AVAILABLE), **refused}
     return wire.CoordinatorResponse(
         [_none(key, refused[key]) if key in refused else _coordinator(call, key) for key in keys]

@@ -26,7 +26,7 @@ class Subject(str, Enum):
 
     @property
     def channel(self) -> str:
-        """The channel of the hub that says it has changed."""
+        """The channel of the notifications that says it has changed."""
         return {Subject.TOPICS: TOPICS_CHANNEL, Subject.CONFIGS: CONFIG}[self]
 
 

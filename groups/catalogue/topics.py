@@ -25,7 +25,7 @@ from groups.core.types import Millis, TopicView
 from groups.engine import off_loop
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
-from kcoord.process.watched_copy import Mirror
+from kcoord.process.watched_copy import WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
@@ -81,7 +81,7 @@ class TopicService:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._runtime = runtime
-        self._view = Mirror(runtime, Subject.TOPICS.channel, self._read_view)
+        self._view = WatchedCopy(runtime, Subject.TOPICS.channel, self._read_view)
 
     async def view(self) -> TopicView:
         """The catalogue as it was a moment ago, with every change that this process was told of. Costs no query.

@@ -12,8 +12,8 @@ from groups.core.classic.expiry import expire
 from groups.core.classic.heartbeat import commit_offsets, heartbeat
 from groups.core.classic.join import join_group
 from groups.core.classic.leave import leave_group
+from groups.core.classic.maintenance import abandon_wait, delete_group, force_state
 from groups.core.classic.sync import sync_group
-from groups.core.classic.upkeep import abandon_wait, delete_group, force_state
 from groups.core.commands import (
     AbandonWait,
     ApplyRegexResolution,
@@ -36,8 +36,8 @@ from groups.core.commands import (
     Tick,
 )
 from groups.core.consumer import classic_members, polling
+from groups.core.consumer import deletion as consumer_deletion
 from groups.core.consumer import offsets as consumer_offsets
-from groups.core.consumer import upkeep as consumer_upkeep
 from groups.core.consumer.expiry import expire as expire_members
 from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.heartbeat import consumer_heartbeat
@@ -193,7 +193,7 @@ def _handle_consumer(turn: Turn, command: Command) -> Reply | Parked:
         case ResetOffsets():
             return reset_offsets(turn, command)
         case DeleteGroup():
-            return consumer_upkeep.delete_group(turn, command)
+            return consumer_deletion.delete_group(turn, command)
         case HoldGroup() | ReleaseHold() | KickMember():
             return _handle_operator(turn, command)
         case AbandonWait():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from groups.core.classic.responses import fenced_detail, joined, synced, unknown_detail
 from groups.core.commands import ParkKind
 from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.news import is_over
+from groups.core.consumer.pending_answers import is_over
 from groups.core.group import Group
 from groups.core.replies import JoinReply, Parked, Rerun, SyncReply
 from groups.core.types import ClassicGroup, ClassicMember, GroupState

@@ -19,7 +19,7 @@ BELIEVED_SECONDS = 10.0
 """How long a process takes tables that it saw for granted."""
 
 
-class CoordinatorPresence:
+class CoordinatorAvailability:
     """Whether groups can be coordinated here, for one process."""
 
     def __init__(self, runtime: Runtime) -> None:

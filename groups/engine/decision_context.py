@@ -67,7 +67,7 @@ CONSUMER_PROTOCOL = ConsumerProtocol(decode_subscription, decode_assignment, _en
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class DecisionContext:
     """All that an `Env` holds but the time."""
 
     config: GroupConfig
@@ -87,7 +87,7 @@ class World:
         )
 
 
-class Environment:
+class DecisionContexts:
     """Looks the world up for a group. Raises AssignorLoadError for assignors that are none."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -96,7 +96,7 @@ class Environment:
         self._configs = runtime.get(GroupConfigs)
         self.assignors = load_assignors(runtime.config)
 
-    async def world(self, group_id: str) -> World:
+    async def context_of(self, group_id: str) -> DecisionContext:
         """The world as this group sees it. Costs no query unless a change has to be read first.
 
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change that this process was told of cannot be read.
@@ -108,7 +108,7 @@ class Environment:
             consumer_heartbeat_interval_ms=_number(settings[HEARTBEAT_INTERVAL]),
             consumer_assignment_interval_ms=_number(settings[ASSIGNMENT_INTERVAL]),
         )
-        return World(config, await self._topics.view(), self._preferring(str(settings[ASSIGNOR])))
+        return DecisionContext(config, await self._topics.view(), self._preferring(str(settings[ASSIGNOR])))
 
     def _preferring(self, name: str) -> Mapping[str, Assignor]:
         if name not in self.assignors or next(iter(self.assignors)) == name:

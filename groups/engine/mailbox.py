@@ -23,12 +23,12 @@ from groups.core.machine import decide
 from groups.core.replies import Parked, Reply
 from groups.core.types import Env, Millis
 from groups.engine import off_loop
-from groups.engine.decision_context import Environment, World
-from groups.engine.parked_requests import Claim, Waiter, WaitingRoom
+from groups.engine.decision_context import DecisionContext, DecisionContexts
+from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
 from groups.store.store import GroupStore
 from groups.store.stored import GroupAppeared, Stored
-from kcoord.database import request_age as freshness
+from kcoord.database import request_age
 from kcoord.database.pool import MAX_ATTEMPTS, Connection, Database
 from kcoord.database.request_age import Receipt
 from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
@@ -76,9 +76,9 @@ Decided = tuple[Work, Group | None, Decision | Reply | Exception]
 class Batch:
     """Commands of one group decided in one transaction."""
 
-    world: World
+    world: DecisionContext
     world_since: int
-    """Moment of the waiting room from before `world` was read."""
+    """Moment of the parked requests from before `world` was read."""
 
     def __init__(self, group_id: str, works: list[Work], mailbox: Mailbox) -> None:
         self.group_id = group_id
@@ -259,8 +259,8 @@ class Mailbox:
         self,
         db: Database,
         store: GroupStore,
-        room: WaitingRoom,
-        environment: Environment,
+        room: ParkedRequests,
+        contexts: DecisionContexts,
         carry_out: Callable[[Effect], None],
         max_batch: int,
     ) -> None:
@@ -268,7 +268,7 @@ class Mailbox:
         self.store = store
         self.room = room
         self.carry_out = carry_out
-        self._environment = environment
+        self._contexts = contexts
         self._max_batch = max_batch
         self._queues: dict[str, deque[Work]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -288,7 +288,7 @@ class Mailbox:
         `skip_locked`: do nothing where another transaction holds the group. Raises ProtocolError
         COORDINATOR_NOT_AVAILABLE when the database is away, others hold the group, or the request is too old.
         """
-        receipt = None if isinstance(command, OWN) else freshness.current()
+        receipt = None if isinstance(command, OWN) else request_age.current()
         work = Work(command, within, guard, principal, skip_locked, long=long, receipt=receipt)
         queue = self._queues.get(command.group_id)
         if queue is None:
@@ -305,7 +305,7 @@ class Mailbox:
         return bool(self._queues)
 
     async def _drain(self, group_id: str, queue: deque[Work]) -> None:
-        freshness.enter(None)  # it goes on for others when the request that began it has ended
+        request_age.enter(None)  # it goes on for others when the request that began it has ended
         while queue:
             works = self._take(queue)
             if not works:
@@ -354,7 +354,7 @@ class Mailbox:
         BATCH_SIZE.observe(len(batch.works))
         # Before the transaction: no connection is waited for while another is held.
         batch.world_since = self.room.moment()
-        batch.world = await self._environment.world(batch.group_id)
+        batch.world = await self._contexts.context_of(batch.group_id)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 await self.db.transaction(batch.run, key=batch.group_id, long=batch.long, receipt=batch.oldest)

@@ -66,7 +66,7 @@ class Waiter:
 Claim = tuple[Waiter, BarrierReply]
 
 
-class WaitingRoom:
+class ParkedRequests:
     """All waiters of this process, and one timer for each group that has any."""
 
     def __init__(
@@ -76,7 +76,7 @@ class WaitingRoom:
         look: Callable[[str], Awaitable[Group | None]],
     ) -> None:
         self._db = runtime.db
-        self._repair_seconds = runtime.config.int("hub.repair.interval.ms") / 1000
+        self._repair_seconds = runtime.config.int("notifications.repair.interval.ms") / 1000
         self._tick = tick
         self._look = look
         self._waiters: dict[str, dict[Key, list[Waiter]]] = defaultdict(dict)
@@ -87,8 +87,8 @@ class WaitingRoom:
         self._closed = False
         self._moments = itertools.count()
         self._topics_changed_at = -1
-        runtime.hub.on_wake(self._on_wake)
-        runtime.hub.on(TOPICS, self._on_topics)
+        runtime.notifications.on_wake(self._on_wake)
+        runtime.notifications.on(TOPICS, self._on_topics)
         self._spawn(self._repair())
 
     def moment(self) -> int:

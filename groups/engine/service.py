@@ -42,13 +42,13 @@ from groups.core.replies import (
     SyncReply,
 )
 from groups.core.types import GroupState, Millis
-from groups.engine.decision_context import Environment
+from groups.engine.decision_context import DecisionContexts
 from groups.engine.mailbox import Mailbox
-from groups.engine.parked_requests import BarrierReply, ShuttingDown, Waiter, WaitingRoom
+from groups.engine.parked_requests import BarrierReply, ParkedRequests, ShuttingDown, Waiter
 from groups.store.locked import Guard, Within
 from groups.store.store import GroupStore
 from groups.store.stored import MISSING, Stored
-from kcoord.database import request_age as freshness
+from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Action, Error, ProtocolError
 
@@ -69,13 +69,13 @@ class GroupService:
         self.active = True
         self._longest_hold_ms = runtime.config.int("group.max.hold.ms")
         self._db = runtime.db
-        self._environment = runtime.get(Environment)
-        self._room = WaitingRoom(runtime, self._tick_for_waiters, self._look)
+        self._contexts = runtime.get(DecisionContexts)
+        self._room = ParkedRequests(runtime, self._tick_for_waiters, self._look)
         self._mailbox = Mailbox(
             runtime.db,
             self.store,
             self._room,
-            self._environment,
+            self._contexts,
             self._carry_out,
             runtime.config.int("mailbox.max.batch"),
         )
@@ -108,7 +108,7 @@ class GroupService:
         loop = asyncio.get_running_loop()
         longest_ms = command.max_wait_ms
         until = loop.time() + longest_ms / 1000
-        received = freshness.current()
+        received = request_age.current()
         while True:
             result = await self._submit_waiting(command)
             if not isinstance(result, Waiter):
@@ -121,7 +121,7 @@ class GroupService:
             # A heartbeat is not answered by whoever changed the group: it is run again and answers itself.
             left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
             command = replace(command, max_wait_ms=left_ms, resumes=result.parked)
-            freshness.enter(freshness.held(received, longest_ms))
+            request_age.enter(request_age.held(received, longest_ms))
 
     async def delete(self, group_id: str, *, principal: str = "", guard: Guard | None = None) -> Done:
         """DeleteGroups for one group: it goes with all its offsets if it is Empty. `principal`: who wants it."""
@@ -284,9 +284,9 @@ class GroupService:
     async def _work_off(self, effect: ComputeTarget | ResolveRegexes) -> None:
         try:
             if isinstance(effect, ComputeTarget):
-                result: Command = await asyncio.to_thread(compute, effect, self._environment.assignors)
+                result: Command = await asyncio.to_thread(compute, effect, self._contexts.assignors)
             else:
-                result = await self._environment.resolve(effect)
+                result = await self._contexts.resolve(effect)
             await self._mailbox.submit(result)
         except ProtocolError as error:
             log.info("background_work_lost", group_id=effect.group_id, reason=error.detail)

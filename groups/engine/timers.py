@@ -1,4 +1,4 @@
-"""Timers of groups that nobody talks to, and upkeep. Celery beat calls these through the bridge.
+"""Timers of groups that nobody talks to, and maintenance. Celery beat calls these through the bridge.
 
 Source: architecture.md 6.
 """
@@ -26,7 +26,7 @@ class TickFailed(Exception):
 
 
 class TimerService:
-    """Ticks and upkeep. Every method is idempotent: late or double runs are harmless."""
+    """Ticks and maintenance. Every method is idempotent: late or double runs are harmless."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db

@@ -14,7 +14,7 @@ from groups.api.coordination import coordinator_of
 from groups.core.coordinator import partition_of
 from groups.core.group import Group
 from groups.core.types import ClassicGroup, Hold
-from groups.engine.decision_context import Environment
+from groups.engine.decision_context import DecisionContexts
 from groups.engine.deletion import DeletedGroup, GroupDeletion
 from groups.engine.service import GroupService
 from groups.readmodel import GroupFilter, GroupReads, GroupSort, GroupSummary, unknown_group
@@ -153,7 +153,7 @@ class GroupDetailView(NamedGroupView):
         hold = await _hold_in_force(runtime, stored.group)
         if isinstance(stored.group, ClassicGroup):
             return seen_classic_group(describe_group(stored.group, stored.due, coordinator, hold), visible)
-        world = await runtime.get(Environment).world(self.group_id)
+        world = await runtime.get(DecisionContexts).context_of(self.group_id)
         described = describe_consumer_group(stored.group, stored.due, coordinator, world.topics, world.assignors, hold)
         return seen_consumer_group(described, visible)
 

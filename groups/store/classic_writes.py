@@ -20,8 +20,8 @@ MAX_TOPIC_LENGTH = 249
 
 
 class ClassicWriter:
-    """Classic groups: header, members, pending ids, the topics of the generation, and the mirror of what the leader
-    assigned.
+    """Classic groups: header, members, pending ids, the topics of the generation, and in readable form what the
+    leader assigned.
     """
 
     def __init__(self, db: Database) -> None:

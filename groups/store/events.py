@@ -1,9 +1,9 @@
 """The rows of the timeline: written with the decision they tell of, and bounded by age and by number.
 
-A group that changes in a loop would fill the disk long before its events are old, and between two runs of the upkeep.
+A group that changes in a loop would fill the disk long before its events are old, and between two runs of maintenance.
 So who writes also trims: after every tenth of `events.max.per.group` that a process has written of a group, the oldest
 beyond that number go in the same transaction. A group has at most that number and a tenth of it for each process; what
-a process that stopped has left is the upkeep's.
+a process that stopped has left is left to maintenance.
 """
 
 from __future__ import annotations

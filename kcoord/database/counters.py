@@ -1,4 +1,4 @@
-"""Counters that stand in the database, for work that any process may do and no process serves: Celery's upkeep.
+"""Counters that stand in the database, for work that any process may do and no process serves: Celery's maintenance.
 
 A count is one more row of the transaction that did the work, so it is exact and survives every process. Whoever counts
 does so last: until its transaction ends, others that count the same wait for it.

@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-SILENCE_SECONDS = 5.0
+UNRESPONSIVE_SECONDS = 5.0
 """How long a connection waits before somebody asks whether Postgres answers."""
 ANSWER_SECONDS = 3.0
 """How long that question waits for its answer."""
@@ -65,11 +65,11 @@ async def _dial(host: str, address: str, port: int) -> tuple[asyncio.StreamReade
     return await asyncio.open_connection(address or host, port)
 
 
-class Patience:
+class LivenessWatch:
     """Watches the connections of one process that wait for Postgres."""
 
     def __init__(self) -> None:
-        self._silence_seconds = SILENCE_SECONDS
+        self._unresponsive_seconds = UNRESPONSIVE_SECONDS
         self._answer_seconds = ANSWER_SECONDS
         self._waiting: dict[WatchedConnection, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -87,14 +87,14 @@ class Patience:
 
     def hurry(self) -> None:
         """The process stops: whoever waits from now on, or already, asks soon."""
-        self._silence_seconds = self._answer_seconds = HURRIED_SECONDS
+        self._unresponsive_seconds = self._answer_seconds = HURRIED_SECONDS
         for connection, handle in tuple(self._waiting.items()):
             handle.cancel()
             self._arm(connection)
 
     def _arm(self, connection: WatchedConnection) -> None:
         loop = asyncio.get_running_loop()
-        self._waiting[connection] = loop.call_later(self._silence_seconds, self._look, connection)
+        self._waiting[connection] = loop.call_later(self._unresponsive_seconds, self._look, connection)
 
     def _look(self, connection: WatchedConnection) -> None:
         task = asyncio.ensure_future(self._ask(connection, self._waiting[connection]))
@@ -108,7 +108,7 @@ class Patience:
         if alive:
             self._arm(connection)
             return
-        log.warning("database_silent", silent_seconds=self._silence_seconds)
+        log.warning("database_unresponsive", seconds=self._unresponsive_seconds)
         hang_up(connection)
 
 
@@ -118,7 +118,7 @@ class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
     `database_ms`: what the database's own clock was when it was last read on it.
     """
 
-    patience: Patience | None = None
+    patience: LivenessWatch | None = None
     database_ms: int | None = None
 
     async def wait(self, *args: Any, **kwargs: Any) -> Any:

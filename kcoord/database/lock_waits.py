@@ -26,7 +26,7 @@ PAUSE_SECONDS = 0.05
 """The longest pause between two tries of a transaction."""
 
 
-class Lane:
+class LockWaits:
     """Transactions of one process that met a lock.
 
     A quarter of the pool's connections is theirs at most. `wait_ms`: how long one of them goes on trying.

@@ -1,4 +1,4 @@
-"""Wake-up hub: one LISTEN connection per process.
+"""Wake-up notifications: one LISTEN connection per process.
 
 Channels carry a group id and nothing else: `kcoord_wake` when a barrier fell and somebody may wait for it,
 `kcoord_changed` when something a page shows has changed, `kcoord_config` when a group's settings have. `kcoord_topics`
@@ -49,7 +49,7 @@ class Subscription:
 
     @property
     def closed(self) -> bool:
-        """The hub has stopped; nothing will come any more."""
+        """The listener has stopped; nothing will come any more."""
         return self._closed
 
     def put(self, group_id: str | None) -> None:
@@ -65,7 +65,7 @@ class Subscription:
     async def get(self) -> set[str | None]:
         """The group ids that changed since the last call, at once or as soon as there is one.
 
-        None in the set: anything may have changed. The empty set: the hub has stopped.
+        None in the set: anything may have changed. The empty set: the listener has stopped.
         """
         await self._event.wait()
         self._event.clear()
@@ -73,7 +73,7 @@ class Subscription:
         return changed
 
 
-class Hub:
+class Notifications:
     """Listens for all channels as long as the process lives, and passes hints on."""
 
     def __init__(self, conninfo: str) -> None:
@@ -113,7 +113,7 @@ class Hub:
 
     async def start(self) -> None:
         """Begin to listen. Returns at once; an unreachable Postgres is tried again with growing pauses."""
-        self._task = asyncio.create_task(self._run(), name="kcoord-hub")
+        self._task = asyncio.create_task(self._run(), name="kcoord-notifications")
 
     async def wait_listening(self, timeout_seconds: float = 10.0) -> None:
         """Return once LISTEN is in force. Raises TimeoutError."""
@@ -165,7 +165,7 @@ class Hub:
 
     @staticmethod
     async def _end_stuck_listeners(connection: psycopg.AsyncConnection[TupleRow]) -> None:
-        """Listeners of frozen processes must not hold up the cluster; each hub looks for those of the others."""
+        """Listeners of frozen processes must not hold up the cluster; each process looks for those of the others."""
         cursor = await connection.execute(Q.end_stuck_listeners.encode())
         for (pid,) in await cursor.fetchall():
             log.warning("stuck_listener_ended", backend=pid)

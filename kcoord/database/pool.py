@@ -22,12 +22,12 @@ from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from kcoord.config import Config
-from kcoord.database import request_age as freshness
+from kcoord.database import request_age
 from kcoord.database.blockers import Blockers
 from kcoord.database.clock import Clock, DatabaseClock
-from kcoord.database.liveness import TCP_BOUNDS, Patience, WatchedConnection
-from kcoord.database.lock_waits import CROWDED_TRY_MS, FIRST_TRY_MS, Lane
-from kcoord.database.request_age import Freshness, Receipt
+from kcoord.database.liveness import TCP_BOUNDS, LivenessWatch, WatchedConnection
+from kcoord.database.lock_waits import CROWDED_TRY_MS, FIRST_TRY_MS, LockWaits
+from kcoord.database.request_age import Receipt, RequestAge
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
 
@@ -70,12 +70,12 @@ class Database:
     def __init__(self, conninfo: str, config: Config, clock: Clock | None = None) -> None:
         self.conninfo = conninfo
         self.clock: Clock = clock or DatabaseClock()
-        self.freshness = Freshness(config)
+        self.request_age = RequestAge(config)
         self.blockers = Blockers(self._end_stuck_sessions)
         self._config = config
         self._limit_ms = config.int("database.transaction.timeout.ms")
-        self._lane = Lane(config)
-        self._patience = Patience()
+        self._lane = LockWaits(config)
+        self._patience = LivenessWatch()
         self._droppers: list[Callable[[], None]] = []
         self._readers = self._make_pool(self._configure)
         self._writers = self._make_pool(self._configure_writer, f"-c lock_timeout={FIRST_TRY_MS}")
@@ -173,7 +173,7 @@ class Database:
         *,
         key: str = "",
         long: bool = False,
-        receipt: Callable[[], Receipt | None] = freshness.current,
+        receipt: Callable[[], Receipt | None] = request_age.current,
     ) -> T:
         """Run `work` in one transaction and commit; what it returns was committed.
 
@@ -241,7 +241,7 @@ class Database:
                     return result
             except UNAVAILABLE as error:
                 ended = not stepwise and not worked and (time.monotonic() - began) * 1000 >= self._limit_ms * 0.95
-                if ended and not self.freshness.pulse.was_frozen_since(began):
+                if ended and not self.request_age.pulse.was_frozen_since(began):
                     raise Overtime from error
                 raise
 
@@ -263,7 +263,7 @@ class Database:
         """Why a request may not write: it is too old by the clock that was last read in this transaction."""
         if receipt is None or not isinstance(connection, WatchedConnection) or connection.database_ms is None:
             return None
-        return self.freshness.refusal(receipt, connection.database_ms)
+        return self.request_age.refusal(receipt, connection.database_ms)
 
     async def _end_stuck_sessions(self) -> list[TupleRow]:
         async with self.connection() as connection:
@@ -277,7 +277,7 @@ class Database:
     def _read(self, connection: Connection, clocks: TupleRow | None) -> int:
         assert clocks is not None
         now, database_ms = clocks
-        self.freshness.measure(database_ms)
+        self.request_age.measure(database_ms)
         if isinstance(connection, WatchedConnection):
             connection.database_ms = database_ms
         return int(now)

@@ -81,7 +81,7 @@ def held(receipt: Receipt | None, held_ms: float) -> Receipt | None:
     return replace(receipt, at=receipt.at + grown, database_ms=database_ms)
 
 
-class Pulse:
+class FreezeDetector:
     """Notes when the event loop runs, so that gaps show, and whether the process ran in them.
 
     For processes that serve a socket; callers inside of a process are frozen with it, and wait no longer than it runs.
@@ -165,11 +165,11 @@ class DatabaseTime:
         return expected is not None and database_ms - expected >= FROZEN_SECONDS * 1000
 
 
-class Freshness:
+class RequestAge:
     """Receives requests of one process, and refuses writes of those that are too old."""
 
     def __init__(self, config: Config) -> None:
-        self.pulse = Pulse()
+        self.pulse = FreezeDetector()
         self.database_time = DatabaseTime()
         self.max_age_ms = config.int("request.max.age.ms")
         self._retry_after_ms = config.int("http.retry.after.ms")

@@ -47,7 +47,9 @@ def expected_migrations() -> frozenset[tuple[str, str]]:
 
 async def readiness(runtime: Runtime) -> dict[str, Check]:
     """The checks of /readyz by name."""
-    listener = Check(True) if runtime.hub.listening else Check(False, "not listening for wake-ups; reconnecting")
+    listener = (
+        Check(True) if runtime.notifications.listening else Check(False, "not listening for wake-ups; reconnecting")
+    )
     try:
         async with runtime.db.connection() as connection:
             migrations = await _migrations(runtime, connection)

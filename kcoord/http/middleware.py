@@ -13,7 +13,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kcoord import metrics
-from kcoord.database import request_age as freshness
+from kcoord.database import request_age
 from kcoord.http import context, paths, problem
 from kcoord.process import runtime as runtimes
 from kcoord.protocol.errors import Error
@@ -47,7 +47,7 @@ class RequestLog:
             await send(message)
 
         token = context.enter(request)
-        receipt = freshness.enter(runtimes.current().db.freshness.receive() if runtimes.is_running() else None)
+        receipt = request_age.enter(runtimes.current().db.request_age.receive() if runtimes.is_running() else None)
         started = time.perf_counter()
         try:
             await self.app(scope, receive, send_with_id)
@@ -58,7 +58,7 @@ class RequestLog:
             await problem.response(Error.UNKNOWN_SERVER_ERROR)(scope, receive, send_with_id)
         finally:
             self._finish(scope, request, time.perf_counter() - started)
-            freshness.leave(receipt)
+            request_age.leave(receipt)
             context.leave(token)
 
     def _finish(self, scope: Scope, request: context.RequestContext, seconds: float) -> None:

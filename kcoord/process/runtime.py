@@ -1,4 +1,4 @@
-"""One running process: its settings, database, hub and services.
+"""One running process: its settings, database, notifications and services.
 
 The composition root of a process makes a `Runtime`, starts it on its event loop and makes it current. Services are
 made on demand, once each, and get the runtime; they never import the composition root.
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from kcoord.config import Config
 from kcoord.database.clock import Clock
-from kcoord.database.notifications import Hub
+from kcoord.database.notifications import Notifications
 from kcoord.database.pool import Database
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class Runtime:
     def __init__(self, config: Config, conninfo: str, clock: Clock | None = None) -> None:
         self.config = config
         self.db = Database(conninfo, config, clock)
-        self.hub = Hub(conninfo)
+        self.notifications = Notifications(conninfo)
         self.loop: asyncio.AbstractEventLoop | None = None
         self._services: dict[type[Any], Any] = {}
         self._drainers: list[Callable[[], Awaitable[None]]] = []
@@ -47,24 +47,24 @@ class Runtime:
         self._closers.append(closer)
 
     def on_connection_lost(self, dropper: Callable[[], None]) -> None:
-        """Call `dropper` when a connection of the pool or of the hub was lost.
+        """Call `dropper` when a connection of the pool or of the listener was lost.
 
         What answers from then on may be another server, or an older state of the same one: copies in memory are to be
         dropped, whatever version they have.
         """
         self.db.on_connection_lost(dropper)
-        self.hub.on_connection_lost(dropper)
+        self.notifications.on_connection_lost(dropper)
 
     async def start(self) -> None:
         """Open the pool and begin to listen."""
         self.loop = asyncio.get_running_loop()
         await self.db.open()
-        await self.hub.start()
+        await self.notifications.start()
 
     async def drain(self) -> None:
         """Answer who waits and end the streams, so that open requests end; the rest goes on. Harmless twice."""
         self.db.hurry()
-        self.hub.end_subscriptions()
+        self.notifications.end_subscriptions()
         for drainer in self._drainers:
             await drainer()
 
@@ -73,7 +73,7 @@ class Runtime:
         await self.drain()
         for closer in reversed(self._closers):
             await closer()
-        await self.hub.stop()
+        await self.notifications.stop()
         await self.db.close()
         self.loop = None
 

@@ -1,9 +1,10 @@
 """A copy in memory of something small in the database that every request needs and that changes seldom.
 
-Reading the copy costs no query. It is read anew after a hint, and every few seconds (`hub.repair.interval.ms`) in case
-a hint was lost; whoever asks after a hint waits for what was read after it. The database is the truth: what must not
-be wrong is checked there, in its transaction. When a connection was lost the copy is dropped: what answers from then on
-may be an older state of the database (restore, failover), and its revision tells nothing about the copy.
+Reading the copy costs no query. It is read again after a hint, and every few seconds
+(`notifications.repair.interval.ms`) in case a hint was lost; a caller that asks after a hint gets what was read after
+it. The database is the truth: what must not be wrong is checked there, in its transaction. When a connection was lost
+the copy is dropped: what answers from then on may be an older state of the database (restore, failover), and its
+revision tells nothing about the copy.
 
 Source: architecture.md 5.
 """
@@ -25,15 +26,15 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
-class Mirror(Generic[T]):
+class WatchedCopy(Generic[T]):
     """The copy. Nothing is read before somebody asks for it.
 
-    Parameters: `channel` of the hub that hints at changes; `read` returns the copy, given the one there is (None before
-    the first, and after a connection was lost), which it may return again when nothing has changed.
+    Parameters: `channel` of the notifications that hint at changes; `read` returns the copy, given the one there is
+    (None before the first, and after a connection was lost), which it may return again when nothing has changed.
     """
 
     def __init__(self, runtime: Runtime, channel: str, read: Callable[[T | None], Awaitable[T]]) -> None:
-        self._repair_seconds = runtime.config.int("hub.repair.interval.ms") / 1000
+        self._repair_seconds = runtime.config.int("notifications.repair.interval.ms") / 1000
         self._channel = channel
         self._read = read
         self._value: T | None = None
@@ -43,7 +44,7 @@ class Mirror(Generic[T]):
         self._reading: asyncio.Task[None] | None = None
         self._repairing: asyncio.Task[None] | None = None
         self._closed = False
-        runtime.hub.on(channel, self.hint)
+        runtime.notifications.on(channel, self.hint)
         runtime.on_connection_lost(self.drop)
         runtime.on_stop(self._close)
 
@@ -66,7 +67,7 @@ class Mirror(Generic[T]):
         if self._repairing is None and not self._closed:
             self._repairing = asyncio.create_task(
                 self._repair(),
-                name=f"{self._channel}-mirror",
+                name=f"{self._channel}-copy",
                 context=contextvars.Context(),  # else what it logs bears the id of the first request for ever
             )
         assert self._value is not None
@@ -102,7 +103,7 @@ class Mirror(Generic[T]):
         if error is None and self._hints_seen < self._hints:
             self._begin()
         elif error is not None and not isinstance(error, ProtocolError):
-            log.error("mirror_failed", channel=self._channel, exc_info=error)
+            log.error("watched_copy_failed", channel=self._channel, exc_info=error)
 
     async def _repair(self) -> None:
         """A reading that fails is one of many: the copy stays, and the next reading is not far."""

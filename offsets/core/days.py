@@ -16,7 +16,7 @@ Day = int
 
 DAY_MS: Millis = 86_400_000
 DAYS_AHEAD = 3
-"""How many days after today have their partition already: as long may upkeep stand still unnoticed."""
+"""How many days after today have their partition already: maintenance may fail for that long unnoticed."""
 
 SETTLED_AFTER_MS: Millis = 3_600_000
 """A day that has been over for so long gets no new lines: no transaction that began in it is still open."""
@@ -54,7 +54,7 @@ def day_named(name: str) -> Day | None:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """What upkeep has to do at an instant `now` (ms), with the journal kept for `retention_days`."""
+    """What maintenance has to do at an instant `now` (ms), with the journal kept for `retention_days`."""
 
     now: Millis
     retention_days: int

@@ -6,8 +6,8 @@ it is moved in the transaction that makes the day, so that every reader sees it 
 
 PostgreSQL locks the default partition while it attaches another, and reads all of it to see that nothing in it belongs
 there, unless a check constraint says so. So there are two ways. A default partition that is small, which it is unless
-upkeep stood still for days, is simply locked. A large one gets the constraint, which closes it to lines of that day
-(`shut_…`): only of days that get none now, ahead or long over. Today then stays where it is until it is over.
+maintenance stood still for days, is simply locked. A large one gets the constraint, which closes it to lines of that
+day (`shut_…`): only of days that get none now, ahead or long over. Today then stays where it is until it is over.
 
 While an archive is configured, a day is dropped only once published runs cover it (`offsets.journal.archived_days`).
 
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 Q = queries("offsets")
 
 LOCK_TIMEOUT_MS: Millis = 200
-"""The longest that a commit can wait because of a lock that upkeep asks for."""
+"""The longest that a commit can wait because of a lock that maintenance asks for."""
 
 LOCK_ATTEMPTS = 10
 PAUSE_SECONDS = 0.1

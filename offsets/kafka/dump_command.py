@@ -106,5 +106,5 @@ class DumpImport:
             self.err.write("the next run of `manage.py archive` archives the history")
         elif old:
             self.err.write(
-                f"{old} lines are older than {days} days: without KCOORD_ARCHIVE_PATH upkeep of the journal drops them"
+                f"{old} lines are older than {days} days: without KCOORD_ARCHIVE_PATH they are dropped from the journal"
             )

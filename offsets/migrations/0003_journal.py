@@ -1,7 +1,7 @@
 """The journal of committed offsets, partitioned by day.
 
 Django cannot declare a partitioned table, so the database half is SQL. What finds no day of its own lands in the default
-partition instead of failing; upkeep moves it when it makes the day. There is no primary key in the database: `id` comes
+partition instead of failing; maintenance moves it when it makes the day. There is no primary key in the database: `id` comes
 from one sequence, and an index that nobody reads by would cost every commit.
 """
 

@@ -24,7 +24,7 @@ from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from groups.store.locked import LockedGroup
 from kcoord.access.rights import Operation, Principal
-from kcoord.database import request_age as freshness
+from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
@@ -46,7 +46,7 @@ MOST_NAMED = 10
 MOST_LISTED = 100
 """Partitions that a refusal lists as data."""
 MOST_TRIMMED = 1_000
-"""Plans that one run of upkeep deletes, so that it ends; the next run goes on."""
+"""Plans that one run of maintenance deletes, so that it ends; the next run goes on."""
 
 
 class PlanRefused(ProtocolError):
@@ -104,7 +104,7 @@ class PlanService:
         the group to copy from).
         """
         self._check_active()
-        freshness.allow(EXTRA_MS)
+        request_age.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         check(reset)
         now = await self._store.now()
@@ -181,7 +181,7 @@ class PlanService:
 
     async def _carry_out(self, step: _Step, group_id: str, plan_id: str, principal: Principal) -> PlanHeader:
         self._check_active()
-        freshness.allow(EXTRA_MS)
+        request_age.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         found = await self._read(group_id, _id_of(group_id, plan_id))
         topics = await self._store.topics(found.id)

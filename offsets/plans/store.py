@@ -1,7 +1,7 @@
 """The store of offset plans: their only writer, and what plans read of offsets, logs and the journal.
 
 Lock order: the group's row, then the plan's. Whoever applies or undoes a plan has the first and takes the second;
-upkeep takes plans that nobody has locked, and no group.
+maintenance takes plans that nobody has locked, and no group.
 """
 
 from __future__ import annotations

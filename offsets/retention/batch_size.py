@@ -11,7 +11,7 @@ FIRST_BATCH, SMALLEST_BATCH = 250, 50
 
 
 @dataclass(slots=True)
-class Pace:
+class BatchSize:
     """How many offsets the next batch removes: as many as fit into LOCK_SECONDS, `limit` at most."""
 
     limit: int

@@ -30,7 +30,7 @@ from kcoord.rest.paging import INT64_MAX
 from kcoord.sql import queries
 from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
-from offsets.retention.batch_size import Pace
+from offsets.retention.batch_size import BatchSize
 from offsets.store import OffsetStore
 
 log = structlog.get_logger(__name__)
@@ -136,14 +136,14 @@ class DeletedTopicSweep:
 
     async def _visit(self, group_id: str, deleted: _Deleted) -> int:
         """Batch by batch, so that no lock is held for long. A group that is gone has no offsets."""
-        removed, pace = 0, Pace(self._batch)
+        removed, batch = 0, BatchSize(self._batch)
         while True:
-            size = pace.size
+            size = batch.size
             outcome = await self._groups.execute(Tick(group_id), partial(self._remove, deleted, size))
             if not isinstance(outcome, _Removed):
                 return removed
             removed += outcome.offsets
-            pace.learn(time.monotonic() - outcome.since)
+            batch.learn(time.monotonic() - outcome.since)
             if outcome.offsets < size:
                 return removed
 

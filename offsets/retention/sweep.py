@@ -28,7 +28,7 @@ from kcoord.sql import queries
 from offsets.core.retention import Pins, RetentionRule, StoredOffset, may_go, rule_of
 from offsets.core.types import ChangeKind, Millis, Provenance, TopicPartition
 from offsets.journal.events import offsets_event
-from offsets.retention.batch_size import Pace
+from offsets.retention.batch_size import BatchSize
 from offsets.retention.pins import pins_of
 from offsets.store import OffsetStore
 
@@ -165,15 +165,15 @@ class RetentionService:
         if found is None or found[1].keeps_all:
             return False
         pk, rule = found
-        after, removed, pace = _START, Removed(0, bare=False), Pace(self._batch)
-        while due := await self._due(pk, rule, after, size := pace.size):
+        after, removed, batch = _START, Removed(0, bare=False), BatchSize(self._batch)
+        while due := await self._due(pk, rule, after, size := batch.size):
             within = partial(self._remove, due)
             outcome = await self._groups.execute(Tick(group_id), within, skip_locked=skip_locked)
             if not isinstance(outcome, Removed):
                 report.put_off += [group_id] if skip_locked else []
                 return False
             removed, after = outcome, due[-1]
-            pace.learn(time.monotonic() - removed.since)
+            batch.learn(time.monotonic() - removed.since)
             report.offsets += removed.offsets
             # None of them: somebody joined, committed or pinned since the rule was read. The next run reads it anew.
             if len(due) < size or not removed.offsets:

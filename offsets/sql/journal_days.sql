@@ -29,7 +29,7 @@ delete from offset_commit_log_default
 where ctid = any(array(select ctid from offset_commit_log_default where at < %(before)s order by at limit %(limit)s))
 
 -- name: shut_days
--- Days that an upkeep which was ended in the middle has left closed to new lines.
+-- Days that a run which was ended in the middle has left closed to new lines.
 select conname
 from pg_constraint
 where conrelid = 'offset_commit_log_default'::regclass and contype = 'c' and starts_with(conname, 'shut_')

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import httpx
 import psycopg
 
-from groups.engine.availability import CoordinatorPresence
+from groups.engine.availability import CoordinatorAvailability
 from groups.engine.service import GroupService
 from kcoord.process.runtime import Runtime
 from tests.api.conftest import ClientWith
@@ -45,7 +45,7 @@ async def test_without_the_tables_no_group_has_a_coordinator(api: httpx.AsyncCli
 async def test_tables_that_were_seen_are_not_asked_for_again(
     api: httpx.AsyncClient, runtime: Runtime, database: str
 ) -> None:
-    assert await runtime.get(CoordinatorPresence).offsets_are_stored()
+    assert await runtime.get(CoordinatorAvailability).offsets_are_stored()
     with without_offsets(database):
         (entry,) = await found(api, "a")
     assert entry["error"] == "NONE"

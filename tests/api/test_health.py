@@ -85,8 +85,8 @@ async def test_timers_that_never_ran(runtime: Runtime) -> None:
 
 
 async def test_no_listener(runtime: Runtime, ticked: None) -> None:
-    await runtime.hub.stop()
-    runtime.hub._listening.clear()
+    await runtime.notifications.stop()
+    runtime.notifications._listening.clear()
     assert not (await checks(503))["listener"]["ok"]
 
 

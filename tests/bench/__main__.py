@@ -114,7 +114,7 @@ async def measure(conninfo: str) -> None:
 
     runtime = Runtime(Config({}), conninfo)
     await runtime.start()
-    await runtime.hub.wait_listening()
+    await runtime.notifications.wait_listening()
     small = await consumer.crowd(runtime, 3, 30)
     large = await consumer.crowd(runtime, 1_000, 10_000)
     newcomer = [await consumer.arrival(runtime, 100, waiting=waiting) for waiting in (False, True)]

@@ -53,7 +53,7 @@ async def stalls(conninfo: str) -> list[float]:
     await runtime.start()
     async with runtime.db.connection() as connection:
         await connection.execute(FILL, {"topics": TOPICS})
-    await runtime.hub.wait_listening()
+    await runtime.notifications.wait_listening()
     service = runtime.get(GroupService)
     replies: dict[str, ConsumerHeartbeatReply] = {}
     owned: dict[str, object] = {}

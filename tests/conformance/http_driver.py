@@ -104,7 +104,7 @@ class HttpDriver:
         """Start the runtime, and make the topics that the case counts on."""
         await self._runtime.start()
         runtimes.use(self._runtime)
-        await self._runtime.hub.wait_listening()
+        await self._runtime.notifications.wait_listening()
         self._expired_before = await self._expired()
         topics = dict(self._case.topics)
         if self._case.suite is Suite.CLASSIC and "OffsetCommit" in self._case.calls:

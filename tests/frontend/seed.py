@@ -287,7 +287,7 @@ class Seed:
         )
 
     def changed(self, group_id: str) -> None:
-        """Tell the hubs, as a store does when it commits."""
+        """Notify all processes, as a store does when it commits."""
         self.connection.execute("select pg_notify('kcoord_changed', %s)", [group_id])
 
     def many_groups(self, count: int) -> None:

@@ -9,16 +9,16 @@ import psycopg
 import pytest
 
 from frontend import live
-from kcoord.database.notifications import Hub
+from kcoord.database.notifications import Notifications
 
 EVENT = "event: group\ndata:\n\n"
 EVENTS = "event: groups\ndata:\n\n"
 
 
 @pytest.fixture
-async def hub(database: str) -> AsyncIterator[Hub]:
-    """A hub that listens."""
-    listening = Hub(database)
+async def notifications(database: str) -> AsyncIterator[Notifications]:
+    """The listener of a process."""
+    listening = Notifications(database)
     await listening.start()
     await listening.wait_listening()
     yield listening
@@ -39,21 +39,21 @@ def notify(database: str, *group_ids: str, channel: str = "kcoord_changed") -> N
             connection.execute("select pg_notify(%s, %s)", [channel, group_id])
 
 
-async def opened(hub: Hub, group_id: str | None) -> AsyncIterator[str]:
-    stream = live.stream(hub, group_id)
+async def opened(notifications: Notifications, group_id: str | None) -> AsyncIterator[str]:
+    stream = live.stream(notifications, group_id)
     assert await following(stream) == "retry: 2000\n\n"
     return stream
 
 
 @pytest.mark.parametrize("channel", ["kcoord_changed", "kcoord_wake"])
-async def test_a_change_is_told_on_either_channel(hub: Hub, database: str, channel: str) -> None:
-    stream = await opened(hub, "billing")
+async def test_a_change_is_told_on_either_channel(notifications: Notifications, database: str, channel: str) -> None:
+    stream = await opened(notifications, "billing")
     notify(database, "billing", channel=channel)
     assert await following(stream) == EVENT
 
 
-async def test_only_the_group_of_the_page_counts(hub: Hub, database: str) -> None:
-    one, every = await opened(hub, "billing"), await opened(hub, None)
+async def test_only_the_group_of_the_page_counts(notifications: Notifications, database: str) -> None:
+    one, every = await opened(notifications, "billing"), await opened(notifications, None)
     waiting = asyncio.ensure_future(following(one))
     for _ in range(2):
         notify(database, "other")
@@ -65,7 +65,7 @@ async def test_only_the_group_of_the_page_counts(hub: Hub, database: str) -> Non
 
 
 async def test_changes_in_quick_succession_are_one_event(
-    hub: Hub, database: str, monkeypatch: pytest.MonkeyPatch
+    notifications: Notifications, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paused, go_on = asyncio.Event(), asyncio.Event()
 
@@ -75,13 +75,13 @@ async def test_changes_in_quick_succession_are_one_event(
         await go_on.wait()
 
     monkeypatch.setattr(live.asyncio, "sleep", pause)
-    stream = await opened(hub, "billing")
+    stream = await opened(notifications, "billing")
     notify(database, "billing")
     assert await following(stream) == EVENT
     told = asyncio.ensure_future(following(stream))
     await asyncio.wait_for(paused.wait(), 10)
     notify(database, *["billing"] * 50)
-    async with hub.subscribe() as other:  # when this has arrived, so have the fifty
+    async with notifications.subscribe() as other:  # when this has arrived, so have the fifty
         notify(database, "last")
         while "last" not in await other.get():
             pass
@@ -96,8 +96,8 @@ async def test_changes_in_quick_succession_are_one_event(
     assert await rest == EVENT
 
 
-async def test_after_a_lost_connection_anything_may_have_changed(hub: Hub, database: str) -> None:
-    stream = await opened(hub, "billing")
+async def test_after_a_lost_connection_anything_may_have_changed(notifications: Notifications, database: str) -> None:
+    stream = await opened(notifications, "billing")
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity"
@@ -106,28 +106,28 @@ async def test_after_a_lost_connection_anything_may_have_changed(hub: Hub, datab
     assert await following(stream) == EVENT
 
 
-async def test_the_stream_ends_with_the_hub(hub: Hub) -> None:
-    stream = await opened(hub, None)
+async def test_the_stream_ends_with_the_process(notifications: Notifications) -> None:
+    stream = await opened(notifications, None)
     waiting = asyncio.ensure_future(following(stream))
     await asyncio.sleep(0)
-    hub.end_subscriptions()
+    notifications.end_subscriptions()
     with pytest.raises(StopAsyncIteration):
         await waiting
 
 
-async def test_the_stream_ends_by_itself_so_that_its_session_is_looked_at_again(hub: Hub) -> None:
-    said = [part async for part in live.stream(hub, None, lifetime_seconds=0.05)]
+async def test_the_stream_ends_by_itself_so_that_its_session_is_looked_at_again(notifications: Notifications) -> None:
+    said = [part async for part in live.stream(notifications, None, lifetime_seconds=0.05)]
     assert said[0] == "retry: 2000\n\n"
 
 
-async def test_who_leaves_is_forgotten(hub: Hub) -> None:
-    stream = await opened(hub, None)
-    assert len(hub._subscriptions) == 1
+async def test_who_leaves_is_forgotten(notifications: Notifications) -> None:
+    stream = await opened(notifications, None)
+    assert len(notifications._subscriptions) == 1
     await stream.aclose()  # type: ignore[attr-defined]
-    assert not hub._subscriptions
+    assert not notifications._subscriptions
 
 
-async def test_a_quiet_stream_says_that_it_lives(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_quiet_stream_says_that_it_lives(notifications: Notifications, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "KEEP_ALIVE_SECONDS", 0.01)
-    stream = await opened(hub, None)
+    stream = await opened(notifications, None)
     assert await asyncio.wait_for(anext(stream), 10) == ": still here\n\n"

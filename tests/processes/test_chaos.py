@@ -33,7 +33,7 @@ SETTLING_SECONDS = 45.0
 SETTINGS = {
     "KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 300,
     # Nobody looks again by himself while this test runs: who is not woken is found out.
-    "KCOORD_HUB_REPAIR_INTERVAL_MS": 60_000,
+    "KCOORD_NOTIFICATIONS_REPAIR_INTERVAL_MS": 60_000,
 }
 
 

@@ -39,7 +39,7 @@ def test_celery_leaves_no_notification_unread(own: OwnPostgres) -> None:
         worker.wait_for_output(" ready.")
         ticks = wait_for(look, "select ticked_at from kcoord_timerheartbeat where id = 1")
         flood(look, CELERY_CHANNEL)
-        flood(look, PAGES_CHANNEL)  # the worker's hub reads these
+        flood(look, PAGES_CHANNEL)  # the worker's notifications reads these
         ticks = wait_for(look, f"select ticked_at from kcoord_timerheartbeat where ticked_at > {ticks}")
         assert create_and_drop(look)
         wait_for(look, "select true where pg_notification_queue_usage() < 0.0001")

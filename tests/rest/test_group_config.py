@@ -42,7 +42,7 @@ async def other(database: str, clock: VirtualClock, config: Config) -> AsyncIter
     """The settings of groups, of another process on the same database."""
     running = Runtime(config, database, clock)
     await running.start()
-    await running.hub.wait_listening()
+    await running.notifications.wait_listening()
     yield running.get(GroupConfigs)
     await running.stop()
 
@@ -274,7 +274,7 @@ async def test_a_change_is_in_force_here_at_once_and_there_when_told(
         assert dict(await other.resolved("another")) == DEFAULTS
 
 
-@pytest.mark.parametrize("config", [Config({"hub.repair.interval.ms": 100})])
+@pytest.mark.parametrize("config", [Config({"notifications.repair.interval.ms": 100})])
 async def test_a_lost_hint_is_made_good(
     configs: GroupConfigs, other: GroupConfigs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,7 +292,7 @@ async def test_a_lost_hint_is_made_good(
     await eventually(seen, "the other process has looked by itself")
 
 
-@pytest.mark.parametrize("config", [Config({"hub.repair.interval.ms": 60_000})])
+@pytest.mark.parametrize("config", [Config({"notifications.repair.interval.ms": 60_000})])
 async def test_what_is_in_force_costs_no_query(configs: GroupConfigs, monkeypatch: pytest.MonkeyPatch) -> None:
     await configs.alter("g", {SESSION_TIMEOUT: 50_000}, "test")
     assert (await configs.resolved("g"))[SESSION_TIMEOUT] == 50_000

@@ -20,10 +20,10 @@ def service(runtime: Runtime) -> GroupService:
 
 @pytest.fixture
 async def other(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[GroupService]:
-    """The group service of another process on the same database: its own pool, cache, hub and waiting room."""
+    """The group service of another process on the same database: its own pool, cache, listener and parked requests."""
     runtime = Runtime(config, database, clock)
     await runtime.start()
-    await runtime.hub.wait_listening()
+    await runtime.notifications.wait_listening()
     yield runtime.get(GroupService)
     await runtime.stop()
 
@@ -31,4 +31,4 @@ async def other(database: str, clock: VirtualClock, config: Config) -> AsyncIter
 @pytest.fixture
 def config() -> Config:
     """Waiters look again often, so that a test of the repair does not take long."""
-    return Config({"hub.repair.interval.ms": 200})
+    return Config({"notifications.repair.interval.ms": 200})

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from kcoord.config import Config
-from kcoord.database import request_age as freshness
-from kcoord.database.request_age import DatabaseTime, Freshness, Pulse, Receipt
+from kcoord.database import request_age
+from kcoord.database.request_age import DatabaseTime, FreezeDetector, Receipt, RequestAge
 
 
 class Clocks:
@@ -26,13 +26,13 @@ async def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
 
 
 @pytest.fixture
-async def made(clocks: Clocks) -> Freshness:
-    found = Freshness(Config({}))
+async def made(clocks: Clocks) -> RequestAge:
+    found = RequestAge(Config({}))
     found.pulse.start()
     return found
 
 
-async def test_a_request_that_is_read_after_a_gap_counts_from_its_beginning(clocks: Clocks, made: Freshness) -> None:
+async def test_a_request_that_is_read_after_a_gap_counts_from_its_beginning(clocks: Clocks, made: RequestAge) -> None:
     assert made.receive() == Receipt(1_000.0)
     clocks.now += 1.8
     assert made.receive() == Receipt(1_000.0), "before the ticker ran"
@@ -47,7 +47,7 @@ async def test_a_request_that_is_read_after_a_gap_counts_from_its_beginning(cloc
     made.pulse.stop()
 
 
-async def test_a_frozen_process_refuses_what_it_had_and_what_it_has_not_read(clocks: Clocks, made: Freshness) -> None:
+async def test_a_frozen_process_refuses_what_it_had_and_what_it_has_not_read(clocks: Clocks, made: RequestAge) -> None:
     before = made.receive()
     assert made.refusal(before, 0) is None
     clocks.now += 2.6
@@ -63,7 +63,7 @@ async def test_a_frozen_process_refuses_what_it_had_and_what_it_has_not_read(clo
     made.pulse.stop()
 
 
-async def test_a_busy_process_is_not_a_frozen_one(clocks: Clocks, made: Freshness) -> None:
+async def test_a_busy_process_is_not_a_frozen_one(clocks: Clocks, made: RequestAge) -> None:
     before = made.receive()
     clocks.now += 3.0
     clocks.cpu += 1.0
@@ -77,7 +77,7 @@ async def test_a_busy_process_is_not_a_frozen_one(clocks: Clocks, made: Freshnes
 
 
 async def test_a_jump_of_the_database_clock_shows_a_freeze_that_our_clock_did_not_see(
-    clocks: Clocks, made: Freshness
+    clocks: Clocks, made: RequestAge
 ) -> None:
     made.measure(500_000)
     before = made.receive()
@@ -106,13 +106,13 @@ def test_the_best_measurement_of_the_database_clock_is_the_largest(clocks: Clock
 def test_time_in_which_a_request_was_held_does_not_count(clocks: Clocks) -> None:
     receipt = Receipt(1_000.0, 500_000.0)
     clocks.now += 5.0
-    assert freshness.held(receipt, 30_000) == Receipt(1_005.0, 505_000.0)
-    assert freshness.held(receipt, 2_000) == Receipt(1_002.0, 502_000.0)
-    assert freshness.held(None, 2_000) is None
+    assert request_age.held(receipt, 30_000) == Receipt(1_005.0, 505_000.0)
+    assert request_age.held(receipt, 2_000) == Receipt(1_002.0, 502_000.0)
+    assert request_age.held(None, 2_000) is None
 
 
 def test_a_pulse_that_does_not_run_sees_no_gap(clocks: Clocks) -> None:
-    pulse = Pulse()
+    pulse = FreezeDetector()
     clocks.now += 100.0
     assert pulse.received() == clocks.now
     assert not pulse.was_frozen_since(1_000.0)

@@ -29,14 +29,14 @@ async def test_a_hint_reaches_the_listeners_of_its_channel(runtime: Runtime, dat
             done.set()
 
     for name in CHANNELS:
-        runtime.hub.on(name, lambda payload, name=name: listen(name, payload))
+        runtime.notifications.on(name, lambda payload, name=name: listen(name, payload))
     await asyncio.to_thread(notify, database, (channel, "g"), (channel, "last"))
     await asyncio.wait_for(done.wait(), 10)
     assert heard == {name: ["g", "last"] if name == channel else [] for name in CHANNELS}
 
 
 async def test_pages_are_told_of_groups_and_not_of_the_catalogue(runtime: Runtime, database: str) -> None:
-    async with runtime.hub.subscribe() as subscription:
+    async with runtime.notifications.subscribe() as subscription:
         hints = ((TOPICS, ""), (WAKE, "a"), (CONFIG, "b"), (CHANGED, "c"))
         await asyncio.to_thread(notify, database, *hints)
         told: set[str | None] = set()
@@ -48,7 +48,7 @@ async def test_pages_are_told_of_groups_and_not_of_the_catalogue(runtime: Runtim
 async def test_after_a_lost_connection_anything_may_have_changed(runtime: Runtime, database: str) -> None:
     again = {name: asyncio.Event() for name in CHANNELS}
     for name in CHANNELS:
-        runtime.hub.on(name, lambda payload, name=name: again[name].set() if payload is None else None)
+        runtime.notifications.on(name, lambda payload, name=name: again[name].set() if payload is None else None)
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity"
@@ -70,9 +70,9 @@ async def test_a_listener_with_a_bug_does_not_make_the_process_deaf(runtime: Run
         if payload == "last":
             done.set()
 
-    runtime.hub.on_wake(broken)
-    runtime.hub.on_wake(listen)
+    runtime.notifications.on_wake(broken)
+    runtime.notifications.on_wake(listen)
     await asyncio.to_thread(notify, database, (WAKE, "g"), (WAKE, "last"))
     await asyncio.wait_for(done.wait(), 10)
     assert heard == ["g", "last"]
-    assert runtime.hub.listening
+    assert runtime.notifications.listening

@@ -18,7 +18,7 @@ from groups.core.types import ClassicGroup, Env
 from groups.engine import mailbox
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
-from kcoord.database import request_age as freshness
+from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock
 from kcoord.database.request_age import Receipt
 from kcoord.metrics import TRANSACTIONS
@@ -194,11 +194,11 @@ async def test_an_old_request_is_refused_and_the_others_of_its_batch_go_on(
 
     def sent(seconds_ago: float | None, request: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         receipt = None if seconds_ago is None else Receipt(time.monotonic() - seconds_ago)
-        token = freshness.enter(receipt)
+        token = request_age.enter(receipt)
         try:
             return asyncio.create_task(request)
         finally:
-            freshness.leave(token)
+            request_age.leave(token)
 
     late = sent(60, service.leave(leave(member.member_id)))
     beat = sent(0, service.heartbeat(heartbeat(member)))

@@ -34,7 +34,7 @@ async def other_runtime(database: str, clock: VirtualClock, config: Config):
     """Another process on the same database."""
     runtime = Runtime(config, database, clock)
     await runtime.start()
-    await runtime.hub.wait_listening()
+    await runtime.notifications.wait_listening()
     yield runtime
     await runtime.stop()
 

@@ -22,7 +22,7 @@ from kcoord.database.counters import Counted
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.readmodel import OffsetReads
-from offsets.retention.batch_size import Pace
+from offsets.retention.batch_size import BatchSize
 from offsets.retention.pins import PinService
 from offsets.retention.sweep import Candidate, Report, RetentionFailed, RetentionService
 from tests.rest.groups import group, member
@@ -299,7 +299,7 @@ async def test_a_group_that_got_an_offset_since_the_look_stays(
 
 
 def test_batches_become_smaller_while_locks_are_held_for_long_and_larger_again() -> None:
-    pace = Pace(2_000)
+    pace = BatchSize(2_000)
     sizes = [pace.size]
     for held in (0.001, 0.001, 0.001, 0.02, 0.3, 0.3):
         pace.learn(held)
@@ -308,8 +308,8 @@ def test_batches_become_smaller_while_locks_are_held_for_long_and_larger_again()
     for _ in range(10):
         pace.learn(5.0)
     assert pace.size == 50, "it goes on"
-    assert Pace(3).size == 3
-    small = Pace(3)
+    assert BatchSize(3).size == 3
+    small = BatchSize(3)
     small.learn(5.0)
     assert small.size == 3
 

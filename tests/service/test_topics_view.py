@@ -22,7 +22,7 @@ from tests.support.members import eventually
 @pytest.fixture
 def config() -> Config:
     """No process looks by itself while a test runs."""
-    return Config({"hub.repair.interval.ms": 60_000})
+    return Config({"notifications.repair.interval.ms": 60_000})
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ async def other(database: str, clock: VirtualClock, config: Config) -> AsyncIter
     """Another process on the same database."""
     running = Runtime(config, database, clock)
     await running.start()
-    await running.hub.wait_listening()
+    await running.notifications.wait_listening()
     yield running
     await running.stop()
 
@@ -113,7 +113,7 @@ async def test_who_asks_after_the_hint_gets_what_it_was_about(
 ) -> None:
     told = asyncio.Event()
     await there.view()
-    other.hub.on("kcoord_topics", lambda payload: told.set())
+    other.notifications.on("kcoord_topics", lambda payload: told.set())
     await here.create("orders", 3)
     await asyncio.wait_for(told.wait(), 10)
     assert sizes(await there.view()) == {"orders": 3}
@@ -171,7 +171,7 @@ async def test_changes_at_the_same_time_are_all_counted(here: TopicService, ther
     assert (await here.view()).version == (await there.view()).version > before
 
 
-@pytest.mark.parametrize("config", [Config({"hub.repair.interval.ms": 100})])
+@pytest.mark.parametrize("config", [Config({"notifications.repair.interval.ms": 100})])
 async def test_a_lost_hint_is_made_good(
     here: TopicService, there: TopicService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,7 +200,7 @@ async def test_an_old_view_is_served_while_the_database_is_away_but_not_after_a_
     with monkeypatch.context() as patch:
         patch.setattr(Database, "snapshot", away)
         assert await here.view() is known
-        runtime.hub._everything_may_have_changed()
+        runtime.notifications._everything_may_have_changed()
         with pytest.raises(ProtocolError) as raised:
             await here.view()
         assert raised.value.error is Error.COORDINATOR_NOT_AVAILABLE

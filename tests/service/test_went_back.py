@@ -29,7 +29,7 @@ POOL, LISTENER = "kcoord", "kcoord-listener"
 @pytest.fixture
 def config() -> Config:
     """Neither copies nor tokens are looked up again by themselves while a test runs."""
-    return Config({"hub.repair.interval.ms": 60_000, "token.cache.ms": 600_000})
+    return Config({"notifications.repair.interval.ms": 60_000, "token.cache.ms": 600_000})
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ async def other_runtime(database: str, clock: VirtualClock, config: Config) -> A
     """Another process on the same database."""
     running = Runtime(config, database, clock)
     await running.start()
-    await running.hub.wait_listening()
+    await running.notifications.wait_listening()
     yield running
     await running.stop()
 
@@ -52,12 +52,12 @@ async def lose_connections(rows: Backup, *runtimes: Runtime) -> None:
     """End every connection of the processes, and let them find that out."""
     lost = [asyncio.Event() for _ in runtimes]
     for runtime, event in zip(runtimes, lost, strict=True):
-        runtime.hub.on_connection_lost(event.set)
+        runtime.notifications.on_connection_lost(event.set)
     rows.cut_connections(POOL)
     rows.cut_connections(LISTENER)
     for runtime, event in zip(runtimes, lost, strict=True):
         await asyncio.wait_for(event.wait(), 30)
-        await runtime.hub.wait_listening()
+        await runtime.notifications.wait_listening()
         await eventually(partial(serves, runtime), "the pool has connections again")
 
 

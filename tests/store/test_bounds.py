@@ -14,7 +14,7 @@ import pytest
 
 from kcoord.config import Config
 from kcoord.database import pool as databases
-from kcoord.database import request_age as freshness
+from kcoord.database import request_age
 from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
 from kcoord.protocol.errors import Error, ProtocolError
@@ -97,7 +97,7 @@ async def test_a_process_that_stands_still_in_a_transaction_loses_its_locks(
     async with asyncio.timeout(60):
         await holder.execute("update bounds_row set value = 5 where id = 1")
     await holder.commit()
-    db.freshness.pulse.note_freeze()
+    db.request_age.pulse.note_freeze()
     ended.set()
     with pytest.raises(ProtocolError) as caught:
         await task
@@ -208,16 +208,16 @@ async def test_constant_traffic_at_two_servers_starves_neither(db: Database, con
 @pytest.mark.parametrize("long", [False, True])
 async def test_a_write_of_an_old_request_is_not_committed(db: Database, mode: str, long: bool) -> None:
     receipt = Receipt(time.monotonic() - 3.0)  # 4 s less the transaction's time are over
-    token = freshness.enter(receipt)
+    token = request_age.enter(receipt)
     try:
         with pytest.raises(ProtocolError, match=r"request\.max\.age\.ms"):
             await db.transaction(add_first, long=long)
-        freshness.allow(2_000)
+        request_age.allow(2_000)
         await db.transaction(add_first, long=long)
-        freshness.enter(None)
+        request_age.enter(None)
         await db.transaction(add_first, long=long)
     finally:
-        freshness.leave(token)
+        request_age.leave(token)
     assert await value(db) == 2
 
 
@@ -225,7 +225,7 @@ async def test_the_age_is_measured_by_the_clock_of_the_database_too(db: Database
     """A paused virtual machine: the monotonic clock stood still."""
     async with db.connection() as connection:
         await db.now_ms(connection)
-    receipt = db.freshness.receive()
+    receipt = db.request_age.receive()
     assert receipt.database_ms is not None
     paused = Receipt(receipt.at, receipt.database_ms - 3_000)
     with pytest.raises(ProtocolError, match=r"request\.max\.age\.ms"):

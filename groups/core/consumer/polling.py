@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from groups.core.commands import AbandonWait, ConsumerHeartbeat, ParkKind
 from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.news import has_news, is_displaced
+from groups.core.consumer.pending_answers import has_pending_answer, is_displaced
 from groups.core.consumer.persistent import Timer
 from groups.core.consumer.records import TimerArmed
 from groups.core.consumer.state import TimerKind
@@ -29,7 +29,7 @@ def park(
     nothing_new = reply.assignment is None and reply.member_epoch == command.member_epoch
     member = turn.consumer.members[command.member_id]
     again_in_ms = deferred_ms(turn)
-    has = has_news(turn.consumer, member, target_deferred=again_in_ms is not None)
+    has = has_pending_answer(turn.consumer, member, target_deferred=again_in_ms is not None)
     if command.max_wait_ms <= 0 or not nothing_new or has:
         return None
     until = turn.now + command.max_wait_ms

@@ -12,7 +12,7 @@ order by l.relname
 select pg_relation_filenode(to_regclass(%(table)s))
 
 -- name: lock_journal
--- Before the snapshot is taken, so that no day can go between the two; LOCK TABLE itself takes none. Upkeep that wants
+-- Before the snapshot is taken, so that no day can go between the two; LOCK TABLE itself takes none. Maintenance that wants
 -- a day meanwhile puts it off. All leaves are locked with it.
 lock table offset_commit_log in access share mode
 

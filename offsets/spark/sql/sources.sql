@@ -31,7 +31,7 @@ from {table} w
 join groups_topic t on t.id = w.topic_id
 
 -- name: samples
--- Watermarks over time. A topic that is gone has no name, and upkeep removes its samples soon.
+-- Watermarks over time. A topic that is gone has no name, and maintenance removes its samples soon.
 select s.ctid as block, t.name as topic, s.topic_id as topic_key, s.partition, s.at, s.until, s.log_start_offset,
        s.log_end_offset
 from {table} s

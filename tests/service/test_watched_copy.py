@@ -10,14 +10,14 @@ from kcoord.config import Config
 from kcoord.database.notifications import TOPICS
 from kcoord.http import context
 from kcoord.process.runtime import Runtime
-from kcoord.process.watched_copy import Mirror
+from kcoord.process.watched_copy import WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
 
 
 @pytest.fixture
 def config() -> Config:
     """No copy is renewed by itself while a test runs."""
-    return Config({"hub.repair.interval.ms": 60_000})
+    return Config({"notifications.repair.interval.ms": 60_000})
 
 
 class Source:
@@ -50,18 +50,18 @@ def source() -> Source:
 
 
 @pytest.fixture
-def mirror(runtime: Runtime, source: Source) -> Mirror[int]:
+def watched(runtime: Runtime, source: Source) -> WatchedCopy[int]:
     """The copy."""
-    return Mirror(runtime, TOPICS, source.read)
+    return WatchedCopy(runtime, TOPICS, source.read)
 
 
-async def test_a_hint_during_a_reading_leads_to_another(mirror: Mirror[int], source: Source) -> None:
+async def test_a_hint_during_a_reading_leads_to_another(watched: WatchedCopy[int], source: Source) -> None:
     source.may_end.clear()
-    early = asyncio.create_task(mirror.get())
+    early = asyncio.create_task(watched.get())
     await asyncio.wait_for(source.begun.wait(), 10)
     source.number = 1
-    mirror.hint()
-    late = asyncio.create_task(mirror.get())
+    watched.hint()
+    late = asyncio.create_task(watched.get())
     await asyncio.sleep(0)
     source.may_end.set()
     assert await asyncio.wait_for(early, 10) in (0, 1)
@@ -76,19 +76,19 @@ async def test_repairs_do_not_bear_the_id_of_the_request_that_asked_first(runtim
         seen.put_nowait(context.request_id())
         return 0
 
-    runtime.config = runtime.config.replace(hub_repair_interval_ms=100)
+    runtime.config = runtime.config.replace(notifications_repair_interval_ms=100)
     token = context.enter(context.RequestContext("first"))
-    await Mirror(runtime, TOPICS, read).get()
+    await WatchedCopy(runtime, TOPICS, read).get()
     context.leave(token)
     assert [await asyncio.wait_for(seen.get(), 10) for _ in range(2)] == ["first", ""]
 
 
 async def test_who_asks_between_the_end_of_a_reading_and_its_callback_begins_another(
-    mirror: Mirror[int], monkeypatch: pytest.MonkeyPatch
+    watched: WatchedCopy[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     asked = 0
-    begin = mirror._begin
+    begin = watched._begin
 
     async def read(known: int | None) -> int:
         return await ends if known is None else known + 1
@@ -99,76 +99,78 @@ async def test_who_asks_between_the_end_of_a_reading_and_its_callback_begins_ano
         assert asked < 100, "it asks for the same reading for ever, and nothing else runs"
         return begin()
 
-    monkeypatch.setattr(mirror, "_read", read)
-    monkeypatch.setattr(mirror, "_begin", counted)
-    early = asyncio.create_task(mirror.get())
+    monkeypatch.setattr(watched, "_read", read)
+    monkeypatch.setattr(watched, "_begin", counted)
+    early = asyncio.create_task(watched.get())
     await asyncio.sleep(0)  # it asks
     await asyncio.sleep(0)  # the reading begins
-    mirror.hint()
+    watched.hint()
     ends.set_result(0)  # the next step of the reading is its last
-    late = asyncio.create_task(mirror.get())  # runs right after that step
+    late = asyncio.create_task(watched.get())  # runs right after that step
     assert await asyncio.wait_for(late, 10) == 1
     assert await asyncio.wait_for(early, 10) in (0, 1)
 
 
-async def test_many_who_ask_make_one_reading(mirror: Mirror[int], source: Source) -> None:
-    assert await asyncio.gather(*(mirror.get() for _ in range(100))) == [0] * 100
+async def test_many_who_ask_make_one_reading(watched: WatchedCopy[int], source: Source) -> None:
+    assert await asyncio.gather(*(watched.get() for _ in range(100))) == [0] * 100
     assert source.readings == 1
     source.number = 1
     for _ in range(100):
-        mirror.hint()
-    assert await asyncio.gather(*(mirror.get() for _ in range(100))) == [1] * 100
+        watched.hint()
+    assert await asyncio.gather(*(watched.get() for _ in range(100))) == [1] * 100
     assert source.readings <= 3
 
 
-async def test_nothing_is_read_before_somebody_asks(mirror: Mirror[int], source: Source) -> None:
-    mirror.hint()
+async def test_nothing_is_read_before_somebody_asks(watched: WatchedCopy[int], source: Source) -> None:
+    watched.hint()
     await asyncio.sleep(0)
     assert source.readings == 0
 
 
-async def test_hints_that_never_end_make_nobody_wait_for_ever(mirror: Mirror[int], source: Source) -> None:
-    await mirror.get()
+async def test_hints_that_never_end_make_nobody_wait_for_ever(watched: WatchedCopy[int], source: Source) -> None:
+    await watched.get()
     stop = False
 
     async def hinting() -> None:
         while not stop:
-            mirror.hint()
+            watched.hint()
             await asyncio.sleep(0)
 
     noise = asyncio.create_task(hinting())
     source.number = 1
-    mirror.hint()
-    assert await asyncio.wait_for(mirror.get(), 10) == 1
+    watched.hint()
+    assert await asyncio.wait_for(watched.get(), 10) == 1
     stop = True
     await noise
 
 
-async def test_a_reading_that_fails_is_tried_again_by_the_next_who_asks(mirror: Mirror[int], source: Source) -> None:
+async def test_a_reading_that_fails_is_tried_again_by_the_next_who_asks(
+    watched: WatchedCopy[int], source: Source
+) -> None:
     source.fails = True
-    failed = await asyncio.gather(*(mirror.get() for _ in range(3)), return_exceptions=True)
+    failed = await asyncio.gather(*(watched.get() for _ in range(3)), return_exceptions=True)
     assert [type(error) for error in failed] == [ProtocolError] * 3
     assert source.readings == 1
     source.fails = False
-    assert await mirror.get() == 0
+    assert await watched.get() == 0
 
 
 async def test_the_end_of_the_process_waits_for_a_reading(
-    runtime: Runtime, mirror: Mirror[int], source: Source
+    runtime: Runtime, watched: WatchedCopy[int], source: Source
 ) -> None:
-    await mirror.get()
+    await watched.get()
     source.may_end.clear()
     source.begun.clear()
     source.number = 1
-    mirror.hint()
-    waiting = asyncio.create_task(mirror.get())
+    watched.hint()
+    waiting = asyncio.create_task(watched.get())
     await asyncio.wait_for(source.begun.wait(), 10)
-    closing = asyncio.create_task(mirror._close())
+    closing = asyncio.create_task(watched._close())
     await asyncio.sleep(0)
     assert not closing.done()
     source.may_end.set()
     assert await asyncio.wait_for(waiting, 10) == 1
     await asyncio.wait_for(closing, 10)
-    mirror.hint()
+    watched.hint()
     await asyncio.sleep(0)
     assert source.readings == 2

@@ -11,7 +11,7 @@ from groups.core.consumer.state import ConsumerMember, MemberState
 from groups.core.replies import Parked
 
 
-def has_news(group: ConsumerGroup, member: ConsumerMember, *, target_deferred: bool = False) -> bool:
+def has_pending_answer(group: ConsumerGroup, member: ConsumerMember, *, target_deferred: bool = False) -> bool:
     """Would a heartbeat of this member, one that reports nothing, change anything for it?
 
     `target_deferred`: a target that the group awaits may not be computed yet.
@@ -34,7 +34,7 @@ def is_over(group: ConsumerGroup, parked: Parked) -> bool:
         member is None
         or member.member_epoch != parked.generation_id
         or is_displaced(group, parked)
-        or has_news(group, member, target_deferred=parked.again_in_ms is not None)
+        or has_pending_answer(group, member, target_deferred=parked.again_in_ms is not None)
     )
 
 
