@@ -1,4 +1,4 @@
-"""A group's events in words. Kinds, causes and details are those of `groups.core.events`."""
+"""A group's events in words. Kinds, causes and details are those of `groups.core.model.events`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from frontend.rows import Event, Millis
 from frontend.wording import duration, plural, short_id, utc
-from groups.core.consumer.records import DepartureCause, EpochCause
-from groups.core.events import EventKind
-from groups.core.records import RebalanceCause, RemovalReason
+from groups.core.model.consumer_records import DepartureCause, EpochCause
+from groups.core.model.events import EventKind
+from groups.core.model.records import RebalanceCause, RemovalReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from groups.core.events import EventKind
+from groups.core.model.events import EventKind
 from groups.models import Assignment, ConsumerMember, Event, Group, Member, PendingMember, Topic, Watermark
 from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, instant, kind_filter, utc
 from kcoord.protocol.consumer_protocol import decode_subscription

@@ -19,8 +19,8 @@ import structlog
 
 from groups.catalogue import revisions
 from groups.catalogue.revisions import Subject
-from groups.core.events import EventKind, GroupEvent
-from groups.core.types import Millis
+from groups.core.model.events import EventKind, GroupEvent
+from groups.core.model.types import Millis
 from groups.engine.server_assignors import SETTING as ASSIGNORS
 from groups.engine.server_assignors import load_assignors
 from groups.store.store import GroupStore

@@ -12,7 +12,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from groups.core.types import GroupState, Millis
+from groups.core.model.types import GroupState, Millis
 from groups.engine.service import GroupService
 from groups.seen import SeenLag, seen_detail
 from kcoord.database.pool import Connection
@@ -105,7 +105,7 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """What happened to a group at an instant (ms); `detail` depends on the kind (`groups.core.events`)."""
+    """What happened to a group at an instant (ms); `detail` depends on the kind (`groups.core.model.events`)."""
 
     id: int
     at: Millis

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from groups.core.events import MOST_TOPICS, EventKind
+from groups.core.model.events import MOST_TOPICS, EventKind
 from kcoord.database.pool import Connection, Database
 from kcoord.rest.paging import Visible
 from kcoord.sql import queries

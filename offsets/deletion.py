@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from groups.core.commands import DeleteOffsets
-from groups.core.events import EventKind
-from groups.core.replies import DeleteOffsetsReply
+from groups.core.model.commands import DeleteOffsets
+from groups.core.model.events import EventKind
+from groups.core.model.replies import DeleteOffsetsReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.metrics import OFFSETS_DELETED

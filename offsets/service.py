@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.offsets import check_fetch
-from groups.core.replies import CommitReply
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.pool import Connection

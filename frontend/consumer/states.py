@@ -10,7 +10,7 @@ from frontend.rows import Member
 from frontend.states import ACTIVE, OVERDUE, State
 from frontend.timeline import epoch_cause
 from frontend.wording import duration, joined, plural, ranges, short_id
-from groups.core.events import EventKind
+from groups.core.model.events import EventKind
 
 NAMED = 3
 """So many members are named in a sentence."""

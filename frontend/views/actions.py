@@ -20,7 +20,7 @@ from frontend.states import state
 from frontend.views.groups import HOLD, KICK, group_url
 from frontend.views.page import Forbidden, message, page, show
 from frontend.wording import duration, plural, ranges
-from groups.core.replies import Done, HoldReply
+from groups.core.model.replies import Done, HoldReply
 from groups.engine.service import GroupService
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime

@@ -12,9 +12,9 @@ from groups.api.consumer_topics import Beat, describable, names_of, reported
 from groups.api.endpoints import GROUP
 from groups.api.replies import raise_for_error
 from groups.core.assignors import Partitions
-from groups.core.commands import ConsumerHeartbeat
-from groups.core.replies import ConsumerHeartbeatReply
-from groups.core.rights import TopicRights
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.replies import ConsumerHeartbeatReply
+from groups.core.model.rights import TopicRights
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation, Resource
 from kcoord.config import REBALANCE_PROTOCOLS

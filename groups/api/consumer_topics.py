@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from groups.api import consumer_wire as wire
 from groups.catalogue.topics import TopicService, unknown_partition
 from groups.core.assignors import Partitions
-from groups.core.types import Topic, TopicView
+from groups.core.model.types import Topic, TopicView
 from groups.readmodel import GroupReads, Holdings
 from kcoord.access.rights import Operation
 from kcoord.http.problem import invalid

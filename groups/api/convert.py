@@ -8,9 +8,9 @@ from typing import TypeVar
 from msgspec import UNSET, UnsetType
 
 from groups.api import wire
-from groups.core.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
-from groups.core.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
-from groups.core.types import Protocol
+from groups.core.model.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
+from groups.core.model.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
+from groups.core.model.types import Protocol
 from kcoord.http.problem import invalid
 from kcoord.http.types import rfc3339
 from kcoord.protocol.consumer_protocol import (

@@ -8,7 +8,7 @@ import structlog
 
 from groups.api import convert, endpoints, wire
 from groups.api.replies import raise_for_error
-from groups.core.replies import HeartbeatReply
+from groups.core.model.replies import HeartbeatReply
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.core.replies import ConsumerHeartbeatReply, HeartbeatReply, JoinReply, LeaveReply, SyncReply
+from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from kcoord.http.types import rfc3339
 from kcoord.metrics import COMMANDS
 from kcoord.protocol.errors import Error, ProtocolError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from groups.core.types import Millis
+from groups.core.model.types import Millis
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 

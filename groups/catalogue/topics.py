@@ -20,8 +20,8 @@ from psycopg.types.json import Jsonb
 from groups.catalogue import revisions
 from groups.catalogue.revisions import Subject
 from groups.catalogue.topic_deletion import TopicDeletion, follow_up_deletion, note_deletion
-from groups.core import types as core
-from groups.core.types import Millis, TopicView
+from groups.core.model import types as core
+from groups.core.model.types import Millis, TopicView
 from groups.engine import off_loop
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime

@@ -11,24 +11,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from groups.core.classic.join import check_join, join_group
+from groups.core.classic.parked_answers import release_converted
 from groups.core.classic.rebalance import prepare, select_protocol
 from groups.core.classic.subscription import topics_of_generation
-from groups.core.commands import ConsumerHeartbeat, JoinGroup, ParkKind
 from groups.core.consumer.checks import check_request, unknown_group
 from groups.core.consumer.classic_members import PROTOCOL_TYPE, join_member, protocol_of
 from groups.core.consumer.epochs import metadata_hash
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.leaving import drop_members
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.partitions import Assigned, plain
-from groups.core.consumer.persistent import DeadlineMap, Timer
-from groups.core.consumer.records import DepartureCause
-from groups.core.consumer.state import ClassicMetadata, ConsumerMember, Timers
-from groups.core.records import GroupConverted, RebalanceCause
-from groups.core.replies import JoinReply, Parked
-from groups.core.turn import Turn
-from groups.core.types import (
+from groups.core.model.commands import ConsumerHeartbeat, JoinGroup
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_records import DepartureCause
+from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, Timers
+from groups.core.model.partitions import Assigned, plain
+from groups.core.model.persistent import DeadlineMap, Timer
+from groups.core.model.records import GroupConverted, RebalanceCause
+from groups.core.model.replies import JoinReply, Parked
+from groups.core.model.turn import Turn
+from groups.core.model.types import (
     ClassicGroup,
     ClassicMember,
     ConsumerProtocol,
@@ -59,7 +60,7 @@ def upgrade(turn: Turn, command: ConsumerHeartbeat) -> None:
     unloaded, or GROUP_ID_NOT_FOUND where the group stays classic.
     """
     check_request(command, turn.env)
-    group = turn.current
+    group = turn.classic
     if group.state is GroupState.DEAD:
         raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, f"group {group.group_id!r} is being unloaded: try again")
     if command.member_epoch != 0:
@@ -74,9 +75,7 @@ def upgrade(turn: Turn, command: ConsumerHeartbeat) -> None:
             Error.GROUP_ID_NOT_FOUND, f"group {group.group_id!r} uses the classic protocol and goes on to: {reason}"
         )
     turn.emit(GroupConverted(_as_consumer_group(turn, group, protocol), turn.now))
-    members = group.members.values()
-    turn.release(ParkKind.JOIN, [member for member in members if member.awaiting_join], group.generation_id)
-    turn.release(ParkKind.SYNC, [member for member in members if member.awaiting_sync], group.generation_id)
+    release_converted(turn, group)
 
 
 def _why_not_upgrade(turn: Turn, group: ClassicGroup) -> str:
@@ -192,7 +191,7 @@ def join_consumer_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     if holder.subscribed_topic_names != member.subscribed_topic_names or holder.subscribed_topic_regex:
         prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, reply.member_id, command.reason or "")
     # Differs from Kafka: it answers generation 0 where the subscription changed (consumer.md 0.0 and 9.6, trigger B).
-    return replace(reply, generation_id=turn.current.generation_id)
+    return replace(reply, generation_id=turn.classic.generation_id)
 
 
 def _join_empty_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:

@@ -14,7 +14,16 @@ from groups.core.classic.join import join_group
 from groups.core.classic.leave import leave_group
 from groups.core.classic.maintenance import abandon_wait, delete_group, force_state
 from groups.core.classic.sync import sync_group
-from groups.core.commands import (
+from groups.core.consumer import classic_members, polling
+from groups.core.consumer import deletion as consumer_deletion
+from groups.core.consumer import offsets as consumer_offsets
+from groups.core.consumer.expiry import expire as expire_members
+from groups.core.consumer.heartbeat import consumer_heartbeat
+from groups.core.consumer.leaving import leave_group as leave_members
+from groups.core.consumer.regexes import apply_resolution
+from groups.core.consumer.target import apply_target
+from groups.core.convert import join_consumer_group, remove_members, upgrade
+from groups.core.model.commands import (
     AbandonWait,
     ApplyRegexResolution,
     ApplyTarget,
@@ -35,14 +44,8 @@ from groups.core.commands import (
     SyncGroup,
     Tick,
 )
-from groups.core.consumer import classic_members, polling
-from groups.core.consumer import deletion as consumer_deletion
-from groups.core.consumer import offsets as consumer_offsets
-from groups.core.consumer.expiry import expire as expire_members
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.heartbeat import consumer_heartbeat
-from groups.core.consumer.leaving import leave_group as leave_members
-from groups.core.consumer.records import (
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import (
     ConsumerMemberRemoved,
     ConsumerMemberReplaced,
     GroupEpochBumped,
@@ -50,17 +53,12 @@ from groups.core.consumer.records import (
     StaticMemberDeparted,
     TargetComputed,
 )
-from groups.core.consumer.regexes import apply_resolution
-from groups.core.consumer.target import apply_target
-from groups.core.convert import join_consumer_group, remove_members, upgrade
-from groups.core.decision import Decision
-from groups.core.effects import WakeMembers
-from groups.core.group import Group
-from groups.core.holds import expire_hold
-from groups.core.offset_admin import delete_offsets, reset_offsets
-from groups.core.operators import hold_group, kick_member, release_hold
-from groups.core.records import GroupConverted, Record
-from groups.core.replies import (
+from groups.core.model.decision import Decision
+from groups.core.model.effects import WakeMembers
+from groups.core.model.group import Group
+from groups.core.model.holds import expire_hold
+from groups.core.model.records import GroupConverted, Record
+from groups.core.model.replies import (
     Answer,
     CommitReply,
     ConsumerHeartbeatReply,
@@ -74,8 +72,10 @@ from groups.core.replies import (
     Reply,
     SyncReply,
 )
-from groups.core.turn import Turn
-from groups.core.types import ClassicGroup, Env
+from groups.core.model.turn import Turn
+from groups.core.model.types import ClassicGroup, Env
+from groups.core.offset_admin import delete_offsets, reset_offsets
+from groups.core.operators import hold_group, kick_member, release_hold
 from kcoord.protocol.errors import ProtocolError
 
 
@@ -98,14 +98,14 @@ def decide(group: Group | None, command: Command, env: Env) -> Decision:
         reply = _own_answer(reply, turn.answers[answered:])
     if any(map(_is_news, turn.records)):
         turn.ask(WakeMembers(command.group_id))
-    return Decision(turn.either, tuple(turn.records), tuple(turn.answers), reply, tuple(turn.effects))
+    return Decision(turn.group, tuple(turn.records), tuple(turn.answers), reply, tuple(turn.effects))
 
 
 def _expire(turn: Turn) -> None:
     """Fire what is overdue. The last members of the consumer protocol may go, and the group go on as a classic one."""
-    if isinstance(turn.either, ConsumerGroup):
+    if isinstance(turn.group, ConsumerGroup):
         expire_members(turn, remove_members)
-    if not isinstance(turn.either, ConsumerGroup):
+    if not isinstance(turn.group, ConsumerGroup):
         expire(turn)
 
 
@@ -132,7 +132,7 @@ def _own_answer(parked: Parked, answers: list[Answer]) -> Reply | Parked:
 
 def _handle(turn: Turn, command: Command) -> Reply | Parked:
     """Send the command where the group's protocol is handled. A refused request of a consumer group leaves no trace."""
-    if not isinstance(turn.either, ConsumerGroup) and not isinstance(command, ConsumerHeartbeat):
+    if not isinstance(turn.group, ConsumerGroup) and not isinstance(command, ConsumerHeartbeat):
         return _handle_classic(turn, command)
     savepoint = turn.save()
     try:
@@ -175,7 +175,7 @@ def _handle_classic(turn: Turn, command: ClassicCommand) -> Reply | Parked:
 def _handle_consumer(turn: Turn, command: Command) -> Reply | Parked:
     match command:
         case ConsumerHeartbeat():
-            if isinstance(turn.either, ClassicGroup):
+            if isinstance(turn.group, ClassicGroup):
                 upgrade(turn, command)
             return consumer_heartbeat(turn, command, remove_members)
         case JoinGroup():

@@ -6,13 +6,13 @@ Source: offsets.md 6 and 13.5; http-api.md 4 (plans).
 from __future__ import annotations
 
 from groups.core.classic.subscription import CONSUMER
-from groups.core.commands import DeleteOffsets, ResetOffsets
+from groups.core.model.commands import DeleteOffsets, ResetOffsets
+from groups.core.model.records import GroupCreated
+from groups.core.model.replies import DeleteOffsetsReply, Done
+from groups.core.model.turn import Turn
+from groups.core.model.types import ClassicGroup, GroupState
 from groups.core.operators import existing
-from groups.core.records import GroupCreated
-from groups.core.replies import DeleteOffsetsReply, Done
 from groups.core.subscription import subscribed_topics
-from groups.core.turn import Turn
-from groups.core.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
 
 
@@ -36,7 +36,7 @@ def reset_offsets(turn: Turn, command: ResetOffsets) -> Done:
 
     `create`: a group that is missing is made, as the first commit of a simple consumer makes it.
     """
-    if turn.either is None and command.create:
+    if turn.group is None and command.create:
         turn.emit(GroupCreated(command.group_id, turn.now))
         return Done()
     group = existing(turn, command.group_id)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from groups.core.classic.rebalance import complete_if_all_joined, maybe_complete, prepare, remove
 from groups.core.classic.state import ANSWERS, Api
-from groups.core.commands import HoldGroup, KickMember, ReleaseHold
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
-from groups.core.consumer.records import DepartureCause
 from groups.core.convert import remove_members
-from groups.core.records import GroupHeld, HoldReleased, RebalanceCause, RemovalReason
-from groups.core.replies import Done, HoldReply
-from groups.core.turn import Turn
-from groups.core.types import ClassicGroup, GroupState, Hold
+from groups.core.model.commands import HoldGroup, KickMember, ReleaseHold
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import DepartureCause
+from groups.core.model.records import GroupHeld, HoldReleased, RebalanceCause, RemovalReason
+from groups.core.model.replies import Done, HoldReply
+from groups.core.model.turn import Turn
+from groups.core.model.types import ClassicGroup, GroupState, Hold
 from kcoord.protocol.errors import Error, ProtocolError
 
 
@@ -80,7 +80,7 @@ def _kick_classic(turn: Turn, group: ClassicGroup, command: KickMember) -> None:
     remove(turn, command.member_id, RemovalReason.KICKED, command.reason, by=command.principal)
     if not pending and ANSWERS[Api.LEAVE, group.state].rebalances:
         prepare(turn, RebalanceCause.MEMBER_KICKED, command.member_id, command.reason)
-    elif turn.current.state is GroupState.PREPARING_REBALANCE:
+    elif turn.classic.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)
 
 
@@ -93,7 +93,7 @@ def _no_such_member(command: KickMember) -> ProtocolError:
 
 def existing(turn: Turn, group_id: str) -> ClassicGroup | ConsumerGroup:
     """The group. Raises GROUP_ID_NOT_FOUND; one that is being unloaded is none."""
-    group = turn.either
+    group = turn.group
     if group is None or (isinstance(group, ClassicGroup) and group.state is GroupState.DEAD):
         raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
     return group

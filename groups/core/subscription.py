@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groups.core.classic.subscription import CONSUMER
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.group import Group
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.group import Group
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ import re2
 from groups.catalogue.topics import TopicService
 from groups.configs import ASSIGNMENT_INTERVAL, ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
 from groups.core.assignors import Assignor
-from groups.core.commands import ApplyRegexResolution
-from groups.core.effects import ResolveRegexes
-from groups.core.types import ConsumerProtocol, Env, GroupConfig, MigrationPolicy, TopicView
+from groups.core.model.commands import ApplyRegexResolution
+from groups.core.model.effects import ResolveRegexes
+from groups.core.model.types import ConsumerProtocol, Env, GroupConfig, MigrationPolicy, TopicView
 from groups.engine.server_assignors import load_assignors
 from kcoord.config import Config, Value
 from kcoord.process.runtime import Runtime

@@ -14,14 +14,14 @@ from typing import Any
 
 import structlog
 
-from groups.core.commands import AbandonWait, ApplyRegexResolution, ApplyTarget, Command, Tick
-from groups.core.decision import Decision
-from groups.core.effects import Effect, WakeMembers
-from groups.core.events import GroupEvent, events_of
-from groups.core.group import Group
 from groups.core.machine import decide
-from groups.core.replies import Parked, Reply
-from groups.core.types import Env, Millis
+from groups.core.model.commands import AbandonWait, ApplyRegexResolution, ApplyTarget, Command, Tick
+from groups.core.model.decision import Decision
+from groups.core.model.effects import Effect, WakeMembers
+from groups.core.model.events import GroupEvent, events_of
+from groups.core.model.group import Group
+from groups.core.model.replies import Parked, Reply
+from groups.core.model.types import Env, Millis
 from groups.engine import off_loop
 from groups.engine.decision_context import DecisionContext, DecisionContexts
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter

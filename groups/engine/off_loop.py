@@ -13,10 +13,10 @@ from typing import ParamSpec, TypeVar
 
 from psycopg.rows import TupleRow
 
-from groups.core.commands import ApplyRegexResolution, ApplyTarget, Command, ConsumerHeartbeat
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.group import Group
-from groups.core.types import TopicView
+from groups.core.model.commands import ApplyRegexResolution, ApplyTarget, Command, ConsumerHeartbeat
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.group import Group
+from groups.core.model.types import TopicView
 from kcoord.database.pool import Connection
 
 P = ParamSpec("P")

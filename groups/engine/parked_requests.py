@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from groups.core.commands import ParkKind
-from groups.core.deadlines import wake_at
-from groups.core.group import Group
-from groups.core.replies import Answer, JoinReply, Parked, Rerun, SyncReply
-from groups.core.types import Millis
+from groups.core.model.commands import ParkKind
+from groups.core.model.deadlines import wake_at
+from groups.core.model.group import Group
+from groups.core.model.replies import Answer, JoinReply, Parked, Rerun, SyncReply
+from groups.core.model.types import Millis
 from groups.core.waiting import answer_for
 from kcoord.database.clock import DatabaseClock
 from kcoord.database.notifications import TOPICS

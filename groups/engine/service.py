@@ -11,7 +11,9 @@ from typing import Any, TypeVar, cast
 
 import structlog
 
-from groups.core.commands import (
+from groups.core.consumer.offsets import check_fetch
+from groups.core.consumer.target import compute
+from groups.core.model.commands import (
     AbandonWait,
     Command,
     ConsumerHeartbeat,
@@ -27,12 +29,10 @@ from groups.core.commands import (
     SyncGroup,
     Tick,
 )
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.offsets import check_fetch
-from groups.core.consumer.target import compute
-from groups.core.effects import ComputeTarget, Effect, ResolveRegexes, WakeMembers
-from groups.core.group import Group
-from groups.core.replies import (
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.effects import ComputeTarget, Effect, ResolveRegexes, WakeMembers
+from groups.core.model.group import Group
+from groups.core.model.replies import (
     ConsumerHeartbeatReply,
     Done,
     HeartbeatReply,
@@ -41,7 +41,7 @@ from groups.core.replies import (
     LeaveReply,
     SyncReply,
 )
-from groups.core.types import GroupState, Millis
+from groups.core.model.types import GroupState, Millis
 from groups.engine.decision_context import DecisionContexts
 from groups.engine.mailbox import Mailbox
 from groups.engine.parked_requests import BarrierReply, ParkedRequests, ShuttingDown, Waiter

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from groups.api.coordination import CoordinatorNode
 from groups.core.assignors import Assignor
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.partitions import merged
-from groups.core.consumer.state import ConsumerMember
 from groups.core.consumer.target import preferred_assignor
-from groups.core.types import Hold, Millis, TopicView
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import ConsumerMember
+from groups.core.model.partitions import merged
+from groups.core.model.types import Hold, Millis, TopicView
 from groups.models import Group
 
 PartitionsById = Mapping[str, Iterable[int]]

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
-from groups.core.consumer.state import ConsumerGroupState, MemberState
+from groups.core.model.consumer_state import ConsumerGroupState, MemberState
 from groups.models import Group
 from groups.rest.group_serializers import GroupCoordinator, GroupView
 from groups.rest.operator_serializers import HoldView

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from groups.api.coordination import CoordinatorNode
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, Hold, Millis
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Hold, Millis
 from groups.models import Group
 from kcoord.protocol.consumer_protocol import Subscription, decode_assignment, decode_subscription
 

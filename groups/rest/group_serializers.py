@@ -6,9 +6,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from groups.core.consumer.state import ConsumerGroupState
-from groups.core.events import EventKind
-from groups.core.types import GroupState
+from groups.core.model.consumer_state import ConsumerGroupState
+from groups.core.model.events import EventKind
+from groups.core.model.types import GroupState
 from groups.models import Group
 from groups.readmodel import MAX_TOPICS, GroupSort
 from groups.rest.description import MemberState

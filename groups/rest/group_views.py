@@ -12,8 +12,8 @@ from rest_framework.response import Response
 
 from groups.api.coordination import coordinator_of
 from groups.core.coordinator import partition_of
-from groups.core.group import Group
-from groups.core.types import ClassicGroup, Hold
+from groups.core.model.group import Group
+from groups.core.model.types import ClassicGroup, Hold
 from groups.engine.decision_context import DecisionContexts
 from groups.engine.deletion import DeletedGroup, GroupDeletion
 from groups.engine.service import GroupService

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from groups.core.replies import Done, HoldReply
+from groups.core.model.replies import Done, HoldReply
 from groups.engine.service import GroupService
 from groups.rest import operator_serializers as s
 from groups.rest.group_views import NAMED, NamedGroupView

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, Hold, JoinTimer, Members, Millis, Protocol
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Hold, JoinTimer, Members, Millis, Protocol
 
 Row = Sequence[Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
-from groups.core.deadlines import wake_at, wake_at_to_store
-from groups.core.types import ClassicGroup, ClassicMember, Millis
+from groups.core.model.deadlines import wake_at, wake_at_to_store
+from groups.core.model.types import ClassicGroup, ClassicMember, Millis
 from groups.store import classic_rows as rows
 from groups.store.stored import GroupAppeared, Stored
 from kcoord.database.pool import Connection, Database

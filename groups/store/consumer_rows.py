@@ -12,10 +12,9 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.persistent import DeadlineMap, Timer
-from groups.core.consumer.state import (
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_state import (
     ClassicMetadata,
     ConsumerMember,
     Job,
@@ -24,7 +23,8 @@ from groups.core.consumer.state import (
     TimerKind,
     Timers,
 )
-from groups.core.types import Protocol
+from groups.core.model.persistent import DeadlineMap, Timer
+from groups.core.model.types import Protocol
 from groups.store.classic_rows import hold_columns, hold_from_row
 
 Row = Sequence[Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID, uuid4
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.deadlines import wake_at, wake_at_to_store
-from groups.core.types import Millis
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.deadlines import wake_at, wake_at_to_store
+from groups.core.model.types import Millis
 from groups.engine import off_loop
 from groups.store import classic_rows as rows
 from groups.store import consumer_rows

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.group import Group
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.group import Group
 from groups.store.classic_rows import Header
 from groups.store.stored import Stored
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from psycopg.types.json import Jsonb
 
-from groups.core.events import GroupEvent
-from groups.core.types import Millis
+from groups.core.model.events import GroupEvent
+from groups.core.model.types import Millis
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries

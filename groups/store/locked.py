@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from groups.core.events import GroupEvent
-from groups.core.group import Group
-from groups.core.replies import Reply
-from groups.core.types import Millis
+from groups.core.model.events import GroupEvent
+from groups.core.model.group import Group
+from groups.core.model.replies import Reply
+from groups.core.model.types import Millis
 from kcoord.database.pool import Connection
 
 

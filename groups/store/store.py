@@ -15,10 +15,10 @@ from uuid import uuid4
 
 import structlog
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.events import GroupEvent
-from groups.core.group import Group
-from groups.core.types import Millis
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.events import GroupEvent
+from groups.core.model.group import Group
+from groups.core.model.types import Millis
 from groups.store import classic_rows as rows
 from groups.store.classic_writes import ClassicWriter
 from groups.store.consumer_writes import ConsumerWriter

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from groups.core.deadlines import wake_at
-from groups.core.group import Group
-from groups.core.types import Millis
+from groups.core.model.deadlines import wake_at
+from groups.core.model.group import Group
+from groups.core.model.types import Millis
 
 
 class GroupAppeared(Exception):

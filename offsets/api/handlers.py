@@ -17,12 +17,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from offsets.api import endpoints, wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.topics import Named, Topics
-from offsets.core.types import (
-    FetchedOffset,
-    OffsetCommit,
-    OffsetFetch,
-    OffsetFetchReply,
-)
+from offsets.core.types import FetchedOffset, OffsetCommit, OffsetFetch, OffsetFetchReply
 from offsets.service import OffsetService
 
 GROUPS_AT_ONCE = 4

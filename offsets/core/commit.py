@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groups.core.commands import CommitOffsets
+from groups.core.model.commands import CommitOffsets
 from kcoord.protocol.errors import Error
 from offsets.core.types import Millis, OffsetCommit, OffsetRecord, PartitionCommit, PartitionCounts
 

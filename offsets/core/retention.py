@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from groups.core.classic.subscription import CONSUMER
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.state import ConsumerGroupState
-from groups.core.group import Group
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import ConsumerGroupState
+from groups.core.model.group import Group
+from groups.core.model.types import ClassicGroup, GroupState
 from groups.core.subscription import SubscribedTopics, subscribed_topics
-from groups.core.types import ClassicGroup, GroupState
 from offsets.core.types import Millis
 
 

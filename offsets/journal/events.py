@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.events import MOST_TOPICS, EventKind, GroupEvent
-from groups.core.group import Group
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.events import MOST_TOPICS, EventKind, GroupEvent
+from groups.core.model.group import Group
 from offsets.core.types import TopicPartition
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groups.configs import GroupConfigs
-from groups.core.commands import ResetOffsets
-from groups.core.events import EventKind
-from groups.core.replies import Done
+from groups.core.model.commands import ResetOffsets
+from groups.core.model.events import EventKind
+from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.config import Value

@@ -17,9 +17,9 @@ from typing import Any
 
 import structlog
 
-from groups.core.commands import ResetOffsets
-from groups.core.events import EventKind
-from groups.core.replies import Done
+from groups.core.model.commands import ResetOffsets
+from groups.core.model.events import EventKind
+from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from groups.store.locked import LockedGroup

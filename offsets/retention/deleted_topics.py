@@ -20,8 +20,8 @@ from functools import partial
 import structlog
 
 from groups.catalogue.topic_deletion import TopicDeletion
-from groups.core.commands import Tick
-from groups.core.events import EventKind
+from groups.core.model.commands import Tick
+from groups.core.model.events import EventKind
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.process.runtime import Runtime

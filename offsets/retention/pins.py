@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from groups.catalogue.topics import check_topic_name
-from groups.core.commands import Tick
-from groups.core.events import EventKind, GroupEvent
-from groups.core.group import Group
+from groups.core.model.commands import Tick
+from groups.core.model.events import EventKind, GroupEvent
+from groups.core.model.group import Group
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.pool import Connection, Database

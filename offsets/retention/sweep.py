@@ -15,9 +15,9 @@ from functools import partial
 
 import structlog
 
-from groups.core.commands import Tick
-from groups.core.events import EventKind
-from groups.core.replies import Done, Reply
+from groups.core.model.commands import Tick
+from groups.core.model.events import EventKind
+from groups.core.model.replies import Done, Reply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.counters import Counted, count

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from groups.catalogue.topics import TopicService
-from groups.core.commands import ResetOffsets
-from groups.core.events import EventKind
-from groups.core.replies import Done
+from groups.core.model.commands import ResetOffsets
+from groups.core.model.events import EventKind
+from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.process.runtime import Runtime

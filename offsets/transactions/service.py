@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import structlog
 
-from groups.core.events import MOST_TOPICS, EventKind, GroupEvent
-from groups.core.replies import CommitReply
+from groups.core.model.events import MOST_TOPICS, EventKind, GroupEvent
+from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.counters import Counted, count

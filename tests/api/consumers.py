@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from groups.catalogue.topics import TopicService
-from groups.core.consumer.group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup
 from groups.engine.service import GroupService
 from kcoord.process.runtime import Runtime
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.commands import JoinGroup
 from groups.core.machine import decide
-from groups.core.replies import JoinReply
-from groups.core.types import Env, Protocol
+from groups.core.model.commands import JoinGroup
+from groups.core.model.replies import JoinReply
+from groups.core.model.types import Env, Protocol
 from kcoord.http import body as bodies
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import join

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from groups.core.types import ClassicMember
+from groups.core.model.types import ClassicMember
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.http import body as bodies

@@ -12,8 +12,8 @@ import time
 
 import structlog
 
-from groups.core.commands import Heartbeat
-from groups.core.replies import JoinReply
+from groups.core.model.commands import Heartbeat
+from groups.core.model.replies import JoinReply
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.database.pool import Connection, Database

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from groups.catalogue.topics import TopicService
 from groups.core.assignors import BUILT_IN, Partitions
 from groups.core.assignors.base import GroupSpec, MemberSpec
-from groups.core.commands import ConsumerHeartbeat
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.state import ConsumerGroupState
-from groups.core.replies import ConsumerHeartbeatReply
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import ConsumerGroupState
+from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.engine.service import GroupService
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error

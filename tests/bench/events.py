@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groups.catalogue.topics import TopicService
-from groups.core.commands import ConsumerHeartbeat
+from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
 from kcoord.process.runtime import Runtime
 from tests.support.members import join, leave, sync

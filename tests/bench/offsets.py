@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groups.catalogue.topics import TopicService
-from groups.core.replies import JoinReply
+from groups.core.model.replies import JoinReply
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.core.types import OffsetCommit, PartitionCommit

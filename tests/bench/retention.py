@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groups.catalogue.topics import TopicService
-from groups.core.commands import Heartbeat
-from groups.core.replies import JoinReply
-from groups.core.types import Protocol
+from groups.core.model.commands import Heartbeat
+from groups.core.model.replies import JoinReply
+from groups.core.model.types import Protocol
 from groups.engine.service import GroupService
 from groups.store.store import GroupStore
 from kcoord.config import Config

@@ -8,8 +8,8 @@ from asyncio.events import Handle
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from groups.core.commands import ConsumerHeartbeat
-from groups.core.replies import ConsumerHeartbeatReply
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime

@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcoord.client import (
-    CommitFailedError,
-    ConsumerRebalanceListener,
-    MemberState,
-    TopicPartition,
-)
+from kcoord.client import CommitFailedError, ConsumerRebalanceListener, MemberState, TopicPartition
 from kcoord.protocol.errors import Error
 from tests.client.journal import Journal
 from tests.client.scripted import WAIT_S, Refusal, stable, wait_until

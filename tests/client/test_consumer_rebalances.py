@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcoord.client import (
-    Consumer,
-    ConsumerRebalanceListener,
-    IllegalStateError,
-    MemberState,
-    TopicPartition,
-)
+from kcoord.client import Consumer, ConsumerRebalanceListener, IllegalStateError, MemberState, TopicPartition
 from kcoord.protocol.errors import Error
 from tests.client.journal import Journal
 from tests.client.scripted import WAIT_S, Refusal, consumer_of, stable, wait_until

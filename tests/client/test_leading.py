@@ -10,19 +10,9 @@ import pytest
 
 from kcoord import assignors
 from kcoord.assignors import registry
-from kcoord.client import (
-    IllegalStateError,
-    InvalidConfigurationError,
-)
+from kcoord.client import IllegalStateError, InvalidConfigurationError
 from kcoord.protocol.errors import Error
-from tests.client.scripted import (
-    WAIT_S,
-    Refusal,
-    ScriptedCoordinator,
-    consumer_of,
-    given,
-    stable,
-)
+from tests.client.scripted import WAIT_S, Refusal, ScriptedCoordinator, consumer_of, given, stable
 
 LONG_MS = int(WAIT_S * 1000)
 

@@ -7,19 +7,9 @@ from typing import Any
 
 import pytest
 
-from kcoord.client import (
-    ConsumerRebalanceListener,
-    MemberState,
-)
+from kcoord.client import ConsumerRebalanceListener, MemberState
 from kcoord.protocol.errors import Action, Error
-from tests.client.scripted import (
-    WAIT_S,
-    Refusal,
-    ScriptedCoordinator,
-    consumer_of,
-    stable,
-    wait_until,
-)
+from tests.client.scripted import WAIT_S, Refusal, ScriptedCoordinator, consumer_of, stable, wait_until
 
 
 @pytest.fixture

@@ -7,24 +7,10 @@ from typing import Any
 
 import pytest
 
-from kcoord.client import (
-    ConsumerRebalanceListener,
-    InconsistentGroupProtocolError,
-    MemberState,
-    TopicPartition,
-)
+from kcoord.client import ConsumerRebalanceListener, InconsistentGroupProtocolError, MemberState, TopicPartition
 from kcoord.protocol.errors import Error
 from tests.client.journal import Journal
-from tests.client.scripted import (
-    URL,
-    WAIT_S,
-    Refusal,
-    ScriptedCoordinator,
-    consumer_of,
-    given,
-    stable,
-    wait_until,
-)
+from tests.client.scripted import URL, WAIT_S, Refusal, ScriptedCoordinator, consumer_of, given, stable, wait_until
 from tests.client.sources import lettered
 
 LONG_MS = int(WAIT_S * 1000)

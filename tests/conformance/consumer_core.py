@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from groups.core.assignors import BUILT_IN
-from groups.core.commands import ApplyRegexResolution, Command, CommitOffsets, DeleteGroup
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.offsets import check_fetch
 from groups.core.consumer.target import preferred_assignor
-from groups.core.effects import ComputeTarget, Effect, ResolveRegexes
-from groups.core.replies import CommitReply, Done, LeaveReply, Reply
-from groups.core.types import ClassicGroup, Env, GroupConfig, MigrationPolicy, Topic, TopicView
+from groups.core.model.commands import ApplyRegexResolution, Command, CommitOffsets, DeleteGroup
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.effects import ComputeTarget, Effect, ResolveRegexes
+from groups.core.model.replies import CommitReply, Done, LeaveReply, Reply
+from groups.core.model.types import ClassicGroup, Env, GroupConfig, MigrationPolicy, Topic, TopicView
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.conformance import consumer_terms as terms
 from tests.conformance import core_admin

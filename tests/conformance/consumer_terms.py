@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from groups.core import commands as c
-from groups.core import replies as r
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.partitions import merged
-from groups.core.consumer.state import ConsumerMember
-from groups.core.types import ConsumerProtocol, Protocol
+from groups.core.model import commands as c
+from groups.core.model import replies as r
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import ConsumerMember
+from groups.core.model.partitions import merged
+from groups.core.model.types import ConsumerProtocol, Protocol
 from kcoord.protocol import consumer_protocol as wire
 from tests.conformance.core_terms import FOREVER_MS
 from tests.conformance.driver import NoDriver, Response

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from groups.core.commands import Command, ConsumerHeartbeat, DeleteGroup, DeleteOffsets, LeaveGroup, LeavingMember
-from groups.core.replies import ConsumerHeartbeatReply, DeleteOffsetsReply, Done, LeaveReply
-from groups.core.types import ClassicGroup
+from groups.core.model.commands import Command, ConsumerHeartbeat, DeleteGroup, DeleteOffsets, LeaveGroup, LeavingMember
+from groups.core.model.replies import ConsumerHeartbeatReply, DeleteOffsetsReply, Done, LeaveReply
+from groups.core.model.types import ClassicGroup
 from kcoord.protocol.errors import Error
 from offsets.core.deletion import OffsetDelete, refuse, spare
 from offsets.core.types import PartitionCounts

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groups.core import machine
-from groups.core.commands import Command, CommitOffsets, DeleteGroup, ParkKind, Tick
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.deadlines import wake_at
-from groups.core.effects import Effect, WakeMembers
-from groups.core.group import Group
-from groups.core.replies import CommitReply, Parked, Reply
-from groups.core.types import ClassicGroup, Env, GroupConfig, GroupState, Millis, TopicView
+from groups.core.model.commands import Command, CommitOffsets, DeleteGroup, ParkKind, Tick
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.deadlines import wake_at
+from groups.core.model.effects import Effect, WakeMembers
+from groups.core.model.group import Group
+from groups.core.model.replies import CommitReply, Parked, Reply
+from groups.core.model.types import ClassicGroup, Env, GroupConfig, GroupState, Millis, TopicView
 from kcoord.protocol.errors import Error
 from tests.conformance import consumer_terms, core_admin, core_terms, fixtures
 from tests.conformance.cases import Case, Suite

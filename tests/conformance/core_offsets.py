@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from groups.core.commands import CommitOffsets
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.offsets import check_fetch
-from groups.core.group import Group
-from groups.core.types import ClassicGroup, GroupState
+from groups.core.model.commands import CommitOffsets
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.group import Group
+from groups.core.model.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import Results, membership_half, record, refuse
 from offsets.core.transactions import stable

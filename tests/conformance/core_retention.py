@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from groups.core.group import Group
+from groups.core.model.group import Group
 from kcoord.config import BY_NAME
 from offsets.core.retention import NO_PINS, StoredOffset, may_go, rule_of
 from offsets.core.types import Millis

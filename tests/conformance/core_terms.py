@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from groups.core import commands as c
-from groups.core import replies as r
-from groups.core.types import ClassicGroup, GroupState, Millis, Protocol
+from groups.core.model import commands as c
+from groups.core.model import replies as r
+from groups.core.model.types import ClassicGroup, GroupState, Millis, Protocol
 from tests.conformance.driver import NoDriver, Response
 
 FOREVER_MS: Millis = 10**12

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from groups.core.consumer.epochs import metadata_hash
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.persistent import DeadlineMap, Timer
-from groups.core.consumer.state import ClassicMetadata, ConsumerMember, Timers
-from groups.core.types import Millis, Protocol, TopicView
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, Timers
+from groups.core.model.persistent import DeadlineMap, Timer
+from groups.core.model.types import Millis, Protocol, TopicView
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from tests.conformance.fixtures import FOREVER_MS
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from groups.core.consumer.group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup
 from groups.store.store import GroupStore
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

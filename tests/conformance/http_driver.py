@@ -12,8 +12,8 @@ from prometheus_client.metrics import MetricWrapperBase
 from psycopg import sql
 
 from groups.catalogue.topics import TopicService
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.types import ClassicGroup, GroupState
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.types import ClassicGroup, GroupState
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.store.store import GroupStore

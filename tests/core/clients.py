@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from groups.core.commands import JoinGroup
-from groups.core.replies import HeartbeatReply, JoinReply, SyncReply
-from groups.core.types import GroupState
+from groups.core.model.commands import JoinGroup
+from groups.core.model.replies import HeartbeatReply, JoinReply, SyncReply
+from groups.core.model.types import GroupState
 from kcoord.protocol.errors import Error
 from tests.core.world import Call, World
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from groups.core.commands import ParkKind
-from groups.core.deadlines import wake_at
-from groups.core.decision import Decision
-from groups.core.fold import apply
-from groups.core.records import GroupCreated, GroupDeleted, MemberRemoved, RebalanceStarted, SessionRenewed
-from groups.core.replies import Parked
-from groups.core.types import ClassicGroup, Env, GroupState, Members
+from groups.core.model.commands import ParkKind
+from groups.core.model.deadlines import wake_at
+from groups.core.model.decision import Decision
+from groups.core.model.fold import apply
+from groups.core.model.records import GroupCreated, GroupDeleted, MemberRemoved, RebalanceStarted, SessionRenewed
+from groups.core.model.replies import Parked
+from groups.core.model.types import ClassicGroup, Env, GroupState, Members
 from groups.core.waiting import answer_for
 
 _COMPLETED = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from groups.core.commands import Command
-from groups.core.events import EventKind, GroupEvent, events_of
-from groups.core.records import Record
-from groups.core.types import ClassicGroup, GroupConfig
+from groups.core.model.commands import Command
+from groups.core.model.events import EventKind, GroupEvent, events_of
+from groups.core.model.records import Record
+from groups.core.model.types import ClassicGroup, GroupConfig
 from tests.core.world import Call, World
 
 

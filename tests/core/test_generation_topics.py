@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.commands import DeleteOffsets
+from groups.core.model.commands import DeleteOffsets
+from groups.core.model.types import ClassicGroup, GroupState, Protocol
 from groups.core.subscription import subscribed_topics
-from groups.core.types import ClassicGroup, GroupState, Protocol
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from kcoord.protocol.errors import Error
 from offsets.core.retention import NO_PINS, rule_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.commands import HoldGroup, ResetOffsets
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.events import EventKind, events_of
-from groups.core.fold import IllegalTransition, apply
-from groups.core.holds import MOST_RETRY_AFTER_MS
-from groups.core.records import GroupConverted, GroupHeld, MemberPending
-from groups.core.types import ClassicGroup, GroupState, Hold
+from groups.core.model.commands import HoldGroup, ResetOffsets
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.events import EventKind, events_of
+from groups.core.model.fold import IllegalTransition, apply
+from groups.core.model.holds import MOST_RETRY_AFTER_MS
+from groups.core.model.records import GroupConverted, GroupHeld, MemberPending
+from groups.core.model.types import ClassicGroup, GroupState, Hold
 from kcoord.protocol.errors import Error
 from tests.core.world import GROUP, START, Call, World, protocols
 

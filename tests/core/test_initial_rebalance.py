@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.types import GroupConfig, GroupState
+from groups.core.model.types import GroupConfig, GroupState
 from kcoord.protocol.errors import Error
 from tests.core.world import World
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from groups.core.commands import LeaveGroup, LeavingMember
-from groups.core.records import RebalanceStarted
-from groups.core.types import GroupConfig, GroupState
+from groups.core.model.commands import LeaveGroup, LeavingMember
+from groups.core.model.records import RebalanceStarted
+from groups.core.model.types import GroupConfig, GroupState
 from kcoord.protocol.errors import Error
 from tests.core.world import GROUP, World
 

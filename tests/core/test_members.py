@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.core.types import ClassicMember, Members
+from groups.core.model.types import ClassicMember, Members
 from tests.core.world import protocols
 
 names = st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True)

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from groups.core.classic.subscription import topics_of_generation
-from groups.core.commands import DeleteOffsets, ResetOffsets
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.state import ConsumerMember
-from groups.core.group import Group
 from groups.core.machine import decide
-from groups.core.records import GroupCreated
-from groups.core.replies import DeleteOffsetsReply, Done
+from groups.core.model.commands import DeleteOffsets, ResetOffsets
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_state import ConsumerMember
+from groups.core.model.group import Group
+from groups.core.model.records import GroupCreated
+from groups.core.model.replies import DeleteOffsetsReply, Done
+from groups.core.model.types import ClassicGroup, ClassicMember, ConsumerProtocol, Env, GroupState, Members, Protocol
 from groups.core.subscription import subscribed_topics
-from groups.core.types import ClassicGroup, ClassicMember, ConsumerProtocol, Env, GroupState, Members, Protocol
 from kcoord.protocol import consumer_protocol as wire
 from kcoord.protocol.errors import Error
 from tests.core.world import START

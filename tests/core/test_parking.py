@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.commands import AbandonWait, ParkKind
-from groups.core.types import GroupState
+from groups.core.model.commands import AbandonWait, ParkKind
+from groups.core.model.types import GroupState
 from kcoord.protocol.errors import Error
 from tests.core.world import GROUP, Call, World
 

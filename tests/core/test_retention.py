@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.core.classic.subscription import topics_of_generation
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.state import ConsumerMember, RegexResolution
-from groups.core.group import Group
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_state import ConsumerMember, RegexResolution
+from groups.core.model.group import Group
+from groups.core.model.types import ClassicGroup, ClassicMember, ConsumerProtocol, GroupState, Hold, Members, Protocol
 from groups.core.subscription import ANY, NONE, SubscribedTopics
-from groups.core.types import ClassicGroup, ClassicMember, ConsumerProtocol, GroupState, Hold, Members, Protocol
 from kcoord.protocol import consumer_protocol as wire
 from offsets.core.retention import NO_PINS, Fate, Kept, Pins, RetentionRule, StoredOffset, may_go, rule_of
 

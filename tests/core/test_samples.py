@@ -8,17 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from offsets.core.samples import (
-    DAY_MS,
-    HOUR_MS,
-    TIERS,
-    Sample,
-    TimeLag,
-    end_was_at,
-    offset_at,
-    surplus,
-    time_lag,
-)
+from offsets.core.samples import DAY_MS, HOUR_MS, TIERS, Sample, TimeLag, end_was_at, offset_at, surplus, time_lag
 
 
 def series(*samples: tuple[int, int] | tuple[int, int, int], start: int = 0) -> list[Sample]:

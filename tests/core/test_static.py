@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.types import GroupConfig, GroupState
+from groups.core.model.types import GroupConfig, GroupState
 from kcoord.protocol.errors import Error
 from tests.core.world import World, protocols
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from kcoord.protocol.errors import Error
 from tests.core.world import World
 

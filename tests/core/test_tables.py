@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from groups.core.classic.state import ANSWERS, TRANSITIONS, Api
-from groups.core.commands import CommitOffsets, DeleteGroup, Heartbeat, LeaveGroup, SyncGroup
-from groups.core.fold import IllegalTransition, apply
-from groups.core.records import (
+from groups.core.classic.state import ANSWERS, Api
+from groups.core.model.commands import CommitOffsets, DeleteGroup, Heartbeat, LeaveGroup, SyncGroup
+from groups.core.model.fold import IllegalTransition, apply
+from groups.core.model.records import (
     AssignmentsStored,
     GenerationStarted,
     GroupEmptied,
@@ -18,7 +18,8 @@ from groups.core.records import (
     RebalanceCause,
     RebalanceStarted,
 )
-from groups.core.types import ClassicGroup, GroupState
+from groups.core.model.transitions import TRANSITIONS
+from groups.core.model.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error
 from tests.core.world import START, Call, World, protocols
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.deadlines import TimerKind, due, wake_at
-from groups.core.records import MemberRemoved
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members
+from groups.core.model.deadlines import TimerKind, due, wake_at
+from groups.core.model.records import MemberRemoved
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members
 from kcoord.protocol.errors import Error
 from tests.core.world import World
 

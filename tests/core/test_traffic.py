@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from groups.core.types import GroupConfig
+from groups.core.model.types import GroupConfig
 from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
 from tests.core.clients import Client, is_settled, settle

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.commands import ParkKind
-from groups.core.replies import JoinReply, Parked, SyncReply
-from groups.core.types import GroupState
+from groups.core.model.commands import ParkKind
+from groups.core.model.replies import JoinReply, Parked, SyncReply
+from groups.core.model.types import GroupState
 from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
 from tests.core.world import World

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from groups.core.commands import (
+from groups.core.machine import decide
+from groups.core.model.commands import (
     AbandonWait,
     Command,
     CommitOffsets,
@@ -26,11 +27,10 @@ from groups.core.commands import (
     SyncGroup,
     Tick,
 )
-from groups.core.deadlines import wake_at
-from groups.core.decision import Decision
-from groups.core.machine import decide
-from groups.core.replies import Parked
-from groups.core.types import ClassicGroup, ClassicMember, Env, GroupConfig, GroupState, Protocol
+from groups.core.model.deadlines import wake_at
+from groups.core.model.decision import Decision
+from groups.core.model.replies import Parked
+from groups.core.model.types import ClassicGroup, ClassicMember, Env, GroupConfig, GroupState, Protocol
 from kcoord.protocol.errors import Error
 from tests.core.invariants import check
 

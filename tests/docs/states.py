@@ -20,16 +20,16 @@ from pathlib import Path
 from unittest import mock
 
 from groups.core import machine
-from groups.core.classic.state import TRANSITIONS
-from groups.core.commands import Command
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.partitions import Assigned
 from groups.core.consumer.reconcile import reconcile
-from groups.core.consumer.state import ConsumerMember, MemberState
-from groups.core.decision import Decision
-from groups.core.group import Group
-from groups.core.types import Env, GroupConfig, GroupState, Topic, TopicView
+from groups.core.model.commands import Command
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_state import ConsumerMember, MemberState
+from groups.core.model.decision import Decision
+from groups.core.model.group import Group
+from groups.core.model.partitions import Assigned
+from groups.core.model.transitions import TRANSITIONS
+from groups.core.model.types import Env, GroupConfig, GroupState, Topic, TopicView
 from kcoord.protocol.errors import ProtocolError
 from tests.conformance.cases import read_cases
 from tests.conformance.core_driver import CoreBackend

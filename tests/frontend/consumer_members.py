@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid5
 
-from groups.core.commands import ConsumerHeartbeat
-from groups.core.replies import ConsumerHeartbeatReply
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.engine.service import GroupService
 from kcoord.protocol.errors import Error
 from tests.frontend.seed import NAMESPACE

@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from groups.core.commands import ConsumerHeartbeat
+from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
 from kcoord.process import bridge
 from tests.frontend.seed import Seed, working_group

@@ -10,10 +10,10 @@ from frontend import presenters, queries
 from frontend.consumer.presenters import HandoverLine, MemberLine
 from frontend.queries import GroupFilter, GroupPage, Limits
 from groups.catalogue.topics import TopicService
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.persistent import DeadlineMap, Timer
-from groups.core.consumer.state import ConsumerMember, MemberState, Timers
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_state import ConsumerMember, MemberState, Timers
+from groups.core.model.persistent import DeadlineMap, Timer
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection, Database

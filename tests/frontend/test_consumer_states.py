@@ -11,7 +11,7 @@ from frontend.consumer.rows import Computation, ConsumerPart, Counts, Detail, Ha
 from frontend.consumer.states import explain, member_state
 from frontend.queries import GroupPage
 from frontend.rows import Event, GroupCounts, Member
-from groups.core.consumer.state import DEPARTED_EPOCH, MemberState
+from groups.core.model.consumer_state import DEPARTED_EPOCH, MemberState
 from tests.frontend.test_states import NOW
 from tests.frontend.test_states import member as any_member
 from tests.frontend.test_states import page as any_page

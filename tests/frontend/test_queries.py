@@ -6,7 +6,7 @@ import pytest
 
 from frontend import presenters, queries
 from frontend.queries import Cursor, GroupFilter, GroupList, Limits, Order
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from kcoord.database.pool import Connection, Database
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
 

@@ -9,8 +9,8 @@ import pytest
 from frontend import rows
 from frontend.queries import GroupPage
 from frontend.states import BY_NAME, explain, member_state, next_timer, state
-from groups.core.consumer.state import ConsumerGroupState, TimerKind
-from groups.core.types import GroupState
+from groups.core.model.consumer_state import ConsumerGroupState, TimerKind
+from groups.core.model.types import GroupState
 
 NOW = 1_700_000_000_000
 LEADER = "billing-3f2a81c0-1111-4222-8333-444455556666"

@@ -6,9 +6,9 @@ import pytest
 
 from frontend import timeline
 from frontend.rows import Event
-from groups.core.consumer.records import DepartureCause, EpochCause
-from groups.core.events import EventKind
-from groups.core.records import RebalanceCause, RemovalReason
+from groups.core.model.consumer_records import DepartureCause, EpochCause
+from groups.core.model.events import EventKind
+from groups.core.model.records import RebalanceCause, RemovalReason
 
 MEMBER = "billing-3f2a81c0-1111-4222-8333-444455556666"
 

@@ -16,7 +16,7 @@ import pytest
 from django.db import connections
 
 from groups.catalogue.topics import TopicService, Watermark
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.http import logs
 from kcoord.process.runtime import Runtime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groups.catalogue.topics import TopicService, Watermark
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.protocol.consumer_protocol import Assignment, encode_assignment
 from tests.api.consumers import Consumers

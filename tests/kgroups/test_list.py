@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from tests.api.consumers import Consumers
 from tests.kgroups.conftest import Committer, Kgroups

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from groups.catalogue.topics import TopicService, Watermark
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.kgroups.api import Api

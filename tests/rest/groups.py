@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, Millis, Protocol
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Millis, Protocol
 from kcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,

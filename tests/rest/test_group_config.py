@@ -13,7 +13,7 @@ import pytest
 from groups import configs as module
 from groups.configs import ASSIGNMENT_INTERVAL, ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
 from groups.core.assignors import RangeAssignor
-from groups.core.types import ClassicGroup
+from groups.core.model.types import ClassicGroup
 from groups.engine.server_assignors import AssignorLoadError, load_assignors
 from groups.engine.service import GroupService
 from kcoord.config import Config

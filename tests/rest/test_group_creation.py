@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from groups.catalogue.topics import TopicService
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.protocol.errors import Error

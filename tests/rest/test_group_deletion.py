@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.core.commands import DeleteGroup
-from groups.core.types import GroupState
+from groups.core.model.commands import DeleteGroup
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.protocol.errors import Error
 from tests.api.conftest import ClientWith

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from groups.catalogue.topics import TopicService
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.config import SESSION_TIMEOUT
 from kcoord.database.clock import VirtualClock

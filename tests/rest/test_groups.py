@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from groups.core.coordinator import partition_of
-from groups.core.types import ClassicGroup, GroupState, JoinTimer
+from groups.core.model.types import ClassicGroup, GroupState, JoinTimer
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from groups.catalogue.topics import TopicService, Watermark
-from groups.core.types import ClassicMember, GroupState, Protocol
+from groups.core.model.types import ClassicMember, GroupState, Protocol
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from groups.catalogue.topics import TopicService
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.metrics import OFFSETS_DELETED
 from kcoord.protocol.errors import Error

@@ -12,7 +12,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from groups.catalogue.topics import TopicService, Watermark
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.http.endpoint import Endpoint
 from kcoord.openapi.examples import EXAMPLES

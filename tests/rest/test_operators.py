@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from groups.catalogue.topics import TopicService
-from groups.core.types import ClassicGroup, GroupState
+from groups.core.model.types import ClassicGroup, GroupState
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339

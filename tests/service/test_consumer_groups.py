@@ -10,10 +10,10 @@ import pytest
 
 from groups.catalogue.topics import TopicService
 from groups.core.assignors import BUILT_IN
-from groups.core.commands import ConsumerHeartbeat, Parked, ParkKind
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.replies import ConsumerHeartbeatReply
-from groups.core.rights import TopicRights
+from groups.core.model.commands import ConsumerHeartbeat, Parked, ParkKind
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.replies import ConsumerHeartbeatReply
+from groups.core.model.rights import TopicRights
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from groups.core.events import LONGEST_TEXT, EventKind, GroupEvent, events_of
-from groups.core.records import MemberRemoved, RemovalReason
+from groups.core.model.events import LONGEST_TEXT, EventKind, GroupEvent, events_of
+from groups.core.model.records import MemberRemoved, RemovalReason
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.store.events import EventStore

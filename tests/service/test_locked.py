@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from groups.core.commands import CommitOffsets, Tick
-from groups.core.events import EventKind, GroupEvent
-from groups.core.replies import Done, Reply
-from groups.core.types import ClassicGroup
+from groups.core.model.commands import CommitOffsets, Tick
+from groups.core.model.events import EventKind, GroupEvent
+from groups.core.model.replies import Done, Reply
+from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
 from groups.readmodel import GroupReads
 from groups.store import locked as joining

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
-from groups.core.commands import CommitOffsets, Heartbeat
-from groups.core.decision import Decision
 from groups.core.machine import decide
-from groups.core.replies import HeartbeatReply
-from groups.core.types import ClassicGroup, Env
+from groups.core.model.commands import CommitOffsets, Heartbeat
+from groups.core.model.decision import Decision
+from groups.core.model.replies import HeartbeatReply
+from groups.core.model.types import ClassicGroup, Env
 from groups.engine import mailbox
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup

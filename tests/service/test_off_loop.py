@@ -11,8 +11,8 @@ import pytest
 
 from groups.catalogue.topics import TopicService
 from groups.core.assignors import BUILT_IN
-from groups.core.commands import ConsumerHeartbeat
-from groups.core.consumer.group import ConsumerGroup
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.consumer_group import ConsumerGroup
 from groups.engine import off_loop
 from groups.engine.service import GroupService
 from kcoord.process.runtime import Runtime

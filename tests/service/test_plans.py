@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from groups.catalogue.topics import TopicService, Watermark
-from groups.core.commands import CommitOffsets
+from groups.core.model.commands import CommitOffsets
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.config import Config

@@ -8,11 +8,11 @@ from random import Random
 import psycopg
 import pytest
 
-from groups.core.commands import Command, DeleteGroup, HoldGroup
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.decision import Decision
 from groups.core.machine import decide
-from groups.core.types import ClassicGroup, Env, GroupState
+from groups.core.model.commands import Command, DeleteGroup, HoldGroup
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.decision import Decision
+from groups.core.model.types import ClassicGroup, Env, GroupState
 from groups.engine import mailbox
 from groups.engine.service import GroupService
 from kcoord.config import Config

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from groups.catalogue.topics import TopicService, Watermark
-from groups.core.types import ClassicGroup
+from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

@@ -5,10 +5,10 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from groups.core.commands import Command
-from groups.core.decision import Decision
 from groups.core.machine import decide
-from groups.core.types import ClassicGroup, Env
+from groups.core.model.commands import Command
+from groups.core.model.decision import Decision
+from groups.core.model.types import ClassicGroup, Env
 from groups.engine import mailbox
 from groups.engine.service import GroupService
 from groups.engine.timers import TickFailed, TimerService

@@ -10,7 +10,7 @@ import pytest
 
 from groups.catalogue import topics as module
 from groups.catalogue.topics import TopicService
-from groups.core.types import TopicView
+from groups.core.model.types import TopicView
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection, Database

@@ -13,8 +13,8 @@ import pytest
 
 import kcoord.database.pool
 from groups.catalogue.topics import TopicService
-from groups.core.events import EventKind
-from groups.core.types import GroupState
+from groups.core.model.events import EventKind
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.readmodel import GroupReads
 from kcoord.config import Config

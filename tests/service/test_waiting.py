@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 import pytest
 
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

@@ -11,8 +11,8 @@ import pytest
 
 from groups.catalogue.topics import TopicService
 from groups.configs import HEARTBEAT_INTERVAL, GroupConfigs
-from groups.core.commands import CommitOffsets, ConsumerHeartbeat
-from groups.core.types import ClassicGroup
+from groups.core.model.commands import CommitOffsets, ConsumerHeartbeat
+from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
 from kcoord.access.rights import Access
 from kcoord.config import Config

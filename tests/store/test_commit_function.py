@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, Members
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Members
 from groups.engine.service import GroupService
 from kcoord.config import BY_NAME
 from kcoord.process.runtime import Runtime

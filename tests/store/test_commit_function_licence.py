@@ -18,13 +18,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from groups.core.commands import ForceState
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.state import TimerKind
-from groups.core.deadlines import wake_at
-from groups.core.group import Group
 from groups.core.machine import decide
-from groups.core.types import ClassicGroup, Env, GroupState, Topic, TopicView
+from groups.core.model.commands import ForceState
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import TimerKind
+from groups.core.model.deadlines import wake_at
+from groups.core.model.group import Group
+from groups.core.model.types import ClassicGroup, Env, GroupState, Topic, TopicView
 from groups.engine.decision_context import CONSUMER_PROTOCOL
 from groups.engine.service import GroupService
 from kcoord.config import Config

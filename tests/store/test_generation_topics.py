@@ -9,7 +9,7 @@ import psycopg
 from django.apps import apps
 from django.db import connections
 
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, Members, Protocol
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Members, Protocol
 from groups.store.store import GroupStore
 from groups.store.stored import MISSING
 from kcoord.config import Config

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from groups.core.commands import CommitOffsets
+from groups.core.model.commands import CommitOffsets
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.clock import VirtualClock

@@ -11,11 +11,11 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from groups.core.commands import Command
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.group import Group
 from groups.core.machine import decide
-from groups.core.types import ClassicGroup, Env, TopicView
+from groups.core.model.commands import Command
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.group import Group
+from groups.core.model.types import ClassicGroup, Env, TopicView
 from groups.engine.decision_context import CONSUMER_PROTOCOL, regex_error
 from groups.store.store import GroupStore
 from groups.store.stored import MISSING, Stored

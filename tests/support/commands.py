@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from groups.core.commands import (
+from groups.core.model.commands import (
     AbandonWait,
     Command,
     CommitOffsets,
@@ -21,7 +21,7 @@ from groups.core.commands import (
     SyncGroup,
     Tick,
 )
-from groups.core.types import ClassicGroup, Protocol
+from groups.core.model.types import ClassicGroup, Protocol
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 
 INSTANCES = ("i1", "i2", "i3")

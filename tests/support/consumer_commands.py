@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from groups.core.commands import (
+from groups.core.model.commands import (
     ApplyRegexResolution,
     Command,
     ConsumerHeartbeat,
@@ -13,11 +13,11 @@ from groups.core.commands import (
     LeavingMember,
     Tick,
 )
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.partitions import plain
-from groups.core.group import Group
-from groups.core.rights import UNLIMITED, TopicRights
-from groups.core.types import Topic, TopicView
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.group import Group
+from groups.core.model.partitions import plain
+from groups.core.model.rights import UNLIMITED, TopicRights
+from groups.core.model.types import Topic, TopicView
 from tests.support.commands import random_command, random_operator
 
 NAMES = ("a", "b", "c")

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from groups.core.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
-from groups.core.replies import JoinReply
-from groups.core.types import Protocol
+from groups.core.model.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
+from groups.core.model.replies import JoinReply
+from groups.core.model.types import Protocol
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.protocol.errors import Error

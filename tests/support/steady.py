@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groups.catalogue.topics import TopicService
-from groups.core.commands import ConsumerHeartbeat, Heartbeat
+from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock

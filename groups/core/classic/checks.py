@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from groups.core.classic.responses import fenced_detail, unknown_detail
 from groups.core.classic.state import Api
-from groups.core.types import ClassicGroup, ClassicMember, GroupState
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
 
 

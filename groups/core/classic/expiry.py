@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from groups.core.classic.rebalance import complete_if_all_joined, complete_join, initial_tick, prepare, remove
-from groups.core.deadlines import Deadline, TimerKind, due
-from groups.core.records import RebalanceCause, RemovalReason
-from groups.core.turn import Turn
-from groups.core.types import GroupState
+from groups.core.model.deadlines import Deadline, TimerKind, due
+from groups.core.model.records import RebalanceCause, RemovalReason
+from groups.core.model.turn import Turn
+from groups.core.model.types import GroupState
 
 
 def expire(turn: Turn) -> None:
@@ -16,12 +16,12 @@ def expire(turn: Turn) -> None:
     everybody the full time again.
     """
     # Every timer that fires removes somebody, ends a window or starts a generation, so this bound is never met.
-    group = turn.group
+    group = turn.classic_or_none
     bound = 8 + 4 * (len(group.members) + len(group.pending_join)) if group is not None else 0
     fired = 0
-    while (deadline := due(turn.group, turn.now)) is not None:
+    while (deadline := due(turn.classic_or_none, turn.now)) is not None:
         fired += 1
-        assert fired <= bound, f"timer {deadline} of group {turn.current.group_id!r} does not come to rest"
+        assert fired <= bound, f"timer {deadline} of group {turn.classic.group_id!r} does not come to rest"
         _fire(turn, deadline)
 
 
@@ -33,7 +33,7 @@ def _fire(turn: Turn, deadline: Deadline) -> None:
         case TimerKind.SESSION:
             _expire_session(turn, deadline.member_id)
         case TimerKind.JOIN:
-            timer = turn.current.join_timer
+            timer = turn.classic.join_timer
             assert timer is not None
             if timer.initial is not None:
                 initial_tick(turn, *timer.initial)
@@ -50,7 +50,7 @@ def _expire_session(turn: Turn, member_id: str) -> None:
     held. In the initial rebalance too the last missing member's end completes the join, unlike a leave.
     """
     remove(turn, member_id, RemovalReason.SESSION_EXPIRED)
-    if turn.current.state is GroupState.PREPARING_REBALANCE:
+    if turn.classic.state is GroupState.PREPARING_REBALANCE:
         complete_if_all_joined(turn)
     else:
         prepare(turn, RebalanceCause.SESSION_EXPIRED, member_id)
@@ -58,7 +58,7 @@ def _expire_session(turn: Turn, member_id: str) -> None:
 
 def _expire_sync(turn: Turn) -> None:
     """EXPIRE_SYNC. A generation that is over has no sync timer: preparing the next one cleared it."""
-    missing = [member.member_id for member in turn.current.members.values() if member.pending_sync]
+    missing = [member.member_id for member in turn.classic.members.values() if member.pending_sync]
     assert missing, "the sync timer is cleared with the last sync"
     for member_id in missing:
         remove(turn, member_id, RemovalReason.DID_NOT_SYNC)

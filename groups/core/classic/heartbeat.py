@@ -14,21 +14,21 @@ from groups.core.classic.checks import (
     validated_member,
 )
 from groups.core.classic.state import ANSWERS, Api
-from groups.core.commands import CommitOffsets, Heartbeat
-from groups.core.holds import require_unheld_offsets
-from groups.core.records import GroupCreated, SessionRenewed
-from groups.core.replies import CommitReply, HeartbeatReply
-from groups.core.turn import Turn
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, Millis
+from groups.core.model.commands import CommitOffsets, Heartbeat
+from groups.core.model.holds import require_unheld_offsets
+from groups.core.model.records import GroupCreated, SessionRenewed
+from groups.core.model.replies import CommitReply, HeartbeatReply
+from groups.core.model.turn import Turn
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 
 def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:
     """Renew the session, also while the group rebalances (classic.md 4). Raises `ProtocolError`."""
     require_group_id(command.group_id)
-    if turn.group is None:
+    if turn.classic_or_none is None:
         raise unknown_member(command.member_id)
-    group = turn.group
+    group = turn.classic_or_none
     require_alive(group, command.member_id)
     member = validated_member(group, command.member_id, command.group_instance_id)
     require_generation(group, command.member_id, command.generation_id)
@@ -48,9 +48,9 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
     """
     if command.transactional:
         require_group_id(command.group_id)
-    if turn.group is None:
+    if turn.classic_or_none is None:
         _create_simple_group(turn, command)
-    group = turn.current
+    group = turn.classic
     require_alive(group, command.member_id)
     accepted = CommitReply(Error.NONE, generation_id=command.generation_id)
     if command.generation_id < 0 and group.state is GroupState.EMPTY:

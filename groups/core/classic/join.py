@@ -17,9 +17,9 @@ from groups.core.classic.rebalance import maybe_complete, prepare, rebalance, re
 from groups.core.classic.responses import joined
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.classic.static import replace_static_member
-from groups.core.commands import JoinGroup, ParkKind
-from groups.core.holds import require_open
-from groups.core.records import (
+from groups.core.model.commands import JoinGroup, ParkKind
+from groups.core.model.holds import require_open
+from groups.core.model.records import (
     GroupCreated,
     MemberAdded,
     MemberPending,
@@ -27,9 +27,16 @@ from groups.core.records import (
     RebalanceCause,
     RemovalReason,
 )
-from groups.core.replies import JoinReply, Parked
-from groups.core.turn import Turn
-from groups.core.types import NEW_MEMBER_JOIN_TIMEOUT_MS, ClassicGroup, ClassicMember, GroupConfig, GroupState, Millis
+from groups.core.model.replies import JoinReply, Parked
+from groups.core.model.turn import Turn
+from groups.core.model.types import (
+    NEW_MEMBER_JOIN_TIMEOUT_MS,
+    ClassicGroup,
+    ClassicMember,
+    GroupConfig,
+    GroupState,
+    Millis,
+)
 from kcoord.protocol.errors import Error, ProtocolError
 
 
@@ -39,12 +46,12 @@ def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     Raises `ProtocolError` with `member_id` among its fields where the answer carries one.
     """
     check_join(command, turn.config)
-    if turn.group is None:
+    if turn.classic_or_none is None:
         if command.member_id:
             raise unknown_member(command.member_id)
         turn.emit(GroupCreated(command.group_id, turn.now))
-    require_open(turn.current, turn.now)
-    if not accepts(turn.current, command.member_id, turn.config.max_size):
+    require_open(turn.classic, turn.now)
+    if not accepts(turn.classic, command.member_id, turn.config.max_size):
         remove(turn, command.member_id, RemovalReason.GROUP_FULL)
         raise ProtocolError(
             Error.GROUP_MAX_SIZE_REACHED,
@@ -79,7 +86,7 @@ def check_join(command: JoinGroup, config: GroupConfig) -> None:
 
 def _join_without_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     """classic.md 2.3."""
-    group = turn.current
+    group = turn.classic
     require_alive(group, "")
     _require_support(group, command)
     instance_id = command.group_instance_id
@@ -96,7 +103,7 @@ def _join_without_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
 
 def _join_with_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     """classic.md 2.4."""
-    group = turn.current
+    group = turn.classic
     require_alive(group, command.member_id)
     _require_support(group, command)
     if command.member_id in group.pending_join:
@@ -112,7 +119,7 @@ def _join_with_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
 
 
 def _rejoin(turn: Turn, command: JoinGroup, member: ClassicMember) -> JoinReply | Parked:
-    group = turn.current
+    group = turn.classic
     verdict = ANSWERS[Api.JOIN, group.state]
     if verdict.error is not Error.NONE:
         raise refused(verdict.error, Api.JOIN, group, member.member_id)
@@ -147,7 +154,7 @@ def _require_support(group: ClassicGroup, command: JoinGroup) -> None:
 def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
     """ADD (classic.md 0.3)."""
     parked_until = turn.now + command.max_wait_ms
-    parked = Parked(ParkKind.JOIN, member_id, command.group_instance_id, turn.current.generation_id, parked_until)
+    parked = Parked(ParkKind.JOIN, member_id, command.group_instance_id, turn.classic.generation_id, parked_until)
     turn.emit(
         MemberAdded(
             ClassicMember(
@@ -170,7 +177,7 @@ def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
 
 def _update(turn: Turn, command: JoinGroup, member: ClassicMember) -> Parked:
     """UPDATE (classic.md 0.3)."""
-    group = turn.current
+    group = turn.classic
     parked_until = turn.now + command.max_wait_ms
     turn.emit(
         MemberUpdated(

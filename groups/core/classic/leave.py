@@ -5,11 +5,11 @@ from __future__ import annotations
 from groups.core.classic.checks import refused, require_group_id, unknown_member, validated_member
 from groups.core.classic.rebalance import maybe_complete, prepare, remove
 from groups.core.classic.state import ANSWERS, Api
-from groups.core.commands import LeaveGroup, LeavingMember
-from groups.core.records import RebalanceCause, RemovalReason
-from groups.core.replies import LeaveReply, LeftMember
-from groups.core.turn import Turn
-from groups.core.types import ClassicGroup, GroupState
+from groups.core.model.commands import LeaveGroup, LeavingMember
+from groups.core.model.records import RebalanceCause, RemovalReason
+from groups.core.model.replies import LeaveReply, LeftMember
+from groups.core.model.turn import Turn
+from groups.core.model.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
 
 
@@ -20,7 +20,7 @@ def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:
     answer, kept (classic.md 13.1 item 12).
     """
     require_group_id(command.group_id)
-    if turn.group is None:
+    if turn.classic_or_none is None:
         return LeaveReply(
             Error.NONE,
             tuple(
@@ -28,9 +28,9 @@ def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:
                 for entry in command.members
             ),
         )
-    verdict = ANSWERS[Api.LEAVE, turn.current.state]
+    verdict = ANSWERS[Api.LEAVE, turn.classic.state]
     if verdict.error is not Error.NONE:
-        raise refused(verdict.error, Api.LEAVE, turn.current, "")
+        raise refused(verdict.error, Api.LEAVE, turn.classic, "")
     left: list[str] = []
     results = []
     for entry in command.members:
@@ -46,7 +46,7 @@ def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:
 
 
 def _leave(turn: Turn, entry: LeavingMember) -> str:
-    member_id = _leaving_id(turn.current, entry)
+    member_id = _leaving_id(turn.classic, entry)
     remove(turn, member_id, RemovalReason.LEFT, entry.reason or "")
     return member_id
 
@@ -66,5 +66,5 @@ def _leaving_id(group: ClassicGroup, entry: LeavingMember) -> str:
 def _rebalance(turn: Turn, left: list[str], rebalances: bool) -> None:
     if rebalances:
         prepare(turn, RebalanceCause.MEMBER_LEFT, left[0], f"{len(left)} members left" if len(left) > 1 else "")
-    elif turn.current.state is GroupState.PREPARING_REBALANCE:
+    elif turn.classic.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groups.core.classic.parked_answers import release
 from groups.core.classic.subscription import topics_of_generation
-from groups.core.commands import ParkKind
-from groups.core.records import (
+from groups.core.model.commands import ParkKind
+from groups.core.model.records import (
     GenerationStarted,
     GroupEmptied,
     JoinTimerArmed,
@@ -20,8 +21,8 @@ from groups.core.records import (
     RemovalReason,
     SyncTimerCleared,
 )
-from groups.core.turn import Turn
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Millis
+from groups.core.model.turn import Turn
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Millis
 
 RETRY_JOIN_MS: Millis = 1_000
 """How soon a join that nobody answered is completed anew where all members ask for a rebalance timeout of 0 ms."""
@@ -32,7 +33,7 @@ def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "", 
 
     Differs from Kafka: a parked sync of the removed member is answered too, UNKNOWN_MEMBER_ID (classic.md 13.1 item 7).
     """
-    group = turn.current
+    group = turn.classic
     if member_id in group.pending_join:
         turn.emit(PendingForgotten(member_id, reason, detail, by))
     member = group.members.get(member_id)
@@ -42,14 +43,14 @@ def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "", 
     ended = member.session_timeout_ms if reason is RemovalReason.SESSION_EXPIRED and not member.is_new else None
     turn.emit(MemberRemoved(member_id, member.instance_id, reason, detail, by, ended))
     if member.awaiting_join:
-        turn.release(ParkKind.JOIN, [member], group.generation_id)
+        release(turn, ParkKind.JOIN, [member], group.generation_id)
     if member.awaiting_sync:
-        turn.release(ParkKind.SYNC, [member], group.generation_id)
+        release(turn, ParkKind.SYNC, [member], group.generation_id)
 
 
 def rebalance(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "") -> None:
     """REBALANCE: prepare a generation, or complete the one in preparation if this was the last missing join."""
-    if turn.current.state is GroupState.PREPARING_REBALANCE:
+    if turn.classic.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)
     else:
         prepare(turn, cause, member_id, detail)
@@ -57,11 +58,11 @@ def rebalance(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "
 
 def prepare(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "") -> None:
     """PREPARE: everybody must join again. `cause`, `member_id` and `detail` say why, for the operators."""
-    before = turn.current
+    before = turn.classic
     turn.emit(RebalanceStarted(turn.now, cause, member_id, detail))
     waiting = [member for member in before.members.values() if member.awaiting_sync]
-    turn.release(ParkKind.SYNC, waiting, before.generation_id)
-    group = turn.current
+    release(turn, ParkKind.SYNC, waiting, before.generation_id)
+    group = turn.classic
     if before.state is GroupState.EMPTY:
         delay = turn.config.initial_rebalance_delay_ms
         _arm_join_timer(turn, delay, initial=(delay, max(group.rebalance_timeout_ms - delay, 0)))
@@ -73,19 +74,19 @@ def prepare(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "")
 
 def maybe_complete(turn: Turn) -> None:
     """MAYBE_COMPLETE. An initial rebalance never completes here, only by its timer."""
-    if turn.current.previous_state is not GroupState.EMPTY:
+    if turn.classic.previous_state is not GroupState.EMPTY:
         complete_if_all_joined(turn)
 
 
 def complete_if_all_joined(turn: Turn) -> None:
     """COMPLETE_JOIN of a prepared rebalance that nobody is missing from, an initial one included (classic.md 6)."""
-    if turn.current.state is GroupState.PREPARING_REBALANCE and turn.current.all_joined:
+    if turn.classic.state is GroupState.PREPARING_REBALANCE and turn.classic.all_joined:
         complete_join(turn)
 
 
 def initial_tick(turn: Turn, delay: Millis, remaining: Millis) -> None:
     """INITIAL_TICK: a window of an initial rebalance ended; prolong it if somebody new came, else complete."""
-    if turn.current.new_member_added and remaining != 0:
+    if turn.classic.new_member_added and remaining != 0:
         window = min(turn.config.initial_rebalance_delay_ms, remaining)
         _arm_join_timer(turn, window, initial=(window, max(remaining - delay, 0)))
     else:
@@ -94,10 +95,10 @@ def initial_tick(turn: Turn, delay: Millis, remaining: Millis) -> None:
 
 def complete_join(turn: Turn) -> None:
     """COMPLETE_JOIN: drop who did not come back, and start the next generation with the rest."""
-    for member in turn.current.members.values():
+    for member in turn.classic.members.values():
         if not member.awaiting_join and member.instance_id is None:
             remove(turn, member.member_id, RemovalReason.DID_NOT_REJOIN)
-    group = turn.current
+    group = turn.classic
     generation_id = group.generation_id + 1
     if not group.members:
         topics = topics_of_generation(group, None, turn.env.consumer_protocol)
@@ -121,12 +122,12 @@ def complete_join(turn: Turn) -> None:
         )
     )
     waiting = [member for member in group.members.values() if member.awaiting_join]
-    turn.release(ParkKind.JOIN, waiting, group.generation_id)
+    release(turn, ParkKind.JOIN, waiting, group.generation_id)
 
 
 def clear_sync_timer_if_done(turn: Turn) -> None:
     """The sync timer is cancelled as soon as nobody owes a sync (classic.md 3.3)."""
-    if turn.current.sync_deadline is not None and not turn.current.members.pending_sync:
+    if turn.classic.sync_deadline is not None and not turn.classic.members.pending_sync:
         turn.emit(SyncTimerCleared())
 
 

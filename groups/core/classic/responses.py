@@ -5,8 +5,8 @@ Source: classic.md 2.6 and 3.2.
 
 from __future__ import annotations
 
-from groups.core.replies import JoinedMember, JoinReply, SyncReply
-from groups.core.types import ClassicGroup, ClassicMember, Millis
+from groups.core.model.replies import JoinedMember, JoinReply, SyncReply
+from groups.core.model.types import ClassicGroup, ClassicMember, Millis
 from kcoord.protocol.errors import Error
 
 

@@ -14,20 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from groups.core.types import GroupState
+from groups.core.model.types import GroupState
 from kcoord.protocol.errors import Error
 
 _EMPTY, _DEAD, _STABLE = GroupState.EMPTY, GroupState.DEAD, GroupState.STABLE
 _PREPARING, _COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE
-
-TRANSITIONS: Mapping[GroupState, frozenset[GroupState]] = {
-    _EMPTY: frozenset({_PREPARING, _DEAD}),
-    _PREPARING: frozenset({_COMPLETING, _EMPTY, _DEAD}),
-    _COMPLETING: frozenset({_STABLE, _PREPARING, _DEAD}),
-    _STABLE: frozenset({_PREPARING, _DEAD}),
-    _DEAD: frozenset({_DEAD}),
-}
-"""Which state may follow which (classic.md 1). Anything else is a bug, never a reply."""
 
 
 class Api(str, Enum):

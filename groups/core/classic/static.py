@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groups.core.classic.parked_answers import release
 from groups.core.classic.rebalance import maybe_complete, prepare, select_protocol, suspended
 from groups.core.classic.responses import joined
-from groups.core.commands import JoinGroup, ParkKind
-from groups.core.records import MemberReplaced, MemberUpdated, RebalanceCause
-from groups.core.replies import JoinReply, Parked
-from groups.core.turn import Turn
-from groups.core.types import ClassicGroup, ClassicMember, GroupState
+from groups.core.model.commands import JoinGroup, ParkKind
+from groups.core.model.records import MemberReplaced, MemberUpdated, RebalanceCause
+from groups.core.model.replies import JoinReply, Parked
+from groups.core.model.turn import Turn
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState
 
 
 def replace_static_member(turn: Turn, command: JoinGroup, member_id: str) -> JoinReply | Parked:
     """Go on under `member_id` with everything the old member had; only a change of protocol needs a rebalance."""
     assert command.group_instance_id is not None
-    before = turn.current
+    before = turn.classic
     old = before.members[before.members.static[command.group_instance_id]]
     _take_over(turn, command, old, member_id)
-    group = turn.current
+    group = turn.classic
     if group.state is GroupState.STABLE and _keeps_protocol(group):
         return joined(
             group,
@@ -44,7 +45,7 @@ def _take_over(turn: Turn, command: JoinGroup, old: ClassicMember, member_id: st
     Differs from Kafka: a sync that the old id owes is owed by the new one; Kafka leaves it with the old id, whose
     absence then starts a needless rebalance (classic.md 13.1 item 6).
     """
-    generation_id = turn.current.generation_id
+    generation_id = turn.classic.generation_id
     member = replace(
         old,
         member_id=member_id,
@@ -58,13 +59,13 @@ def _take_over(turn: Turn, command: JoinGroup, old: ClassicMember, member_id: st
     )
     turn.emit(MemberReplaced(old.member_id, member))
     if old.awaiting_join:
-        turn.release(ParkKind.JOIN, [old], generation_id)
+        release(turn, ParkKind.JOIN, [old], generation_id)
     if old.awaiting_sync:
-        turn.release(ParkKind.SYNC, [old], generation_id)
+        release(turn, ParkKind.SYNC, [old], generation_id)
 
 
 def _park(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
-    group = turn.current
+    group = turn.classic
     member = group.members[member_id]
     parked_until = turn.now + command.max_wait_ms
     turn.emit(

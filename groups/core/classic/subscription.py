@@ -5,7 +5,7 @@ Source: offsets.md 6.1.
 
 from __future__ import annotations
 
-from groups.core.types import ClassicGroup, ConsumerProtocol
+from groups.core.model.types import ClassicGroup, ConsumerProtocol
 
 CONSUMER = "consumer"
 """The protocol type whose members say which topics they read."""

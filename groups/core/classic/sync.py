@@ -10,23 +10,24 @@ from groups.core.classic.checks import (
     unknown_member,
     validated_member,
 )
+from groups.core.classic.parked_answers import release
 from groups.core.classic.rebalance import clear_sync_timer_if_done, suspended
 from groups.core.classic.responses import synced
 from groups.core.classic.state import ANSWERS, Api
-from groups.core.commands import ParkKind, SyncGroup
-from groups.core.records import AssignmentsStored, MemberSynced, SyncParked
-from groups.core.replies import Parked, SyncReply
-from groups.core.turn import Turn
-from groups.core.types import ClassicGroup, ClassicMember
+from groups.core.model.commands import ParkKind, SyncGroup
+from groups.core.model.records import AssignmentsStored, MemberSynced, SyncParked
+from groups.core.model.replies import Parked, SyncReply
+from groups.core.model.turn import Turn
+from groups.core.model.types import ClassicGroup, ClassicMember
 from kcoord.protocol.errors import Error, ProtocolError
 
 
 def sync_group(turn: Turn, command: SyncGroup) -> SyncReply | Parked:
     """Hand the member its assignment, or park it until the leader's sync. Raises `ProtocolError`."""
     require_group_id(command.group_id)
-    if turn.group is None:
+    if turn.classic_or_none is None:
         raise unknown_member(command.member_id)
-    group = turn.group
+    group = turn.classic_or_none
     require_alive(group, command.member_id)
     member = validated_member(group, command.member_id, command.group_instance_id)
     require_generation(group, command.member_id, command.generation_id)
@@ -58,7 +59,7 @@ def _fetch(turn: Turn, member: ClassicMember) -> SyncReply:
     if member.pending_sync:
         turn.emit(MemberSynced(member.member_id))
         clear_sync_timer_if_done(turn)
-    return synced(turn.current, member)
+    return synced(turn.classic, member)
 
 
 def _park(turn: Turn, command: SyncGroup, member: ClassicMember) -> Parked:
@@ -66,15 +67,15 @@ def _park(turn: Turn, command: SyncGroup, member: ClassicMember) -> Parked:
     deadline = suspended(member.session_deadline, parked_until, member.session_timeout_ms)
     turn.emit(SyncParked(member.member_id, parked_until, deadline))
     clear_sync_timer_if_done(turn)
-    return Parked(ParkKind.SYNC, member.member_id, member.instance_id, turn.current.generation_id, parked_until)
+    return Parked(ParkKind.SYNC, member.member_id, member.instance_id, turn.classic.generation_id, parked_until)
 
 
 def _store(turn: Turn, command: SyncGroup) -> None:
     """The leader's sync: the barrier falls for everybody who waits, the leader included."""
-    group = turn.current
+    group = turn.classic
     known = {
         member_id: assignment for member_id, assignment in command.assignments.items() if member_id in group.members
     }
     turn.emit(AssignmentsStored(known, turn.now))
     waiting = [member for member in group.members.values() if member.awaiting_sync]
-    turn.release(ParkKind.SYNC, waiting, group.generation_id)
+    release(turn, ParkKind.SYNC, waiting, group.generation_id)

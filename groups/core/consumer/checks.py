@@ -5,11 +5,11 @@ Source: consumer.md 2.2 and 2.4.
 
 from __future__ import annotations
 
-from groups.core.commands import ConsumerHeartbeat
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.partitions import Partitions, is_subset
-from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
-from groups.core.types import Env
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember
+from groups.core.model.partitions import Partitions, is_subset
+from groups.core.model.types import Env
 from kcoord.protocol.errors import Error, ProtocolError
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.commands import Heartbeat, JoinGroup, SyncGroup
 from groups.core.consumer.checks import holder_of, unknown_member
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.heartbeat import advance
 from groups.core.consumer.joining import is_new, replace_static_member, require_room, store_member
-from groups.core.consumer.partitions import Partitions
 from groups.core.consumer.reconcile import unreleased
-from groups.core.consumer.records import TimerArmed, TimerCancelled
 from groups.core.consumer.regexes import RegexChange
-from groups.core.consumer.state import ClassicMetadata, ConsumerMember, MemberState, TimerKind
 from groups.core.consumer.target import update_target
-from groups.core.replies import HeartbeatReply, JoinReply, SyncReply
-from groups.core.turn import Turn
-from groups.core.types import ConsumerProtocol, Millis, Subscription, TopicView
+from groups.core.model.commands import Heartbeat, JoinGroup, SyncGroup
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import TimerArmed, TimerCancelled
+from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, MemberState, TimerKind
+from groups.core.model.partitions import Partitions
+from groups.core.model.replies import HeartbeatReply, JoinReply, SyncReply
+from groups.core.model.turn import Turn
+from groups.core.model.types import ConsumerProtocol, Millis, Subscription, TopicView
 from kcoord.protocol.errors import Error, ProtocolError
 
 PROTOCOL_TYPE = "consumer"

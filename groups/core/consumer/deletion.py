@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from groups.core.commands import DeleteGroup
-from groups.core.records import GroupDeleted
-from groups.core.replies import Done
-from groups.core.turn import Turn
+from groups.core.model.commands import DeleteGroup
+from groups.core.model.records import GroupDeleted
+from groups.core.model.replies import Done
+from groups.core.model.turn import Turn
 from kcoord.protocol.errors import Error, ProtocolError
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import EpochCause, GroupEpochBumped, MetadataChecked
-from groups.core.turn import Turn
-from groups.core.types import TopicView
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import EpochCause, GroupEpochBumped, MetadataChecked
+from groups.core.model.turn import Turn
+from groups.core.model.types import TopicView
 
 
 def metadata_hash(group: ConsumerGroup, topics: TopicView) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.leaving import Remove
-from groups.core.consumer.records import DepartureCause
-from groups.core.consumer.state import TimerKind
-from groups.core.turn import Turn
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import DepartureCause
+from groups.core.model.consumer_state import TimerKind
+from groups.core.model.turn import Turn
 
 _CAUSES = {
     TimerKind.SESSION: DepartureCause.SESSION_EXPIRED,
@@ -21,11 +21,11 @@ def expire(turn: Turn, remove: Remove) -> None:
 
     Each removal bumps the group epoch, as in Kafka. Stops when the group is no consumer group any more.
     """
-    while isinstance(turn.either, ConsumerGroup):
-        first = turn.either.timers.first()
+    while isinstance(turn.group, ConsumerGroup):
+        first = turn.group.timers.first()
         if first is None or first[0] > turn.now:
             return
         kind = first[1]
-        member_id = turn.either.timers.of(kind).first()
+        member_id = turn.group.timers.of(kind).first()
         assert member_id is not None, "there is a timer that fires first"
         remove(turn, [member_id], _CAUSES[kind])

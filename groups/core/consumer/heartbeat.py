@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from groups.core.commands import ConsumerHeartbeat
 from groups.core.consumer.checks import check_request
 from groups.core.consumer.epochs import refresh_epoch
 from groups.core.consumer.joining import find_group, find_member, is_new, update_member
 from groups.core.consumer.leaving import Remove, leave
-from groups.core.consumer.partitions import Assigned, Partitions, plain
 from groups.core.consumer.polling import displaced, park
 from groups.core.consumer.reconcile import reconcile
-from groups.core.consumer.records import EpochCause, TimerArmed, TimerCancelled
 from groups.core.consumer.regexes import RegexChange, change_regex, refresh_regexes
-from groups.core.consumer.state import ConsumerMember, MemberState, TimerKind
 from groups.core.consumer.target import update_target
-from groups.core.replies import ConsumerHeartbeatReply, Parked
-from groups.core.rights import UNLIMITED, TopicRights
-from groups.core.turn import Turn
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.consumer_records import EpochCause, TimerArmed, TimerCancelled
+from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
+from groups.core.model.partitions import Assigned, Partitions, plain
+from groups.core.model.replies import ConsumerHeartbeatReply, Parked
+from groups.core.model.rights import UNLIMITED, TopicRights
+from groups.core.model.turn import Turn
 from kcoord.protocol.errors import Error
 
 

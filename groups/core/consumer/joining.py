@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.commands import ConsumerHeartbeat
 from groups.core.consumer.checks import check_epoch, holder_of, unknown_group, unknown_member
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import (
+from groups.core.consumer.regexes import regex_of
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
     ConsumerMemberReplaced,
     ConsumerMemberUpdated,
 )
-from groups.core.consumer.regexes import regex_of
-from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
-from groups.core.holds import require_open
-from groups.core.turn import Turn
+from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember
+from groups.core.model.holds import require_open
+from groups.core.model.turn import Turn
 from kcoord.protocol.errors import Error, ProtocolError
 
 
@@ -27,7 +27,7 @@ def find_group(turn: Turn, command: ConsumerHeartbeat) -> None:
     """consumer.md 2.3, rows 1, 2 and 6: the group, created where a member joins one that is missing. Raises
     `ProtocolError` GROUP_ID_NOT_FOUND, COORDINATOR_LOAD_IN_PROGRESS of a group that is held, or GROUP_MAX_SIZE_REACHED.
     """
-    if turn.either is None:
+    if turn.group is None:
         if command.member_epoch != 0:
             raise unknown_group(command.group_id)
         turn.emit(ConsumerGroupCreated(command.group_id, turn.now))

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from groups.core.commands import ConsumerHeartbeat, LeaveGroup, LeavingMember
 from groups.core.consumer.checks import holder_of, unknown_group, unknown_member
 from groups.core.consumer.epochs import refresh_epoch
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import ConsumerMemberRemoved, DepartureCause, EpochCause, StaticMemberDeparted
-from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember
-from groups.core.replies import ConsumerHeartbeatReply, LeaveReply, LeftMember
-from groups.core.turn import Turn
-from groups.core.types import Millis
+from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMember
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import ConsumerMemberRemoved, DepartureCause, EpochCause, StaticMemberDeparted
+from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember
+from groups.core.model.replies import ConsumerHeartbeatReply, LeaveReply, LeftMember
+from groups.core.model.turn import Turn
+from groups.core.model.types import Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 Remove = Callable[[Turn, Sequence[str], DepartureCause], None]
@@ -33,7 +33,7 @@ _BUMPS = {
 
 def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply:
     """consumer.md 3.4: epochs -1 and -2. Only the ids are looked at. Raises `ProtocolError`."""
-    if turn.either is None:
+    if turn.group is None:
         raise unknown_group(command.group_id)
     member = _leaving_member(turn.consumer, command.member_id, command.instance_id)
     if command.member_epoch == DEPARTED_EPOCH:

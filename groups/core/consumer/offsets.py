@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from groups.core.commands import CommitOffsets
 from groups.core.consumer.checks import unknown_member
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.state import ConsumerMember
-from groups.core.holds import require_unheld_offsets
-from groups.core.replies import CommitReply
-from groups.core.turn import Turn
-from groups.core.types import TopicView
+from groups.core.model.commands import CommitOffsets
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import ConsumerMember
+from groups.core.model.holds import require_unheld_offsets
+from groups.core.model.replies import CommitReply
+from groups.core.model.turn import Turn
+from groups.core.model.types import TopicView
 from kcoord.protocol.errors import Error, ProtocolError
 
 

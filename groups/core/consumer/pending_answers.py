@@ -5,10 +5,10 @@ Read from the group alone, so that any process can tell. Source: http-api.md "Wa
 
 from __future__ import annotations
 
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.reconcile import unreleased
-from groups.core.consumer.state import ConsumerMember, MemberState
-from groups.core.replies import Parked
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import ConsumerMember, MemberState
+from groups.core.model.replies import Parked
 
 
 def has_pending_answer(group: ConsumerGroup, member: ConsumerMember, *, target_deferred: bool = False) -> bool:

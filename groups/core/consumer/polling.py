@@ -6,15 +6,15 @@ Source: http-api.md "Waiting" and "consumer-heartbeat". Differs from Kafka: it a
 
 from __future__ import annotations
 
-from groups.core.commands import AbandonWait, ConsumerHeartbeat, ParkKind
-from groups.core.consumer.group import ConsumerGroup
 from groups.core.consumer.pending_answers import has_pending_answer, is_displaced
-from groups.core.consumer.persistent import Timer
-from groups.core.consumer.records import TimerArmed
-from groups.core.consumer.state import TimerKind
 from groups.core.consumer.target import deferred_ms
-from groups.core.replies import ConsumerHeartbeatReply, Done, Parked
-from groups.core.turn import Turn
+from groups.core.model.commands import AbandonWait, ConsumerHeartbeat, ParkKind
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import TimerArmed
+from groups.core.model.consumer_state import TimerKind
+from groups.core.model.persistent import Timer
+from groups.core.model.replies import ConsumerHeartbeatReply, Done, Parked
+from groups.core.model.turn import Turn
 from kcoord.protocol.errors import Error
 
 
@@ -48,7 +48,7 @@ def displaced(turn: Turn, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply 
     It says that nothing changed, and changes nothing: what it says of its member may be out of date.
     """
     parked = command.resumes
-    if parked is None or not isinstance(turn.either, ConsumerGroup) or not is_displaced(turn.either, parked):
+    if parked is None or not isinstance(turn.group, ConsumerGroup) or not is_displaced(turn.group, parked):
         return None
     return ConsumerHeartbeatReply(
         Error.NONE,

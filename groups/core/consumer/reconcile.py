@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from groups.core.consumer.checks import fenced
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.partitions import Assigned, Partitions, flat, intersects, merged, minus, within
-from groups.core.consumer.records import MemberReconciled
-from groups.core.consumer.state import ConsumerMember, MemberState
-from groups.core.types import Millis, TopicView
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import MemberReconciled
+from groups.core.model.consumer_state import ConsumerMember, MemberState
+from groups.core.model.partitions import Assigned, Partitions, flat, intersects, merged, minus, within
+from groups.core.model.types import Millis, TopicView
 
 
 def reconcile(

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from enum import Enum
 
-from groups.core.commands import ApplyRegexResolution, ConsumerHeartbeat
 from groups.core.consumer.epochs import metadata_hash, refresh_epoch
-from groups.core.consumer.records import EpochCause, RegexesRequested, RegexesResolved, RegexInherited
-from groups.core.consumer.state import ConsumerMember, RegexKey, RegexResolution
-from groups.core.effects import ResolveRegexes
-from groups.core.replies import Done
-from groups.core.rights import TopicRights
-from groups.core.turn import Turn
-from groups.core.types import Millis
+from groups.core.model.commands import ApplyRegexResolution, ConsumerHeartbeat
+from groups.core.model.consumer_records import EpochCause, RegexesRequested, RegexesResolved, RegexInherited
+from groups.core.model.consumer_state import ConsumerMember, RegexKey, RegexResolution
+from groups.core.model.effects import ResolveRegexes
+from groups.core.model.replies import Done
+from groups.core.model.rights import TopicRights
+from groups.core.model.turn import Turn
+from groups.core.model.types import Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 LOST_AFTER_MS: Millis = 60_000

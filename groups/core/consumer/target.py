@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from groups.core.assignors import Assignor, AssignorFailed, GroupSpec, MemberSpec, Partitions
-from groups.core.commands import ApplyTarget
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import TargetComputed, TargetFailed, TargetRequested
-from groups.core.consumer.state import RegexKey
-from groups.core.effects import ComputeTarget
-from groups.core.replies import Done
-from groups.core.turn import Turn
-from groups.core.types import Millis, TopicView
+from groups.core.model.commands import ApplyTarget
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import TargetComputed, TargetFailed, TargetRequested
+from groups.core.model.consumer_state import RegexKey
+from groups.core.model.effects import ComputeTarget
+from groups.core.model.replies import Done
+from groups.core.model.turn import Turn
+from groups.core.model.types import Millis, TopicView
 from kcoord.protocol.errors import Error, ProtocolError
 
 LOST_AFTER_MS: Millis = 30_000

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from groups.core.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
-from groups.core.replies import JoinReply, SyncReply
-from groups.core.types import GroupConfig, MigrationPolicy, Protocol
+from groups.core.model.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
+from groups.core.model.replies import JoinReply, SyncReply
+from groups.core.model.types import GroupConfig, MigrationPolicy, Protocol
 from kcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from groups.core.consumer.partitions import Partitions, flat, plain
-from groups.core.consumer.state import ConsumerGroupState
-from groups.core.rights import UNLIMITED, TopicRights
+from groups.core.model.consumer_state import ConsumerGroupState
+from groups.core.model.partitions import Partitions, flat, plain
+from groups.core.model.rights import UNLIMITED, TopicRights
 from kcoord.protocol.errors import Error
 from tests.core.consumer.world import Call, World
 

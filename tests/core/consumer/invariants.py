@@ -5,19 +5,19 @@ Source: consumer.md 1.5.
 
 from __future__ import annotations
 
-from groups.core.commands import Command, ConsumerHeartbeat, Tick
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.partitions import flat
-from groups.core.consumer.records import TimerArmed
-from groups.core.consumer.state import ConsumerMember, MemberState, TimerKind
-from groups.core.deadlines import wake_at
-from groups.core.decision import Decision
-from groups.core.fold import apply
-from groups.core.group import Group
 from groups.core.machine import decide
-from groups.core.replies import Parked
-from groups.core.types import Env
+from groups.core.model.commands import Command, ConsumerHeartbeat, Tick
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_records import TimerArmed
+from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
+from groups.core.model.deadlines import wake_at
+from groups.core.model.decision import Decision
+from groups.core.model.fold import apply
+from groups.core.model.group import Group
+from groups.core.model.partitions import flat
+from groups.core.model.replies import Parked
+from groups.core.model.types import Env
 from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.commands import DeleteGroup
-from groups.core.types import ClassicGroup, MigrationPolicy, Protocol
+from groups.core.model.commands import DeleteGroup
+from groups.core.model.types import ClassicGroup, MigrationPolicy, Protocol
 from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import (
     ALL,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.events import EventKind, events_of
-from groups.core.types import ClassicGroup, GroupState, MigrationPolicy, Protocol
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.events import EventKind, events_of
+from groups.core.model.types import ClassicGroup, GroupState, MigrationPolicy, Protocol
 from kcoord.protocol.consumer_protocol import Assignment, encode_assignment
 from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import (

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from groups.core.commands import ConsumerHeartbeat
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.persistent import DeadlineMap, Timer
-from groups.core.consumer.state import ConsumerMember, Timers
-from groups.core.decision import Decision
 from groups.core.machine import decide
-from groups.core.types import Env, Topic, TopicView
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_state import ConsumerMember, Timers
+from groups.core.model.decision import Decision
+from groups.core.model.persistent import DeadlineMap, Timer
+from groups.core.model.types import Env, Topic, TopicView
 from tests.core.consumer.world import GROUP, START
 
 MORE_FOR_A_THOUSAND_TIMES_THE_SIZE = 200

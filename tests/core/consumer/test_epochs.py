@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from groups.core.assignors import BUILT_IN, AssignorFailed, GroupSpec, Partitions
-from groups.core.commands import ApplyTarget
 from groups.core.consumer.target import LOST_AFTER_MS, RETRY_AFTER_MS, preferred_assignor
-from groups.core.events import EventKind, events_of
-from groups.core.types import GroupConfig
+from groups.core.model.commands import ApplyTarget
+from groups.core.model.events import EventKind, events_of
+from groups.core.model.types import GroupConfig
 from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, World
 

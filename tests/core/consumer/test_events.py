@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from groups.core.events import EventKind, GroupEvent, events_of
+from groups.core.model.events import EventKind, GroupEvent, events_of
 from tests.core.consumer.world import World
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import ConsumerMemberJoined
-from groups.core.consumer.state import ConsumerMember
-from groups.core.events import EventKind, events_of
-from groups.core.fold import IllegalTransition, apply
-from groups.core.types import ClassicGroup, GroupState, Hold
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import ConsumerMemberJoined
+from groups.core.model.consumer_state import ConsumerMember
+from groups.core.model.events import EventKind, events_of
+from groups.core.model.fold import IllegalTransition, apply
+from groups.core.model.types import ClassicGroup, GroupState, Hold
 from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import beat_classic, join_classic, migrating_world
 from tests.core.consumer.world import START, World

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.core.consumer.fold import IllegalRecord, apply
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.records import (
+from groups.core.model.consumer_fold import IllegalRecord, apply
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
     ConsumerMemberRemoved,
@@ -19,11 +19,11 @@ from groups.core.consumer.records import (
     GroupEpochBumped,
     TargetComputed,
 )
-from groups.core.consumer.state import ClassicMetadata, ConsumerMember, MemberState
-from groups.core.fold import IllegalTransition
-from groups.core.fold import apply as apply_any
-from groups.core.records import GroupConverted, SyncTimerCleared
-from groups.core.types import ClassicGroup, Protocol
+from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, MemberState
+from groups.core.model.fold import IllegalTransition
+from groups.core.model.fold import apply as apply_any
+from groups.core.model.records import GroupConverted, SyncTimerCleared
+from groups.core.model.types import ClassicGroup, Protocol
 from tests.core.consumer.invariants import _check_derived
 
 members = st.builds(

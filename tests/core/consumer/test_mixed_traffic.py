@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from groups.core.types import GroupConfig, MigrationPolicy
+from groups.core.model.types import GroupConfig, MigrationPolicy
 from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import ClassicClient
 from tests.core.consumer.clients import Client

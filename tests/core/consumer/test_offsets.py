@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groups.core.consumer.offsets import check_fetch
-from groups.core.types import Protocol
+from groups.core.model.types import Protocol
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from kcoord.protocol.errors import ProtocolError
 from tests.core.consumer.classic_client import join_classic

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.core.consumer.persistent import DeadlineMap, PersistentMap, Timer, _leaves
+from groups.core.model.persistent import DeadlineMap, PersistentMap, Timer, _leaves
 
 keys = st.one_of(st.text(max_size=3), st.tuples(st.text(max_size=2), st.integers(0, 40)))
 changes = st.lists(st.tuples(keys, st.one_of(st.none(), st.integers(0, 9))), max_size=120)

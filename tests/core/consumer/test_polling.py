@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.commands import AbandonWait, ParkKind
-from groups.core.effects import WakeMembers
-from groups.core.types import GroupConfig
+from groups.core.model.commands import AbandonWait, ParkKind
+from groups.core.model.effects import WakeMembers
+from groups.core.model.types import GroupConfig
 from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, Call, World

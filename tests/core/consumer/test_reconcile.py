@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.members import ConsumerMembers, OwnedTwice
-from groups.core.consumer.partitions import Partitions
 from groups.core.consumer.reconcile import reconcile
-from groups.core.consumer.records import MemberReconciled
-from groups.core.consumer.state import ConsumerMember, MemberState
-from groups.core.types import Topic, TopicView
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers, OwnedTwice
+from groups.core.model.consumer_records import MemberReconciled
+from groups.core.model.consumer_state import ConsumerMember, MemberState
+from groups.core.model.partitions import Partitions
+from groups.core.model.types import Topic, TopicView
 from kcoord.protocol.errors import Error, ProtocolError
 
 STABLE, UNREVOKED = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from groups.core.commands import ApplyRegexResolution
 from groups.core.consumer.regexes import LEAST_PAUSE_MS, LOST_AFTER_MS
-from groups.core.rights import TopicRights
-from groups.core.types import GroupConfig
+from groups.core.model.commands import ApplyRegexResolution
+from groups.core.model.rights import TopicRights
+from groups.core.model.types import GroupConfig
 from kcoord.protocol.errors import Error
 from tests.core.consumer.clients import Client, assert_complete, assert_permitted, is_settled
 from tests.core.consumer.world import GROUP, World

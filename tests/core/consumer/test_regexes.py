@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.commands import ApplyRegexResolution
 from groups.core.consumer.regexes import LEAST_PAUSE_MS, LOST_AFTER_MS
-from groups.core.types import Env, GroupConfig
+from groups.core.model.commands import ApplyRegexResolution
+from groups.core.model.types import Env, GroupConfig
 from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, World
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.commands import ConsumerHeartbeat
-from groups.core.types import ClassicGroup, GroupConfig, GroupState
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.types import ClassicGroup, GroupConfig, GroupState
 from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, Call, World
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.commands import DeleteGroup, ForceState
-from groups.core.consumer.persistent import Timer
-from groups.core.consumer.state import TimerKind, Timers
-from groups.core.types import GroupConfig, GroupState
+from groups.core.model.commands import DeleteGroup, ForceState
+from groups.core.model.consumer_state import TimerKind, Timers
+from groups.core.model.persistent import Timer
+from groups.core.model.types import GroupConfig, GroupState
 from kcoord.protocol.errors import Error
 from tests.core.consumer.world import GROUP, START, World
 

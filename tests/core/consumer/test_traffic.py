@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from groups.core.assignors import BUILT_IN
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.partitions import flat
-from groups.core.rights import UNLIMITED, TopicRights
-from groups.core.types import GroupConfig
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.partitions import flat
+from groups.core.model.rights import UNLIMITED, TopicRights
+from groups.core.model.types import GroupConfig
 from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
 from tests.core.consumer.clients import Client, assert_complete, assert_permitted, is_settled

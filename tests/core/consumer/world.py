@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from groups.core.assignors import BUILT_IN, Assignor
-from groups.core.commands import (
+from groups.core.consumer.target import compute
+from groups.core.machine import decide
+from groups.core.model.commands import (
     AbandonWait,
     ApplyRegexResolution,
     Command,
@@ -23,16 +25,14 @@ from groups.core.commands import (
     ReleaseHold,
     Tick,
 )
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.state import ConsumerMember
-from groups.core.consumer.target import compute
-from groups.core.deadlines import wake_at
-from groups.core.decision import Decision
-from groups.core.effects import ComputeTarget, ResolveRegexes
-from groups.core.group import Group
-from groups.core.machine import decide
-from groups.core.replies import Parked
-from groups.core.types import ConsumerProtocol, Env, GroupConfig, Topic, TopicView
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import ConsumerMember
+from groups.core.model.deadlines import wake_at
+from groups.core.model.decision import Decision
+from groups.core.model.effects import ComputeTarget, ResolveRegexes
+from groups.core.model.group import Group
+from groups.core.model.replies import Parked
+from groups.core.model.types import ConsumerProtocol, Env, GroupConfig, Topic, TopicView
 from groups.core.waiting import answer_for
 from kcoord.protocol import consumer_protocol as wire
 from kcoord.protocol.errors import Error

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from groups.core.consumer.partitions import Assigned, Partitions
-from groups.core.consumer.state import ConsumerMember, MemberState, TimerKind
-from groups.core.types import Millis
+from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
+from groups.core.model.partitions import Assigned, Partitions
+from groups.core.model.types import Millis
 
 
 class DepartureCause(str, Enum):

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from groups.core.commands import ParkKind
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import ConsumerRecord
-from groups.core.types import ClassicGroup, ClassicMember, Hold, JoinTimer, Millis, Protocol
+from groups.core.model.commands import ParkKind
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import ConsumerRecord
+from groups.core.model.types import ClassicGroup, ClassicMember, Hold, JoinTimer, Millis, Protocol
 
 
 class RemovalReason(str, Enum):

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from groups.core.consumer.members import ConsumerMembers
-from groups.core.consumer.state import ConsumerGroupState, ConsumerMember, Job, RegexKey, RegexResolution, Timers
-from groups.core.types import Hold, Millis
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_state import ConsumerGroupState, ConsumerMember, Job, RegexKey, RegexResolution, Timers
+from groups.core.model.types import Hold, Millis
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from groups.core.classic.state import TRANSITIONS
-from groups.core.commands import ParkKind
-from groups.core.consumer import fold as consumer
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import ConsumerMemberJoined, ConsumerRecord
-from groups.core.group import Group
-from groups.core.records import (
+from groups.core.model import consumer_fold as consumer
+from groups.core.model.commands import ParkKind
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import ConsumerMemberJoined, ConsumerRecord
+from groups.core.model.group import Group
+from groups.core.model.records import (
     AssignmentsStored,
     ClassicRecord,
     GenerationStarted,
@@ -41,7 +40,8 @@ from groups.core.records import (
     SyncTimerCleared,
     WaitAbandoned,
 )
-from groups.core.types import ClassicGroup, ClassicMember, GroupState, Members, Millis
+from groups.core.model.transitions import TRANSITIONS
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Members, Millis
 
 _EMPTY = GroupState.EMPTY
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.records import (
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
     ConsumerMemberRemoved,
@@ -24,9 +24,9 @@ from groups.core.consumer.records import (
     TargetComputed,
     TargetFailed,
 )
-from groups.core.consumer.state import MemberState
-from groups.core.group import Group
-from groups.core.records import (
+from groups.core.model.consumer_state import MemberState
+from groups.core.model.group import Group
+from groups.core.model.records import (
     AssignmentsStored,
     GenerationStarted,
     GroupConverted,
@@ -44,7 +44,7 @@ from groups.core.records import (
     Record,
     RemovalReason,
 )
-from groups.core.types import ClassicGroup, GroupState, Millis
+from groups.core.model.types import ClassicGroup, GroupState, Millis
 
 LONGEST_TEXT = 500
 """Longest text in the detail of an event, in characters."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.group import Group
-from groups.core.types import ClassicGroup, GroupState, Millis
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.group import Group
+from groups.core.model.types import ClassicGroup, GroupState, Millis
 
 EARLY_MARGIN = 1 / 3
 """A stored wake-up is moved ahead when so little of the time until the earliest deadline is left before it."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from groups.core.consumer.partitions import flat
-from groups.core.consumer.persistent import PersistentMap
-from groups.core.consumer.state import ConsumerMember, MemberState, RegexKey
+from groups.core.model.consumer_state import ConsumerMember, MemberState, RegexKey
+from groups.core.model.partitions import flat
+from groups.core.model.persistent import PersistentMap
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from groups.core.consumer.partitions import Assigned, Partitions
-from groups.core.consumer.persistent import DeadlineMap, Timer
-from groups.core.types import Millis, Protocol
+from groups.core.model.partitions import Assigned, Partitions
+from groups.core.model.persistent import DeadlineMap, Timer
+from groups.core.model.types import Millis, Protocol
 
 RegexKey = tuple[str, str]
 """A regular expression, and the key of the rights with which it is matched."""
@@ -67,7 +67,7 @@ class ConsumerMember:
 
     `target` is what it is meant to have, `assigned` what it may use now; `pending_revocation` is what it was told to
     give up and nobody else may have yet. `subscribed_topic_regex` "": none. `topic_rights`: the key of what the caller
-    of its last heartbeat may describe (`groups.core.rights`), "" also without a regular expression.
+    of its last heartbeat may describe (`groups.core.model.rights`), "" also without a regular expression.
     """
 
     member_id: str

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.consumer.persistent import Timer
-from groups.core.consumer.records import (
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
     ConsumerMemberRemoved,
@@ -31,7 +30,8 @@ from groups.core.consumer.records import (
     TimerArmed,
     TimerCancelled,
 )
-from groups.core.consumer.state import DEPARTED_EPOCH, ConsumerMember, Job, RegexResolution, TimerKind
+from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember, Job, RegexResolution, TimerKind
+from groups.core.model.persistent import Timer
 
 
 class IllegalRecord(Exception):

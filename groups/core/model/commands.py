@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from groups.core.assignors import Partitions
-from groups.core.rights import UNLIMITED, TopicRights
-from groups.core.types import GroupState, Millis, Protocol
+from groups.core.model.rights import UNLIMITED, TopicRights
+from groups.core.model.types import GroupState, Millis, Protocol
 
 
 class ParkKind(str, Enum):

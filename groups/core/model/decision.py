@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groups.core.effects import Effect
-from groups.core.group import Group
-from groups.core.records import Record
-from groups.core.replies import Answer, Parked, Reply
+from groups.core.model.effects import Effect
+from groups.core.model.group import Group
+from groups.core.model.records import Record
+from groups.core.model.replies import Answer, Parked, Reply
 
 
 @dataclass(frozen=True, slots=True)

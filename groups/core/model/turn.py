@@ -7,18 +7,15 @@ taken back as a whole (`restore`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from groups.core.commands import ParkKind
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.effects import Effect
-from groups.core.fold import apply
-from groups.core.group import Group
-from groups.core.records import Record
-from groups.core.replies import Answer, JoinReply, Parked, SyncReply
-from groups.core.types import ClassicGroup, ClassicMember, Env, GroupConfig, Millis
-from groups.core.waiting import answer_for
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.effects import Effect
+from groups.core.model.fold import apply
+from groups.core.model.group import Group
+from groups.core.model.records import Record
+from groups.core.model.replies import Answer
+from groups.core.model.types import ClassicGroup, Env, GroupConfig, Millis
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class Turn:
     """One command's worth of records, answers and effects."""
 
     def __init__(self, group: Group | None, env: Env) -> None:
-        self.either = group
+        self.group = group
         """The group, whatever its protocol."""
         self.env = env
         self.records: list[Record] = []
@@ -53,26 +50,26 @@ class Turn:
         return self.env.config
 
     @property
-    def group(self) -> ClassicGroup | None:
+    def classic_or_none(self) -> ClassicGroup | None:
         """The group, which must be a classic one where it exists."""
-        assert not isinstance(self.either, ConsumerGroup), "the machine sends this command elsewhere"
-        return self.either
+        assert not isinstance(self.group, ConsumerGroup), "the machine sends this command elsewhere"
+        return self.group
 
     @property
     def consumer(self) -> ConsumerGroup:
         """The group, which must be a consumer group here."""
-        assert isinstance(self.either, ConsumerGroup), "the handler made sure that it is a consumer group"
-        return self.either
+        assert isinstance(self.group, ConsumerGroup), "the handler made sure that it is a consumer group"
+        return self.group
 
     @property
-    def current(self) -> ClassicGroup:
-        """The group, which must exist here."""
-        assert self.group is not None, "the handler made sure that the group exists"
-        return self.group
+    def classic(self) -> ClassicGroup:
+        """The group, which must be a classic one and exist here."""
+        assert self.classic_or_none is not None, "the handler made sure that the group exists"
+        return self.classic_or_none
 
     def emit(self, record: Record) -> None:
         """Append a fact and fold it."""
-        self.either = apply(self.either, record)
+        self.group = apply(self.group, record)
         self.records.append(record)
 
     def ask(self, effect: Effect) -> None:
@@ -81,18 +78,11 @@ class Turn:
 
     def save(self) -> Savepoint:
         """Where `restore` can come back to."""
-        return Savepoint(self.either, len(self.records), len(self.answers), len(self.effects))
+        return Savepoint(self.group, len(self.records), len(self.answers), len(self.effects))
 
     def restore(self, savepoint: Savepoint) -> None:
         """Undo all that was decided since."""
-        self.either = savepoint.group
+        self.group = savepoint.group
         del self.records[savepoint.records :]
         del self.answers[savepoint.answers :]
         del self.effects[savepoint.effects :]
-
-    def release(self, kind: ParkKind, waiting: Iterable[ClassicMember], generation_id: int) -> None:
-        """Answer the requests that `waiting` had parked on `kind` in that generation; their barrier has just fallen."""
-        for member in waiting:
-            reply = answer_for(self.either, Parked(kind, member.member_id, member.instance_id, generation_id))
-            assert isinstance(reply, JoinReply | SyncReply), f"{member.member_id} is released but still waits"
-            self.answers.append(Answer(kind, member.member_id, reply))

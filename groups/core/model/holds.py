@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from groups.core.group import Group
-from groups.core.records import HoldReleased
-from groups.core.turn import Turn
-from groups.core.types import Hold, Millis
+from groups.core.model.group import Group
+from groups.core.model.records import HoldReleased
+from groups.core.model.turn import Turn
+from groups.core.model.types import Hold, Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 MOST_RETRY_AFTER_MS: Millis = 10_000
@@ -47,7 +47,7 @@ def require_unheld_offsets(group: Group) -> None:
 
 def expire_hold(turn: Turn) -> None:
     """End a hold whose time is over."""
-    hold = turn.either.hold if turn.either is not None else None
+    hold = turn.group.hold if turn.group is not None else None
     if hold is not None and hold.until <= turn.now:
         turn.emit(HoldReleased(None, turn.now))
 

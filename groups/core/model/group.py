@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.types import ClassicGroup
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.types import ClassicGroup
 
 Group = ClassicGroup | ConsumerGroup

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groups.core.assignors import Partitions
-from groups.core.commands import Parked, ParkKind
-from groups.core.types import Hold, Millis
+from groups.core.model.commands import Parked, ParkKind
+from groups.core.model.types import Hold, Millis
 from kcoord.protocol.errors import Error
 
 __all__ = [

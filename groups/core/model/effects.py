@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groups.core.consumer.group import ConsumerGroup
-from groups.core.rights import TopicRights
-from groups.core.types import Millis, TopicView
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.rights import TopicRights
+from groups.core.model.types import Millis, TopicView
 
 
 @dataclass(frozen=True, slots=True)
