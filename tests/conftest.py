@@ -73,6 +73,9 @@ def django_db_setup(worker_database: str) -> Iterator[None]:
 
     from kcoord.postgres import django_database
 
+    # With the embedded Postgres there is an archive beside it, unless a test names another.
+    settings.KCOORD = settings.KCOORD.override({"archive.path": ""})
+
     settings.CONNINFO = worker_database
     connections.close_all()
     connections.settings["default"].update(django_database(worker_database))
