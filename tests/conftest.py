@@ -13,10 +13,15 @@ from collections.abc import AsyncIterator, Iterator
 import httpx
 import psycopg
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from kcoord.clock import VirtualClock
 from kcoord.config import Config
 from tests.support.database import cloned_database, embedded_server, make_template
+
+# How long an example takes says nothing on a machine that others use as well.
+hypothesis_settings.register_profile("kcoord", deadline=None)
+hypothesis_settings.load_profile("kcoord")
 
 ADMIN_VARIABLE = "KCOORD_TEST_DATABASE_URL"
 START_MS = 1_700_000_000_000
