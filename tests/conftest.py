@@ -13,10 +13,15 @@ from collections.abc import AsyncIterator, Iterator
 import httpx
 import psycopg
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from tests.support.database import cloned_database, embedded_server, make_template
+
+# How long an example takes says nothing on a machine that others use as well.
+hypothesis_settings.register_profile("kcoord", deadline=None)
+hypothesis_settings.load_profile("kcoord")
 
 ADMIN_VARIABLE = "KCOORD_TEST_DATABASE_URL"
 START_MS = 1_700_000_000_000
@@ -72,6 +77,9 @@ def django_db_setup(worker_database: str) -> Iterator[None]:
     from django.db import connections
 
     from kcoord.database.address import django_database
+
+    # With the embedded Postgres there is an archive beside it, unless a test names another.
+    settings.KCOORD = settings.KCOORD.override({"archive.path": ""})
 
     settings.CONNINFO = worker_database
     connections.close_all()

@@ -23,8 +23,10 @@ SECONDS = 120
 
 @pytest.fixture
 def server(database: str) -> Iterator[Running]:
-    """A server; nobody waits for more members."""
-    with start_server(database, env={"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0}) as running:
+    """A server; nobody waits for more members, and no member is removed while commands are started one by one."""
+    timeouts = dict.fromkeys(("SESSION_TIMEOUT_MS", "MAX_SESSION_TIMEOUT_MS"), 600_000)
+    patient = {f"KCOORD_GROUP_CONSUMER_{name}": value for name, value in timeouts.items()}
+    with start_server(database, env={"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0, **patient}) as running:
         running.wait_ready()
         yield running
 
