@@ -114,10 +114,13 @@ class ParkedRequests:
     def committed(self, waiter: Waiter) -> None:
         """The parking of a waiter is committed: looks at the group can see it from now on."""
         waiter.visible_since = self.moment()
-        if waiter.parked.kind is ParkKind.HEARTBEAT and waiter.decided_since < self._topics_changed_at:
+        is_heartbeat = waiter.parked.kind is ParkKind.HEARTBEAT
+        if is_heartbeat and waiter.decided_since < self._topics_changed_at:
             self._rerun(waiter)  # it may have been decided with topics from before that hint
-        elif waiter.missed_a_look:
-            self._look_soon(waiter.group_id)
+        elif waiter.missed_a_look or (
+            is_heartbeat and len(self._waiters.get(waiter.group_id, {}).get(waiter.key, ())) > 1
+        ):
+            self._look_soon(waiter.group_id)  # an older heartbeat of the member waits in vain from now on
 
     def leave(self, waiter: Waiter) -> None:
         """Forget a waiter; harmless when it is gone already."""
@@ -270,7 +273,7 @@ class ParkedRequests:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.error("waiting_room_task_failed", exc_info=task.exception())
+            log.error("parked_requests_task_failed", exc_info=task.exception())
 
     @property
     def busy(self) -> bool:

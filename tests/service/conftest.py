@@ -30,5 +30,5 @@ async def other(database: str, clock: VirtualClock, config: Config) -> AsyncIter
 
 @pytest.fixture
 def config() -> Config:
-    """Waiters look again often, so that a test of the repair does not take long."""
-    return Config({"notifications.repair.interval.ms": 200})
+    """Waiters do not look again by themselves within a test: a wake-up that is lost would go unnoticed."""
+    return Config({"notifications.repair.interval.ms": 60_000})

@@ -186,8 +186,8 @@ async def test_large_target_is_computed_off_the_loop(
     service: GroupService, topic_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await service.consumer_heartbeat(joining("a"))
-    small = replace(service._environment._config, consumer_assignment_inline_limit=0)
-    monkeypatch.setattr(service._environment, "_config", small)
+    small = replace(service._contexts._config, consumer_assignment_inline_limit=0)
+    monkeypatch.setattr(service._contexts, "_config", small)
     second = await service.consumer_heartbeat(joining("b"))
     assert second.member_epoch == first.member_epoch, "it was answered before there was a target with it"
     await eventually(lambda: not service.busy, "the target is computed")
@@ -206,7 +206,7 @@ async def test_assignor_that_throws_is_answered_and_changes_nothing(
             raise ZeroDivisionError
 
     first = await service.consumer_heartbeat(joining("a"))
-    monkeypatch.setattr(service._environment, "assignors", {**BUILT_IN, "range": Broken()})
+    monkeypatch.setattr(service._contexts, "assignors", {**BUILT_IN, "range": Broken()})
     assert (await service.consumer_heartbeat(joining("b"))).error is Error.UNKNOWN_SERVER_ERROR
     assert set((await consumer_group(service)).members) == {"a"}
     assert (await service.consumer_heartbeat(beat(first))).error is Error.NONE

@@ -26,7 +26,7 @@ from offsets.retention.batch_size import BatchSize
 from offsets.retention.pins import PinService
 from offsets.retention.sweep import Candidate, Report, RetentionFailed, RetentionService
 from tests.rest.groups import group, member
-from tests.support.offsets import MINUTE_MS, commit, events, journal, make_topics, put_pending, stored
+from tests.support.offsets import MINUTE_MS, commit, events, journal, make_topics, put_pending, rows, stored
 
 BATCH = 3
 
@@ -390,3 +390,14 @@ async def test_deleting_is_asked_under_the_lock(
     assert not await retention._remove_group("g"), "a transaction is open"
     assert (await service.execute(DeleteGroup("g"))).error is Error.NONE
     assert not await retention._remove_group("g"), "it is gone"
+
+
+@pytest.mark.parametrize(("first", "second", "stored"), [(5_000, -1, None), (-1, 5_000, 5_000), (5_000, 9_000, 9_000)])
+async def test_the_last_commit_decides_when_its_offset_expires(
+    runtime: Runtime, clock: VirtualClock, first: int, second: int, stored: int | None
+) -> None:
+    """offsets.md 3.6: a commit without a retention time takes away what the one before had set."""
+    for retention_time_ms in (first, second):
+        await commit(runtime, "g", "orders", 0, retention_time_ms=retention_time_ms)
+    expires = await rows(runtime, "select expire_timestamp from offsets_committedoffset")
+    assert expires == [(None if stored is None else clock.now_ms() + stored,)]

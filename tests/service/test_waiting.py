@@ -9,6 +9,7 @@ import pytest
 
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Action, Error, ProtocolError
@@ -147,15 +148,16 @@ async def test_shutdown_answers_waiters_whose_answer_could_not_be_committed(
     assert raised.value.action is Action.RETRY
 
 
+@pytest.mark.parametrize("config", [Config({"notifications.repair.interval.ms": 200})])
 async def test_lost_hint_is_repaired_by_looking_again(
     runtime: Runtime, service: GroupService, other: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = await parked_join(service)
 
-    async def silence(*args: object, **kwargs: object) -> None:
+    async def nothing(*args: object, **kwargs: object) -> None:
         return None
 
-    monkeypatch.setattr(other.store, "notify", silence)
+    monkeypatch.setattr(other.store, "notify", nothing)
     clock.advance(3_000)
     await other.tick("g")
     assert (await asyncio.wait_for(waiting, 10)).error is Error.NONE

@@ -56,6 +56,14 @@ def test_a_consumer_member_upgrades_a_classic_group() -> None:
     assert made.consumer.timers.session[old].deadline == made.now + 10_000
 
 
+def test_an_upgrade_leaves_out_partitions_that_the_topic_does_not_have() -> None:
+    """A leader may assign whatever it likes; nobody else could ever get these back (consumer.md 9.4)."""
+    made = migrating_world()
+    old = classic(made, plan={"foo": [*ALL, len(ALL), 99]})
+    made.join("m1", "foo")
+    assert made.assigned(old) == {"foo": ALL}
+
+
 REFUSALS: dict[str, tuple[World, str]] = {
     "policy": (migrating_world(MigrationPolicy.DOWNGRADE), "migration.policy"),
     "disabled": (migrating_world(MigrationPolicy.DISABLED), "migration.policy"),

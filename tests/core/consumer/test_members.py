@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groups.core.consumer.checks import check_epoch
 from groups.core.model.consumer_fold import IllegalRecord, apply
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_members import ConsumerMembers
@@ -22,8 +23,10 @@ from groups.core.model.consumer_records import (
 from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, MemberState
 from groups.core.model.fold import IllegalTransition
 from groups.core.model.fold import apply as apply_any
+from groups.core.model.partitions import Partitions
 from groups.core.model.records import GroupConverted, SyncTimerCleared
 from groups.core.model.types import ClassicGroup, Protocol
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.core.consumer.invariants import _check_derived
 
 members = st.builds(
@@ -101,3 +104,22 @@ def test_records_of_the_other_protocol_are_bugs() -> None:
     ):
         with pytest.raises(IllegalTransition):
             apply_any(group, record)
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 3, 4, 6, 7])
+@pytest.mark.parametrize("owns", [None, {}, {"f": frozenset({0})}, {"f": frozenset({0, 1})}])
+def test_only_the_epoch_before_is_told_what_it_missed(epoch: int, owns: Partitions | None) -> None:
+    """consumer.md 2.4: a member at 5 that came from 3, and owns f 0."""
+    member = ConsumerMember("m", member_epoch=5, previous_member_epoch=3, assigned={"f": {0: 5}})
+    if epoch == 3 and owns is not None and set(owns.get("f", ())) <= {0}:
+        check_epoch(member, epoch, owns)
+        return
+    with pytest.raises(ProtocolError) as raised:
+        check_epoch(member, epoch, owns)
+    assert raised.value.error is Error.FENCED_MEMBER_EPOCH
+
+
+@pytest.mark.parametrize("epoch", [0, 5])
+def test_a_member_may_always_join_again_and_speak_of_its_epoch(epoch: int) -> None:
+    member = ConsumerMember("m", member_epoch=5, previous_member_epoch=3, assigned={"f": {0: 5}})
+    check_epoch(member, epoch, {"f": frozenset({0, 1})})
