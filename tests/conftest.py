@@ -40,6 +40,8 @@ truncate groups_group, groups_member, groups_consumermember, groups_pendingmembe
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start the server in the process that starts the workers, so that they share it."""
+    # Spark's Java lives for seconds here: what its optimizing compiler would save later costs more than it is worth.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     if not config.pluginmanager.hasplugin("xdist") or not config.option.numprocesses:

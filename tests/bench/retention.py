@@ -73,9 +73,9 @@ class Locks:
             locked_at.set(time.perf_counter())
             return found
 
-        async def timed_transaction(work: Callable[[Any], Awaitable[Any]]) -> Any:
+        async def timed_transaction(work: Callable[[Any], Awaitable[Any]], **given: Any) -> Any:
             locked_at.set(None)
-            result = await transaction(work)
+            result = await transaction(work, **given)
             since = locked_at.get()
             if since is not None:
                 self.held.append(time.perf_counter() - since)

@@ -34,6 +34,7 @@ def environment_of(archive: Archive, data_dir: Path, **variables: str) -> dict[s
     removed = ("PG", "SPARK", "PYSPARK", "JAVA", "KCOORD")
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(removed)},
+        "SPARK_SUBMIT_OPTS": os.environ["SPARK_SUBMIT_OPTS"],
         "KCOORD_DATABASE_URL": "postgresql://{user}@/{dbname}?host={host}".format(**parts),
         "KCOORD_DATA_DIR": str(data_dir),
         "KCOORD_ARCHIVE_PATH": archive.path,
