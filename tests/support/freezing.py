@@ -123,8 +123,15 @@ class Site:
         async with await psycopg.AsyncConnection.connect(self.database) as holder:
             await holder.execute("select from groups_group where group_id = %s for update", (group_id,))
             task = asyncio.create_task(request(self.client))
+
+            async def waiting() -> int | None:
+                nonlocal task
+                if task.done():  # refused, as by a victim that notices the freeze before
+                    task = asyncio.create_task(request(self.client))
+                return await self.waits_for(holder)
+
             for _ in range(200):
-                pid = await seen(lambda: self.waits_for(holder), "the victim waits for the group")
+                pid = await seen(waiting, "the victim waits for the group")
                 self.victim.send(signal.SIGSTOP)
                 if await self.waits_for(holder) == pid:
                     await holder.rollback()
@@ -132,8 +139,6 @@ class Site:
                         return task, pid
                     await holder.execute("select from groups_group where group_id = %s for update", (group_id,))
                 self.victim.send(signal.SIGCONT)
-                if task.done():
-                    task = asyncio.create_task(request(self.client))
         raise AssertionError("never frozen with the lock")
 
     async def _freeze_without_lock(self, group_id: str, request: Request) -> asyncio.Task[Answer]:
