@@ -1,4 +1,4 @@
-"""The page of a group, ready for its template: rows of the read model in words, colours and ranges. Pure functions."""
+"""The page of a group, ready for its template: rows of the read model as text, colours and ranges. Pure functions."""
 
 from __future__ import annotations
 

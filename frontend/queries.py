@@ -1,7 +1,7 @@
-"""Read models of the pages: one function for each page, one snapshot of the database for each call.
+"""Read models of the pages: one function per page, one database snapshot per call.
 
-Nothing here writes and nothing decides. What a function returns is bounded by its arguments, never by what the
-tables hold: lists come in pages by key, panels carry a total beside the rows that fit.
+Nothing here writes or decides. The size of a result is bounded by the arguments, never by the contents of the
+tables: lists are paged by key, panels carry a total beside the rows that fit.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 PAGE_SIZE = 50
 TOPICS_PER_LINE = 21
-"""Names of topics read for a line of the list: a few are shown, the others are counted."""
+"""Topic names read per line of the list: a few are shown, the others are counted."""
 COMPARED = 10_000
-"""In a group of more partitions, what changes hands is looked for in the topics that are drawn alone."""
+"""In a group with more partitions, changes of ownership are looked for in the drawn topics only."""
 TOPIC_GROUP_ROWS = 1_000
-"""How deep a topic's assignments are searched for groups that read it."""
+"""How many of a topic's assignments are searched for groups that read it."""
 
 
 class Order(str, Enum):
@@ -43,7 +43,7 @@ class Order(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The key of a line at the edge of a page. `at`: what the list is sorted by beside the name, if anything."""
+    """The key of a line at the edge of a page. `at`: what the list is sorted by besides the name, if anything."""
 
     group_id: str
     at: int = 0
@@ -63,7 +63,7 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True)
 class GroupList:
-    """A page of the list of groups; `counts` are by state, whatever states are chosen."""
+    """A page of the list of groups; `counts` are by state, regardless of the chosen states."""
 
     now: Millis
     groups: tuple[rows.GroupSummary, ...]
@@ -74,19 +74,19 @@ class GroupList:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most rows that each panel of the page of a group reads."""
+    """The maximum number of rows that each panel of a group's page reads."""
 
     members: int = 25
     topics: int = 12
     cells: int = 960
-    """Partitions drawn, shared evenly by the topics."""
+    """Partitions drawn, divided evenly among the topics."""
     offsets: int = 50
     events: int = 25
     handovers: int = 25
     lag: Range = RANGES[0]
-    """How much of the past of the lag is drawn."""
+    """How much lag history is drawn."""
     q: str = ""
-    """Partitions, lag and offsets are shown of topics whose names contain it."""
+    """Partitions, lag and offsets are shown for topics whose names contain this."""
     member_topics: int = 12
     """Topics named beside each member."""
 
