@@ -40,7 +40,7 @@ class RebalanceProtocol(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What one member asks for and has.
+    """What one member subscribes to and owns.
 
     Parameters: `member_id` as the coordinator knows it; `group_instance_id` of a static member (KIP-345); `topics`
     it subscribes to; `owned_partitions` topic -> partitions it had in generation `generation_id` (-1: unknown);
@@ -82,7 +82,7 @@ class Assignor(Protocol):
 
 @runtime_checkable
 class AssignorHooks(Protocol):
-    """What an assignor that keeps state between rebalances implements besides; clients look for it."""
+    """What an assignor that keeps state between rebalances implements in addition; clients check for it."""
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes:
         """The user data to send with a subscription to `topics`."""
