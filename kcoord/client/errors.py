@@ -145,7 +145,7 @@ class GroupMaxSizeReachedError(FatalError):
 
 
 class UnreleasedInstanceIdError(FatalError):
-    """Another consumer runs with this group_instance_id: its session did not end when one left by a crash would have."""
+    """Another consumer runs with this group_instance_id: its session did not end as one left by a crash would have."""
 
     error = Error.UNRELEASED_INSTANCE_ID
 
