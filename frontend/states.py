@@ -111,7 +111,7 @@ LATE_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class NextTimer:
-    """The next thing that happens automatically; `late` when it should have happened long ago."""
+    """The next event that happens automatically; `late` when it should have happened long ago."""
 
     at: Millis
     what: str

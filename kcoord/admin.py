@@ -1,6 +1,6 @@
 """The Django admin: API tokens, accounts, the timer; and what the admins of groups and offsets share.
 
-The theme has no types, hence `type: ignore[misc]` where a class is made from one of its own.
+The theme has no type hints, hence `type: ignore[misc]` on classes derived from its classes.
 """
 
 from __future__ import annotations

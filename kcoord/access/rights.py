@@ -59,7 +59,7 @@ class Resource(str, Enum):
 
 
 CLUSTER_NAME = "kafka-cluster"
-"""The name of the only resource of its kind, as in Kafka."""
+"""The name of the only cluster resource, as in Kafka."""
 
 
 Rule = tuple[str, str, str, str]
@@ -125,7 +125,7 @@ def _key(literals: tuple[str, ...], prefixes: tuple[str, ...]) -> str:
 
 
 ALL_ALLOWED = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
-"""Callers that this process admitted without a token: a command on its machine, a signed-in user."""
+"""The rules of callers admitted without a token: a command on this machine, a signed-in user."""
 
 
 @dataclass(frozen=True, slots=True)

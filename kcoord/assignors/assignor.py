@@ -75,7 +75,7 @@ class Assignor(Protocol):
     ) -> Assignment:
         """Distribute the partitions of the subscribed topics over their subscribers.
 
-        Parameters: `partitions_per_topic` may name topics that nobody subscribes to; `partition_racks` None means
+        Parameters: `partitions_per_topic` may name topics without subscribers; `partition_racks` None means
         that racks are not known. Returns an entry for every member.
         """
 

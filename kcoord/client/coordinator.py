@@ -166,7 +166,7 @@ class GroupCoordinator:
             self.request_rejoin("the subscription changed")
 
     def _advance(self) -> bool:
-        """One step: finish a rebalance that is over, or begin one that is needed. False if there is nothing to do."""
+        """One step: finish a rebalance that is over, or begin one that is needed. False if nothing is left to do."""
         if self._rebalance is not None:
             outcome = self._rebalance.outcome
             if outcome is None:

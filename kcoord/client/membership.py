@@ -76,7 +76,7 @@ class Membership:
 
     @property
     def heartbeating(self) -> bool:
-        """Heartbeats are due: from the answer to the join on. A parked join keeps the session by itself."""
+        """Heartbeats are due: from the answer to the join on. A parked join keeps the session alive."""
         return self.fatal is None and self.phase in (Phase.COMPLETING_REBALANCE, Phase.STABLE)
 
     @property
@@ -115,7 +115,7 @@ class Membership:
     def failed(self, api: Api, failure: ProtocolError, sent: Generation) -> Step:
         """A request of `api`, sent as `sent`, was answered with `failure`: change the state, return the next step."""
         kind = reaction(api, failure)
-        # Differs from Kafka: heartbeats and joins travel on different connections here, so a heartbeat that was sent
+        # Differs from Kafka: heartbeats and joins use different connections here, so a heartbeat that was sent
         # before the join may be refused because the join succeeded. The answer to the join decides.
         overtaken = api is Api.HEARTBEAT and self.phase is Phase.PREPARING_REBALANCE
         unchanged = sent == self.generation and not overtaken

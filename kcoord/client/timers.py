@@ -51,6 +51,6 @@ class HeartbeatTimer:
         return now >= self.session_deadline
 
     def wait_s(self, now: float, heartbeating: bool) -> float:
-        """How long there is nothing to do."""
+        """How long nothing has to be done."""
         due = min(self.next_at, self.poll_deadline) if heartbeating else self.poll_deadline
         return max(0.0, due - now)

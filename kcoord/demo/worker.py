@@ -98,7 +98,7 @@ class Worker(ConsumerRebalanceListener):
             report("revoked", partitions=_numbers(revoked))
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        """Others may have these already; the sink ensures that nothing counts twice."""
+        """Others may already have these; the sink ensures that no line counts twice."""
         report("lost", partitions=_numbers(lost))
 
     def _work(self) -> None:

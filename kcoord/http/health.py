@@ -85,7 +85,7 @@ async def _timers(runtime: Runtime, connection: Connection) -> Check:
 
 
 async def _journal(runtime: Runtime, connection: Connection) -> Check | None:
-    """A note, if there is anything to report: without its day the journal still works."""
+    """A note, if there is anything to report: without today's partition the journal still works."""
     if await runtime.db.value(connection, Q.journal_day_is_there, {"now": runtime.db.clock.override_ms()}):
         return None
     return Check(True, "today has no partition yet, its lines go to the default one; is the Celery worker alive?")

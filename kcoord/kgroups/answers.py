@@ -104,7 +104,7 @@ class Topic(Struct, frozen=True):
 
 
 class PlannedPartition(Struct, frozen=True):
-    """A partition of a plan. `new_offset` None: the committed offset is removed; `old_offset` None: not committed."""
+    """A partition of a plan. `new_offset` None: the committed offset is removed; `old_offset` None: it had none."""
 
     topic: str
     partition: int

@@ -82,7 +82,7 @@ _current: Runtime | None = None
 
 
 def use(runtime: Runtime | None) -> None:
-    """Make a runtime the process's current one; None: there is none."""
+    """Make a runtime the process's current one; None: no current runtime."""
     global _current
     _current = runtime
 

@@ -2,7 +2,7 @@
 
 A command that ends for any reason is restarted with backoff, and the log says so. On shutdown commands get
 their stop signal; what has not ended after its grace period is killed. Commands marked `last` outlive the others: they
-stop when no other command needs them any more.
+stop when no other command needs them anymore.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ HELD_ANSWER_S = 1.0
 """How long closing waits for the answer to a heartbeat that the service may still hold."""
 
 _LOST = frozenset({State.FENCED, State.STALE, State.FATAL, State.LEAVING})
-"""States in which the user no longer has the partitions when calling poll."""
+"""States in which the member no longer has its partitions when the user polls."""
 
 _NOT_A_MEMBER = "this consumer is not part of the group: it was removed, or has not joined yet"
 
@@ -169,7 +169,7 @@ class ConsumerGroupCoordinator:
     # Losing and joining
 
     def _settle(self) -> bool:
-        """Take one step after recent events: report losses, join. False if there is nothing to do."""
+        """Take one step after recent events: report losses, join. False if nothing is left to do."""
         with self._monitor:
             self._member.subscribed = Subscribed(self._subscription.topics, self._subscription.pattern)
             membership = self._membership
@@ -207,7 +207,7 @@ class ConsumerGroupCoordinator:
     # Reconciling
 
     def _reconcile(self) -> bool:
-        """Put the service's assignment in place. False if there is nothing to do.
+        """Put the service's assignment in place. False if nothing is left to do.
 
         Revocations come first; both calls of the listener must have returned before the member acknowledges. After a
         call that raised, nothing is acknowledged and the next poll repeats that call.

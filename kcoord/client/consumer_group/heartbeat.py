@@ -120,7 +120,7 @@ class ConsumerHeartbeatThread:
                 self._beat(going)
 
     def _wait_s(self, now: float) -> float | None:
-        """How long there is nothing to do; None: until news arrives."""
+        """How long nothing has to be done; None: until news arrives."""
         membership, timer = self._member.membership, self._member.timer
         if not membership.heartbeating:
             return None
