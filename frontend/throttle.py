@@ -41,7 +41,7 @@ class Key:
     free: int
 
     def parameters(self) -> dict[str, str | int]:
-        """As parameters of the statements."""
+        """The values as parameters of the statements."""
         return {"key": self.key, "free": self.free, "forget_ms": FORGET_MS, "longest_ms": LONGEST_WAIT_MS}
 
 

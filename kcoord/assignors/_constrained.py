@@ -34,7 +34,7 @@ def assign_constrained(topics: Mapping[str, int], ownership: Ownership, racks: R
 
 
 class _Round:
-    """One assignment in the making.
+    """One assignment while it is being computed.
 
     `short`: members below `quota`. `at_quota`: members with exactly `quota` that may get one of the `extras` left.
     """

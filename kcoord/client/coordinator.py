@@ -223,7 +223,7 @@ class GroupCoordinator:
             self._revoke(unwanted, owned - unwanted)
 
     def _give_up(self, partitions: Collection[TopicPartition], always: bool = False) -> None:
-        """Report everything lost if the membership is, else revoked."""
+        """Report all partitions lost if the membership is, else revoked."""
         if self._lost():
             log.warning("group %s: partitions lost: %s", self._config.group_id, _listed(partitions))
             try:

@@ -11,7 +11,7 @@ class ConsumerRebalanceListener:
     """Called by the thread that polls, inside `poll` (and `unsubscribe`, `close`). Override what you need.
 
     With an eager assignor the lists are complete: everything is revoked before each rebalance, everything assigned
-    after it. With a cooperative one they are the differences. What a method raises comes out of `poll`; the rebalance
+    after it. With a cooperative one they are the differences. `poll` raises what a method raises; the rebalance
     continues with the next one.
     """
 

@@ -149,7 +149,7 @@ def _refuse_shape(error: msgspec.ValidationError) -> NoReturn:
 
 
 def _refuse_duplicates(body: bytes) -> None:
-    """The decoder silently keeps the last of two equal keys; which one was meant is not ours to guess."""
+    """The decoder silently keeps the last of two equal keys; we cannot guess which one was meant."""
     _DUPLICATES.decode(body.decode())
 
 

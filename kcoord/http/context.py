@@ -18,7 +18,7 @@ _SANE = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request. `status` is 0 until the response begins, 499 when the client went away before it."""
+    """One request. `status` is 0 until the response begins, 499 if the client disconnected before that."""
 
     request_id: str
     route: str = ""

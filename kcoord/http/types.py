@@ -28,7 +28,7 @@ GroupInstanceId = Annotated[
     str, Meta(min_length=1, max_length=249, pattern=r"^(?!\.{1,2}(?![\s\S]))[a-zA-Z0-9._-]+(?![\s\S])")
 ]
 CommitInstanceId = Annotated[str, Meta(max_length=249, pattern=r"^(?!\.{1,2}(?![\s\S]))[a-zA-Z0-9._-]*(?![\s\S])")]
-"""Of a commit. The empty one is an identity too, which no member has (offsets.md 3.3)."""
+"""For a commit. The empty id also counts as an identity, one that no member has (offsets.md 3.3)."""
 ClientId = Annotated[str, Meta(max_length=255)]
 ProtocolType = Annotated[str, Meta(max_length=255)]
 ProtocolName = Annotated[str, Meta(max_length=255)]

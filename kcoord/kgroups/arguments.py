@@ -110,7 +110,7 @@ class _Options:
         self._values = values
 
     def has(self, option: str) -> bool:
-        """It was given, even if empty."""
+        """The option was given, even if empty."""
         value = self._values.get(destination(option))
         return value is not None and value is not False
 

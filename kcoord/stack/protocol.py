@@ -29,7 +29,7 @@ class StrictConnection(h11.Connection):
     ambiguity: str | None = None
 
     def next_event(self) -> Any:
-        """As h11's. Raises RemoteProtocolError."""
+        """As in h11. Raises RemoteProtocolError."""
         event = super().next_event()
         if isinstance(event, h11.Request):
             self.ambiguity = ambiguous_framing(event.http_version, (name for name, _ in event.headers))
@@ -100,14 +100,14 @@ class PeerProtocol(H11Protocol):
         self._close(TOO_LATE[reason] if owed in (Phase.HEAD, Phase.BODY) else b"")
 
     def send_400_response(self, msg: str) -> None:
-        """As uvicorn's, in the same form as other errors, and also for a request whose response has begun."""
+        """Like uvicorn's, in the same form as other errors, and also for a request whose response has begun."""
         ambiguity = self.conn.ambiguity
         self._peers.note_closed(Reason.INVALID if ambiguity is None else Reason.FRAMING)
         answer = refusal(HTTPStatus.BAD_REQUEST, Error.INVALID_REQUEST, ambiguity or msg)
         self._close(b"" if self.peer.phase is Phase.REST else answer)
 
     def shutdown(self) -> None:
-        """The server stops: as uvicorn's, which would end a connection that is already closing."""
+        """The server stops. Unlike uvicorn's, it leaves a connection alone that is already closing."""
         if not self.transport.is_closing():
             super().shutdown()
 

@@ -53,7 +53,7 @@ class Sent:
 
     @property
     def joining(self) -> bool:
-        """It had epoch 0."""
+        """It was sent with epoch 0."""
         return self.epoch == JOIN_EPOCH
 
 
