@@ -13,7 +13,7 @@ class FrontendConfig(AppConfig):
     verbose_name = "Dashboard"
 
     def ready(self) -> None:
-        """The admin has no sign-in of its own, or the throttle of ours could be walked around."""
+        """Replace the admin's own sign-in, which would bypass our throttle."""
         from django.contrib import admin
 
         from frontend.views.accounts import admin_sign_in

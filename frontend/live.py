@@ -1,7 +1,7 @@
 """Live updates: server-sent events that say that something changed, never what.
 
-`/live` names changes of any group (`event: groups`), `/live?group=ID` those of one (`event: group`). The page fetches
-the panel it was rendered with; so an event carries no data, several fold into one, and a lost one is harmless.
+`/live` reports changes of any group (`event: groups`), `/live?group=ID` those of one (`event: group`). The page fetches
+its panel again, so an event carries no data, several can be merged into one, and a lost one is harmless.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from kcoord.process import runtime as runtimes
 
 KEEP_ALIVE_SECONDS = 15.0
 DEBOUNCE_SECONDS = 0.25
-"""At most one event in so long: the first change is told at once, those that follow are told together."""
+"""At most one event per this interval: the first change is sent at once, later ones are merged."""
 LIFETIME_SECONDS = 15 * 60.0
-"""A stream ends after this; the browser opens the next, and its session is looked at again."""
+"""A stream ends after this; the browser reconnects, and its session is checked again."""
 RETRY_MS = 2_000
 
 
 @require_GET
 async def live(request: HttpRequest) -> HttpResponseBase:
-    """The stream of changes, for who has signed in; 401 without a session, 503 while the process starts or stops."""
+    """The stream of changes for signed-in users; 401 without a session, 503 while the process starts or stops."""
     user = await request.auser()
     if not user.is_authenticated:
         return HttpResponse(status=401)
     if not runtimes.is_running():
         return HttpResponse(status=503)
-    # Or each open page would hold the connection that its session was read with.
+    # Otherwise each open page would hold the connection that its session was read with.
     await sync_to_async(connections.close_all)()
     events = stream(runtimes.current().notifications, request.GET.get("group"))
     response = StreamingHttpResponse(events, content_type="text/event-stream")
@@ -45,7 +45,7 @@ async def live(request: HttpRequest) -> HttpResponseBase:
 async def stream(
     notifications: Notifications, group_id: str | None, lifetime_seconds: float = LIFETIME_SECONDS
 ) -> AsyncIterator[str]:
-    """Events of one group, or of all with None; ends with the process, its lifetime, or when the client leaves."""
+    """Events of one group, or of all if None; ends with the process, its lifetime, or when the client disconnects."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + lifetime_seconds
     event = "groups" if group_id is None else "group"
@@ -61,7 +61,7 @@ async def stream(
 
 
 async def _changes(subscription: Subscription, seconds: float) -> set[str | None] | None:
-    """What changed, None when nothing did for so long."""
+    """What changed, None if nothing did within that time."""
     try:
         return await asyncio.wait_for(subscription.get(), seconds)
     except TimeoutError:

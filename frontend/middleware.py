@@ -1,6 +1,6 @@
-"""Content security, and static files.
+"""Content Security Policy and static files.
 
-No page loads anything from another host, and only the admin may run what is written in a page.
+No page loads anything from another host, and only the admin may run inline code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHARED = (
 POLICY = f"{_SHARED}; script-src 'self'; style-src 'self'"
 
 ADMIN_POLICY = f"{_SHARED}; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'"
-"""The admin's theme is built on Alpine: attributes that are evaluated, and styles written into elements."""
+"""The admin's theme is built on Alpine: attributes are evaluated as code, and styles are written into elements."""
 
 ADMIN = "/admin/"
 
@@ -32,13 +32,13 @@ Handler = Callable[[HttpRequest], Any]
 
 
 def policy(path: str) -> str:
-    """The policy of a path."""
+    """The policy for a path."""
     return ADMIN_POLICY if path.startswith(ADMIN) else POLICY
 
 
 @sync_and_async_middleware
 def ContentSecurityPolicy(get_response: Handler) -> Handler:  # noqa: N802 - settings name it like a class
-    """Set the policy on every response that does not carry one of its own."""
+    """Set the policy on every response that does not already carry one."""
 
     def finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         response.headers.setdefault("Content-Security-Policy", policy(request.path))
@@ -61,11 +61,11 @@ def ContentSecurityPolicy(get_response: Handler) -> Handler:  # noqa: N802 - set
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
     """WhiteNoise, sending each file in one piece.
 
-    Its own responses iterate over the open file line by line, which an ASGI server may not do and Django warns of.
+    Its own responses iterate over the open file line by line, which an ASGI server cannot do and Django warns about.
     """
 
     def add_files(self, root: Any, prefix: Any = None) -> None:
-        """Serve a directory if it is there; that of `collectstatic` need not be."""
+        """Serve a directory if it exists; the one of `collectstatic` may not."""
         if Path(root).is_dir():
             super().add_files(root, prefix)
 

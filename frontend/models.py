@@ -1,4 +1,4 @@
-"""The one table of the pages: failed sign-ins. All else that pages show belongs to groups and offsets."""
+"""The only table of the pages: failed sign-ins. Everything else that pages show belongs to groups and offsets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kcoord.database.fields import MillisField
 
 
 class SignInAttempt(models.Model):
-    """Sign-ins that failed in a row, by account name or by address. Written by `frontend.throttle` alone."""
+    """Consecutive failed sign-ins, by account name or by address. Written only by `frontend.throttle`."""
 
     key = models.CharField(max_length=300, primary_key=True)
     failures = models.PositiveIntegerField()

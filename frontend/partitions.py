@@ -1,4 +1,4 @@
-"""The picture of who owns which partition: colours of members, one strip of cells for each topic. Pure functions."""
+"""The picture of who owns which partition: member colours, one strip of cells per topic. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from frontend.rows import GroupTopic, PartitionOwner
 from frontend.wording import joined, plural, ranges, short_id
 
 COLOURS = 12
-"""Colours of owners in the style sheet; beyond as many owners they repeat."""
+"""Owner colours in the style sheet; with more owners they repeat."""
 _COLOUR = re.compile(r"^([0-9]{1,18}):([0-9]{1,2})$")
 PROMISES = 5
-"""So many of the members that are meant to have partitions without an owner are named."""
+"""The maximum number of members named for partitions without an owner."""
 ROOMY = 64
-"""Up to so many partitions the cells of a topic are large enough for their number."""
+"""Up to this many partitions, the cells of a topic are large enough for their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A partition. `colour` None: nobody owns it. `owner` is "" then, else something that names the owner.
+    """A partition. `colour` None: it has no owner; `owner` is then "", else text that names the owner.
 
-    `heir`: the colour of who is meant to have it and has not; `moves`: there is somebody. `pending`: its owner was told
-    to give it up.
+    `heir`: the colour of the member that should have it but does not; `moves`: there is such a member. `pending`: its
+    owner was asked to give it up.
     """
 
     partition: int
@@ -39,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A topic: its cells, and the same in words for who does not see them."""
+    """A topic: its cells, and the same as text for users who cannot see them."""
 
     topic: str
     size: int
@@ -51,11 +51,11 @@ class Strip:
     hidden: int
     description: str
     promised: str
-    """Partitions without an owner that somebody is meant to have: `3–5 wait for m4`."""
+    """Partitions without an owner that a member should have: `3–5 wait for m4`."""
 
     @property
     def unowned_count(self) -> int:
-        """Partitions that nobody owns."""
+        """Partitions without an owner."""
         return self.size - self.owned
 
 
@@ -71,9 +71,9 @@ class Owner:
 def colours(owners: Mapping[str, int], kept: Mapping[int, int]) -> dict[str, int]:
     """A colour for each owner, given the keys of their rows.
 
-    `kept` says by key which colours an open page has given already: they stay with their members while others come
-    and go. Whoever is new gets the next free colour in the order of arrival, one that nobody has just had if there
-    is one; when none is left, colours repeat.
+    `kept` maps keys to the colours an open page has already assigned: they stay with their members while others come
+    and go. A new member gets the next free colour in order of arrival, preferably one that was not in use a moment
+    ago; when none is left, colours repeat.
     """
     arrived = sorted(owners.items(), key=lambda owner: owner[1])
     chosen = {member_id: kept[pk] for member_id, pk in arrived if pk in kept}
@@ -86,7 +86,7 @@ def colours(owners: Mapping[str, int], kept: Mapping[int, int]) -> dict[str, int
 
 
 def page_colours(page: GroupPage, kept: Mapping[int, int]) -> dict[str, int]:
-    """Colours of the members that own something on this page, or have just done so."""
+    """Colours of the members that own something on this page, or did a moment ago."""
     keys = {owner.member_id: owner.member_pk for owner in page.owners if owner.member_pk is not None}
     keys |= {member.member_id: member.pk for member in page.members if member.owned or member.pk in kept}
     keys |= {heir.member_id: heir.member_pk for heir in _heirs(page)}
@@ -94,7 +94,7 @@ def page_colours(page: GroupPage, kept: Mapping[int, int]) -> dict[str, int]:
 
 
 def read_colours(text: str) -> dict[int, int]:
-    """The colours that `written_colours` told the page; what is not of its making is left out."""
+    """The colours that the page sends back from `written_colours`; anything it did not write is ignored."""
     kept: dict[int, int] = {}
     for part in text.split(",")[:COLOURS]:
         match = _COLOUR.match(part)
@@ -104,7 +104,7 @@ def read_colours(text: str) -> dict[int, int]:
 
 
 def written_colours(page: GroupPage, chosen: Mapping[str, int]) -> str:
-    """Colours by the key of their member, for the page to keep: `12:0,15:1`. Empty when there are more than colours."""
+    """Colours by member key, for the page to keep: `12:0,15:1`. Empty when there are more owners than colours."""
     if len(chosen) > COLOURS:
         return ""
     keys = {owner.member_id: owner.member_pk for owner in page.owners}
@@ -114,7 +114,7 @@ def written_colours(page: GroupPage, chosen: Mapping[str, int]) -> str:
 
 
 def legend(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Owner, ...]:
-    """Whose colour is which; empty when there are more owners than colours."""
+    """Which member has which colour; empty when there are more owners than colours."""
     if len(chosen) > COLOURS:
         return ()
     owning = {owner.member_id for owner in page.owners} | {heir.member_id for heir in _heirs(page)}
@@ -128,7 +128,7 @@ def _heirs(page: GroupPage) -> tuple[Heir, ...]:
 
 
 def strips(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Strip, ...]:
-    """One strip for each topic of the page."""
+    """One strip per topic on the page."""
     owners: dict[str, dict[int, PartitionOwner]] = {topic.topic: {} for topic in page.topics}
     for owner in page.owners:
         owners[owner.topic][owner.partition] = owner
@@ -180,7 +180,7 @@ def _description(
 
 
 def _promised(free: Sequence[int], heirs: Mapping[int, Heir]) -> str:
-    """Of partitions without an owner: who is meant to have them."""
+    """For partitions without an owner: who should have them."""
     waiting: dict[str, list[int]] = {}
     for partition in free:
         if partition in heirs:
@@ -197,7 +197,7 @@ def _cell(partition: int, owner: PartitionOwner | None, heir: Heir | None, chose
     colour = chosen.get(heir.member_id) if heir else None
     if owner is None:
         return Cell(partition, None, f"{partition}: no owner{after}", "", moves=heir is not None, heir=colour)
-    # An owner that is not a member any more keeps the partition until the next generation.
+    # An owner that is no longer a member keeps the partition until the next generation.
     key = "gone" if owner.member_pk is None else str(owner.member_pk)
     title = f"{partition}: {short_id(owner.member_id)}" + (", which must give it up" if owner.pending else "") + after
     return Cell(partition, chosen.get(owner.member_id, 0), title, key, owner.pending, heir is not None, colour)

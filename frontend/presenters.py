@@ -1,4 +1,4 @@
-"""The page of a group, ready for its template: rows of the read model in words, colours and ranges. Pure functions."""
+"""The page of a group, ready for its template: rows of the read model as text, colours and ranges. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RANGES_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What a member owns of a topic: `0–4, 7`; `whole` where that is cut short."""
+    """What a member owns of a topic: `0–4, 7`; `whole` is the full list if that is truncated."""
 
     topic: str
     text: str
@@ -32,7 +32,7 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class MemberLine:
-    """A member in the table. `colour` None: it owns nothing. `more_owned`: partitions of topics that are not named."""
+    """A member in the table. `colour` None: it owns nothing. `more_owned`: partitions in topics that are not named."""
 
     member: Member
     state: State
@@ -49,7 +49,7 @@ KEPT: Mapping[Kept, str] = {
     Kept.SUBSCRIBED: "while the topic is read",
     Kept.PENDING: "while a transaction is open",
 }
-"""Why an offset does not expire. Every `Kept` has its words; a test says so."""
+"""Why an offset does not expire. Every `Kept` has its text; a test checks that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class OffsetLine:
     first_of_topic: bool
     expires_at: Millis | None
     kept: str
-    """Why it does not expire as things are, "" where it does or nothing is committed."""
+    """Why it does not expire at present; "" if it does or nothing is committed."""
     pinned: bool
 
 
@@ -74,8 +74,8 @@ def group(
 ) -> dict[str, Any]:
     """The context of the page.
 
-    `coordinator_partitions` is the setting `offsets.topic.num.partitions`, `kept` the colours an open page has given,
-    `assignors` the names of those that the group can use, its default first, `rule` what holds for its offsets.
+    `coordinator_partitions` is the setting `offsets.topic.num.partitions`, `kept` the colours an open page uses,
+    `assignors` the names of those the group can use, its default first, `rule` the retention rule for its offsets.
     """
     chosen = page_colours(page, kept)
     header, counts, totals = page.header, page.counts, page.totals
@@ -112,7 +112,7 @@ def group(
 
 
 def _announcement(page: GroupPage) -> str:
-    """What a screen reader is told when it changes; short, and the same as long as nothing important changes."""
+    """What a screen reader announces when it changes; short, and the same as long as nothing important changes."""
     header = page.header
     members = plural(page.counts.members, "member")
     word = generation_word(header).lower()

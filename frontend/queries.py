@@ -1,7 +1,7 @@
-"""Read models of the pages: one function for each page, one snapshot of the database for each call.
+"""Read models of the pages: one function per page, one database snapshot per call.
 
-Nothing here writes and nothing decides. What a function returns is bounded by its arguments, never by what the
-tables hold: lists come in pages by key, panels carry a total beside the rows that fit.
+Nothing here writes or decides. The size of a result is bounded by the arguments, never by the contents of the
+tables: lists are paged by key, panels carry a total beside the rows that fit.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 PAGE_SIZE = 50
 TOPICS_PER_LINE = 21
-"""Names of topics read for a line of the list: a few are shown, the others are counted."""
+"""Topic names read per line of the list: a few are shown, the others are counted."""
 COMPARED = 10_000
-"""In a group of more partitions, what changes hands is looked for in the topics that are drawn alone."""
+"""In a group with more partitions, changes of ownership are looked for in the drawn topics only."""
 TOPIC_GROUP_ROWS = 1_000
-"""How deep a topic's assignments are searched for groups that read it."""
+"""How many of a topic's assignments are searched for groups that read it."""
 
 
 class Order(str, Enum):
@@ -43,7 +43,7 @@ class Order(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The key of a line at the edge of a page. `at`: what the list is sorted by beside the name, if anything."""
+    """The key of a line at the edge of a page. `at`: what the list is sorted by besides the name, if anything."""
 
     group_id: str
     at: int = 0
@@ -63,7 +63,7 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True)
 class GroupList:
-    """A page of the list of groups; `counts` are by state, whatever states are chosen."""
+    """A page of the list of groups; `counts` are by state, regardless of the chosen states."""
 
     now: Millis
     groups: tuple[rows.GroupSummary, ...]
@@ -74,19 +74,19 @@ class GroupList:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most rows that each panel of the page of a group reads."""
+    """The maximum number of rows that each panel of a group's page reads."""
 
     members: int = 25
     topics: int = 12
     cells: int = 960
-    """Partitions drawn, shared evenly by the topics."""
+    """Partitions drawn, divided evenly among the topics."""
     offsets: int = 50
     events: int = 25
     handovers: int = 25
     lag: Range = RANGES[0]
-    """How much of the past of the lag is drawn."""
+    """How much lag history is drawn."""
     q: str = ""
-    """Partitions, lag and offsets are shown of topics whose names contain it."""
+    """Partitions, lag and offsets are shown for topics whose names contain this."""
     member_topics: int = 12
     """Topics named beside each member."""
 
@@ -117,7 +117,7 @@ class GroupPage:
 
 @dataclass(frozen=True, slots=True)
 class GroupBrief:
-    """As much of a group as an action on it has to know."""
+    """What an action on a group has to know about it."""
 
     now: Millis
     group_id: str
@@ -130,13 +130,13 @@ class GroupBrief:
 
     @property
     def held(self) -> bool:
-        """An operator keeps members out now."""
+        """An operator is keeping members out at the moment."""
         return self.held_until is not None and self.held_until > self.now
 
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """A page of a group's history, newest first. `exists` says whether the group is there now."""
+    """A page of a group's history, newest first. `exists`: the group still exists."""
 
     now: Millis
     exists: bool
@@ -146,7 +146,7 @@ class EventPage:
 
 @dataclass(frozen=True, slots=True)
 class TopicList:
-    """A page of the catalogue of topics; `previous` and `next` are names to go back before and on after."""
+    """A page of the catalogue of topics; `previous` and `next` are the names before and after which to continue."""
 
     now: Millis
     topics: tuple[rows.Topic, ...]
@@ -199,7 +199,7 @@ _BEFORE = {
     Order.LAG: Q.groups_by_lag_before,
 }
 NO_LAG_KEY = -1
-"""What a group whose lag is not known is sorted by."""
+"""The sort key of a group whose lag is unknown."""
 
 
 def _edge(groups: tuple[rows.GroupSummary, ...], index: int, order: Order, there_is_more: bool) -> Cursor | None:
@@ -212,7 +212,7 @@ def _edge(groups: tuple[rows.GroupSummary, ...], index: int, order: Order, there
 
 
 async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage | None:
-    """Everything about one group, None if there is no such group."""
+    """Everything about one group, None if the group does not exist."""
 
     async def read(connection: Connection) -> GroupPage | None:
         found = await db.row(connection, Q.group_header, {"group_id": group_id})
@@ -283,7 +283,7 @@ async def _picture(db: Database, connection: Connection, group: dict[str, int], 
 
 
 def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
-    """How much of each is shown when only `most` fit in all: the small ones whole, the large ones the same of each."""
+    """How many of each are shown when only `most` fit in total: small ones in full, large ones in equal shares."""
     given: dict[str, int] = {}
     left = most
     for name, size in sorted(sizes.items(), key=lambda item: item[1]):
@@ -293,13 +293,13 @@ def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
 
 
 async def now(db: Database) -> Millis:
-    """The time that a page without rows of its own counts from."""
+    """The current time, for a page that reads no rows."""
     async with db.connection() as connection:
         return await db.now_ms(connection)
 
 
 async def group_brief(db: Database, group_id: str) -> GroupBrief | None:
-    """A group in short, None if there is none."""
+    """A summary of one group, None if it does not exist."""
     async with db.snapshot() as connection:
         now = await db.now_ms(connection)
         found = await db.row(connection, Q.group_brief, {"group_id": group_id})
@@ -307,7 +307,7 @@ async def group_brief(db: Database, group_id: str) -> GroupBrief | None:
 
 
 async def event_page(db: Database, group_id: str, before: int | None, limit: int = 100) -> EventPage:
-    """Events of a group older than the event `before`; the newest without it. Events outlive their group."""
+    """Events of a group older than the event `before`; the newest if it is None. Events outlive their group."""
 
     async def read(connection: Connection) -> EventPage:
         header = await db.row(connection, Q.group_header, {"group_id": group_id})

@@ -35,7 +35,7 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True)
 class GroupHeader:
-    """The group itself. `held_until`: an operator keeps members out until then; it may have passed."""
+    """The group itself. `held_until`: an operator keeps members out until then; may be in the past."""
 
     pk: int
     group_id: str
@@ -60,7 +60,7 @@ class GroupHeader:
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
-    """How many members there are, how many of a classic group have joined again; ids handed out and not used yet."""
+    """How many members exist, how many of a classic group have rejoined; member ids issued but not used yet."""
 
     members: int
     joined: int
@@ -70,7 +70,7 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True)
 class MemberTimer:
-    """The first timer of a member to run out: its session, or one of the waits for it (`rebalance`, `join`, `sync`)."""
+    """The member timer that expires first: its session, or one of the waits for it (`rebalance`, `join`, `sync`)."""
 
     member_id: str
     kind: str
@@ -81,7 +81,7 @@ class MemberTimer:
 class Member:
     """A member of either protocol, with the number of partitions it owns.
 
-    Of the consumer protocol alone: `member_epoch` and `consumer_state` (0 has what it is meant to have, 1 gives up, 2
+    For the consumer protocol only: `member_epoch` and `consumer_state` (0 has what it should have, 1 gives up, 2
     waits for others to give up).
     """
 
@@ -103,7 +103,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class OwnedPartitions:
-    """The partitions of a topic that a member owns, ascending. `pending`: it was told to give them up."""
+    """The partitions of a topic that a member owns, ascending. `pending`: it was asked to give them up."""
 
     member_id: str
     topic: str
@@ -113,9 +113,9 @@ class OwnedPartitions:
 
 @dataclass(frozen=True, slots=True)
 class GroupTopic:
-    """A topic that the group owns or committed.
+    """A topic in which the group owns or has committed something.
 
-    `partitions` is what the catalogue says, None where it does not know the topic; `seen` is one more than the
+    `partitions` is the number in the catalogue, None if the topic is not in it; `seen` is one more than the
     highest partition owned or committed.
     """
 
@@ -126,13 +126,13 @@ class GroupTopic:
 
     @property
     def size(self) -> int:
-        """How many partitions the topic has, as far as is known."""
+        """How many partitions the topic has, as far as known."""
         return max(self.partitions or 0, self.seen)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionOwner:
-    """Who owns a partition. `member_pk` None: the owner is not a member any more; `pending`: it is to give it up."""
+    """Who owns a partition. `member_pk` None: the owner is no longer a member; `pending`: it is to give it up."""
 
     topic: str
     partition: int
@@ -145,7 +145,7 @@ class PartitionOwner:
 class PartitionTotals:
     """Sums over the partitions that are owned or committed; `lag` adds those whose watermark is known.
 
-    `topics`: of how many topics they are.
+    `topics`: the number of topics they cover.
     """
 
     partitions: int
@@ -159,7 +159,7 @@ class PartitionTotals:
 class PartitionOffset:
     """A partition with its owner and committed offset, either of which may be missing.
 
-    `expire_timestamp`: where the commit named a retention time. `pending`: a transaction is open on it.
+    `expire_timestamp`: if the commit named a retention time. `pending`: a transaction is open on it.
     """
 
     topic: str
@@ -184,7 +184,7 @@ class PartitionOffset:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a group."""
+    """An event in the history of a group."""
 
     id: int
     at: Millis

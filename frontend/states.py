@@ -1,4 +1,4 @@
-"""What a group's and a member's state means, in a word, a colour and a sentence."""
+"""What a group's and a member's state means: a label, a colour and a sentence."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ BY_NAME = {state.name: state for state in STATES}
 
 
 def state(name: str) -> State:
-    """A state by the protocol's name; one that this page does not know keeps its name and says so."""
+    """A state by its protocol name; one unknown to this page keeps its name and is marked as unknown."""
     return BY_NAME.get(name) or State(name, name, "idle", "A state that this page has no words for yet.")
 
 
 def generation_word(header: GroupHeader) -> str:
-    """What the number of a group counts: the consumer protocol calls it otherwise."""
+    """What the group's number counts; the consumer protocol has a different name for it."""
     return "Group epoch" if header.type == "consumer" else "Generation"
 
 
 def explain(page: GroupPage) -> str:
-    """One sentence: what the group is doing and what it waits for. Of consumer groups: `frontend.consumer.states`."""
+    """One sentence: what the group is doing and what it waits for. For consumer groups: `frontend.consumer.states`."""
     header, counts = page.header, page.counts
     match header.state:
         case "PreparingRebalance":
@@ -103,15 +103,15 @@ def _up_to(deadline: Millis | None, now: Millis) -> str:
 
 
 MISSING_NAMED = 3
-"""So many of the members that a rebalance waits for are named."""
+"""The maximum number of members named that a rebalance waits for."""
 
 LATE_MS = 5_000
-"""A timer overdue by more is late: nobody looks at the group, so the timers of the service do not run."""
+"""A timer overdue by more is late: no process handles the group, so the service's timers are not running."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextTimer:
-    """The next thing that happens by itself; `late` when it should have happened long ago."""
+    """The next event that happens automatically; `late` when it should have happened long ago."""
 
     at: Millis
     what: str
@@ -127,7 +127,7 @@ MEMBER_TIMERS = {
 
 
 def next_timer(page: GroupPage) -> NextTimer | None:
-    """The earliest deadline of the group, in words; None when it has none. The deadlines are those of the core."""
+    """The earliest deadline of the group, as text; None if it has none. The deadlines are those of the core."""
     header = page.header
     timers: list[tuple[Millis, str]] = []
     if header.join_deadline is not None:

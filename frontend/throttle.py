@@ -1,11 +1,11 @@
-"""Slows down guessing of passwords: after some failures in a row the next attempt has to wait.
+"""Slows down password guessing: after several failures in a row the next attempt has to wait.
 
 Counted in the database, so that it holds across server processes and restarts, under two keys: the account name (5
-failures are free) and the address (20 are free, since a proxy or office shares one). Names that Django's sign-in takes
-for the same, and addresses that one subscriber of a provider has, count as one. Each further failure doubles
-the wait, from one second up to a minute: guessing stays at about one password a minute, and whoever is locked out by
-somebody else's attempts gets in within that minute. A quarter of an hour without a failure forgets everything.
-An attempt counts before its password is looked at, so that attempts sent at the same moment cannot all pass.
+failures are free) and the address (20 are free, since a proxy or office shares one). Names that Django's sign-in
+treats as equal, and addresses that belong to one subscriber of a provider, count as one. Each further failure doubles
+the wait, from one second up to a minute: guessing stays at about one password per minute, and a user locked out by
+someone else's attempts gets in within that minute. After a quarter of an hour without a failure the count is reset.
+An attempt counts before its password is checked, so that concurrent attempts cannot all pass.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ FREE_FOR_ACCOUNT = 5
 FREE_FOR_ADDRESS = 20
 
 LONGEST_NAME = 254
-"""Longer names have no account. They are not normalized, as Django does not: it would take time for nothing."""
+"""Longer names have no account. They are not normalized (neither does Django): it would be wasted time."""
 
 SUBSCRIBER_BITS = 64
-"""A subscriber of a provider has 2^64 IPv6 addresses or more; the first half of an address names it (RFC 6177)."""
+"""A subscriber of a provider has at least 2^64 IPv6 addresses; the first half of one identifies it (RFC 6177)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What is counted, and how many failures it may have before it has to wait."""
+    """What is counted, and how many failures are allowed before it has to wait."""
 
     key: str
     free: int
 
     def parameters(self) -> dict[str, str | int]:
-        """As the statements take them."""
+        """The values as parameters of the statements."""
         return {"key": self.key, "free": self.free, "forget_ms": FORGET_MS, "longest_ms": LONGEST_WAIT_MS}
 
 
 def account_key(username: str) -> Key:
-    """The key of an account, whether it exists or not. Hashed: people type passwords into this field.
+    """The key of an account, existing or not. Hashed: people type passwords into this field.
 
     Django's form strips a name and applies NFKC before the account is looked up, so all spellings of one account have
-    one key. Accounts that differ in case alone share theirs.
+    one key. Accounts that differ only in case share theirs.
     """
     return Key("account:" + hashlib.sha256(_folded(username).encode()).hexdigest(), FREE_FOR_ACCOUNT)
 
 
 def address_key(address: str) -> Key:
-    """The key of a client's address: of an IPv6 address its /64, unless an IPv4 address is mapped into it."""
+    """The key of a client's address: its /64 for IPv6, unless it is an IPv4-mapped address."""
     return Key(f"address:{_network(address)}", FREE_FOR_ADDRESS)
 
 
@@ -80,9 +80,9 @@ def _network(address: str) -> str:
 
 
 def count_attempt(username: str, address: str) -> int:
-    """Count an attempt to sign in; returns how many ms it has to wait, 0 if it may go on.
+    """Count a sign-in attempt; returns how many ms it has to wait, 0 if it may proceed.
 
-    An attempt that has to wait does not count, or an attacker could keep an account locked for ever.
+    An attempt that has to wait does not count, or an attacker could keep an account locked indefinitely.
     """
     with connection.cursor() as cursor:
         for key in (address_key(address), account_key(username)):
@@ -95,7 +95,7 @@ def count_attempt(username: str, address: str) -> int:
 
 
 def succeeded(username: str, address: str) -> None:
-    """The attempt just counted was right: the account starts afresh, the address gets its one attempt back."""
+    """The attempt just counted succeeded: the account's count is reset, the address gets its one attempt back."""
     with connection.cursor() as cursor:
         cursor.execute(Q.forgive_user, account_key(username).parameters())
         cursor.execute(Q.forgive_one, address_key(address).parameters())

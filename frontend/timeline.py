@@ -1,4 +1,4 @@
-"""A group's events in words. Kinds, causes and details are those of `groups.core.model.events`."""
+"""A group's events as text. Kinds, causes and details are those of `groups.core.model.events`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from groups.core.model.records import RebalanceCause, RemovalReason
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the timeline. `tone` as of states; `note` is what the client or the coordinator added in words."""
+    """One line of the timeline. `tone` as for states; `note` is text that the client or the coordinator added."""
 
     id: int
     at: Millis
@@ -37,7 +37,7 @@ CAUSES: Mapping[str, str] = {
     RebalanceCause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
     RebalanceCause.SYNC_TIMED_OUT.value: "not everybody synced in time",
 }
-"""Why a rebalance started. Every `RebalanceCause` has its words; a test says so."""
+"""Why a rebalance started. Every `RebalanceCause` has its text; a test checks that."""
 
 REMOVALS: Mapping[str, str] = {
     RemovalReason.LEFT.value: "left",
@@ -64,7 +64,7 @@ EPOCHS: Mapping[str, str] = {
     EpochCause.JOIN_TIMED_OUT.value: "{member} did not join again in time",
     EpochCause.SYNC_TIMED_OUT.value: "{member} did not sync in time",
 }
-"""Why a consumer group needs a new target. Every `EpochCause` has its words; a test says so."""
+"""Why a consumer group needs a new target. Every `EpochCause` has its text; a test checks that."""
 
 Sentence = Callable[[Event, str, Mapping[str, Any]], str]
 
@@ -225,11 +225,11 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.CONFIG_CHANGED.value: ("busy", _configured),
     EventKind.TRANSACTION_ABORTED.value: ("bad", _aborted),
 }
-"""Tone and sentence of every `EventKind`; a test says that none is missing."""
+"""Tone and sentence of every `EventKind`; a test checks that none is missing."""
 
 
 def line(event: Event) -> Line:
-    """An event in words. A kind this page does not know is told by its name."""
+    """An event as text. A kind unknown to this page is shown by its name."""
     member = short_id(event.member_id) if event.member_id else "a member"
     tone, sentence = SENTENCES.get(event.kind, ("idle", _unknown))
     return Line(
@@ -245,7 +245,7 @@ def line(event: Event) -> Line:
 
 
 def lines(events: Iterable[Event]) -> tuple[Line, ...]:
-    """Events in words, in their order."""
+    """Events as text, in the same order."""
     return tuple(line(event) for event in events)
 
 

@@ -1,4 +1,4 @@
-"""Addresses of the pages. A group id is one segment: it may hold anything but a slash."""
+"""URLs of the pages. A group id is one segment: it may contain anything but a slash."""
 
 from __future__ import annotations
 

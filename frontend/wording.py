@@ -1,6 +1,6 @@
-"""Values in words: instants, durations, ranges of partitions, shortened ids. Pure functions.
+"""Values as text: instants, durations, ranges of partitions, shortened ids. Pure functions.
 
-`static/frontend/clock.js` counts `ago` on in the browser, by the same rule.
+`static/frontend/clock.js` keeps `ago` up to date in the browser, by the same rule.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def utc(at: Millis) -> str:
 
 
 def iso(at: Millis) -> str:
-    """An instant as machines read it."""
+    """An instant in machine-readable form."""
     moment = datetime.fromtimestamp(at / 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
 
 
 def utc_instant(written: str) -> Millis:
-    """An instant as browsers write it, `2025-11-21T03:30`, in UTC unless it says otherwise. Raises ValueError."""
+    """An instant as browsers write it, `2025-11-21T03:30`, in UTC unless it has an offset. Raises ValueError."""
     moment = datetime.fromisoformat(written)
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
@@ -75,12 +75,12 @@ def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
 
 
 def number(value: int) -> str:
-    """A whole number with thousands separated: `12,345`."""
+    """An integer with thousands separators: `12,345`."""
     return f"{value:,}"
 
 
 def compact(value: int) -> str:
-    """A round number on an axis: `500`, `20 k`, `10 M`, `2 G`. What is not round is rounded down."""
+    """A round number on an axis: `500`, `20 k`, `10 M`, `2 G`. Others are rounded down."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if value >= size:
             return f"{value // size:,} {unit}"
@@ -98,7 +98,7 @@ def plural(count: int, singular: str, several: str = "") -> str:
 
 
 def ranges(partitions: Iterable[int], most: int | None = None) -> str:
-    """Ascending partitions, neighbours folded: `0–4, 7`. After `most` ranges the rest is counted: `0, 2, 4 +17`."""
+    """Ascending partitions, neighbours merged: `0–4, 7`. After `most` ranges the rest is counted: `0, 2, 4 +17`."""
     folded: list[list[int]] = []
     for partition in partitions:
         if folded and partition == folded[-1][1] + 1:
@@ -118,7 +118,7 @@ def _range(first: int, last: int) -> str:
 
 
 def short_id(member_id: str) -> str:
-    """A member id that fits a line: `billing-3f2a81c0…` for `<client id>-<uuid>`, else its beginning and end."""
+    """A member id shortened to fit a line: `billing-3f2a81c0…` for `<client id>-<uuid>`, else its beginning and end."""
     match = _WITH_UUID.match(member_id)
     if match and len(match["name"]) <= _LONGEST_ID:
         return f"{match['name']}-{match['head']}…" if match["name"] else f"{match['head']}…"
@@ -128,6 +128,6 @@ def short_id(member_id: str) -> str:
 
 
 def joined(names: Sequence[str], most: int) -> str:
-    """Names in a sentence: `a`, `a and b`, `a, b and c`, `a, b and 4 more`."""
+    """Names as part of a sentence: `a`, `a and b`, `a, b and c`, `a, b and 4 more`."""
     shown = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1:,} more"]
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

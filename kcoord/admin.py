@@ -1,6 +1,6 @@
-"""The Django admin: API tokens, accounts, the timer; and what the admin of groups and offsets shares.
+"""The Django admin: API tokens, accounts, the timer; and what the admins of groups and offsets share.
 
-The theme has no types, hence `type: ignore[misc]` where a class is made from one of its own.
+The theme has no type hints, hence `type: ignore[misc]` on classes derived from its classes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Shown = Callable[[Any, Any], str]
 
 
 def utc(milliseconds: int | None) -> str:
-    """An instant in readable UTC, a dash for None."""
+    """An instant as readable UTC, a dash for None."""
     if milliseconds is None:
         return "–"
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
@@ -52,18 +52,18 @@ def instant(field: str, label: str) -> Shown:
 
 
 class ReadOnly:
-    """Rows that the service alone writes: the admin shows them to who may view the model, and offers nothing else."""
+    """Rows written by the service only: the admin shows them to users who may view the model, and offers no actions."""
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Nobody adds rows."""
+        """Rows cannot be added."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Nobody changes rows."""
+        """Rows cannot be changed."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Nobody deletes rows."""
+        """Rows cannot be deleted."""
         return False
 
 
@@ -77,7 +77,7 @@ class ReadOnlyAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
 
 class ReadOnlyInline(ReadOnly, TabularInline):  # type: ignore[misc]
-    """Children that are shown and never changed."""
+    """Children that are shown but cannot be changed."""
 
     extra = 0
     can_delete = False
@@ -85,7 +85,7 @@ class ReadOnlyInline(ReadOnly, TabularInline):  # type: ignore[misc]
 
 
 class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A token; its end is given as a date."""
+    """A token; its expiry is given as a date."""
 
     expires = forms.SplitDateTimeField(
         required=False,
@@ -103,7 +103,7 @@ class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
             self.initial["expires"] = datetime.fromtimestamp(self.instance.expires_at / 1000, UTC)
 
     def save(self, commit: bool = True) -> ApiToken:
-        """With the end in milliseconds."""
+        """With the expiry in milliseconds."""
         expires = self.cleaned_data["expires"]
         self.instance.expires_at = None if expires is None else int(expires.timestamp() * 1000)
         token: ApiToken = super().save(commit)
@@ -111,14 +111,14 @@ class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class AccessRuleForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A rule; one for a single name says which."""
+    """A rule; a rule for a single name must name it."""
 
     class Meta:
         model = AccessRule
         fields = ("operation", "resource", "pattern", "name")
 
     def clean(self) -> dict[str, Any]:
-        """Raises ValidationError for an empty literal, which nothing is called."""
+        """Raises ValidationError for an empty literal, since no resource has an empty name."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
         if given.get("pattern") == AccessRule.Pattern.LITERAL and not given.get("name"):
             raise forms.ValidationError({"name": "A name is missing; the pattern prefix with an empty name is all."})
@@ -137,7 +137,7 @@ class AccessRuleInline(TabularInline):  # type: ignore[misc]
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
-    """Tokens. The secret is made here, shown once on the page that answers, and stored nowhere."""
+    """Tokens. The secret is generated here, shown once in the response, and stored nowhere."""
 
     form = ApiTokenForm
     inlines = (AccessRuleInline,)
@@ -155,12 +155,12 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
         return super().get_queryset(request).prefetch_related("rules")
 
     def get_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> tuple[str, ...]:
-        """What was generated is shown once there is something to show."""
+        """Generated values are shown once they exist."""
         fields = ("name", "owner", "expires")
         return fields if obj is None else (*fields, "secret_begins", "created")
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> tuple[str, ...]:
-        """What was generated cannot be changed."""
+        """Generated values cannot be changed."""
         return () if obj is None else ("secret_begins", "created")
 
     @admin.display(description="secret")
@@ -170,12 +170,12 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description="rules")
     def rules(self, token: ApiToken) -> str:
-        """What the token may do, in short."""
+        """What the token may do, abbreviated."""
         rules = [str(rule) for rule in token.rules.all()]
         return ", ".join(rules[:3]) + (f" and {len(rules) - 3} more" if len(rules) > 3 else "")
 
     def save_model(self, request: HttpRequest, obj: ApiToken, form: Any, change: bool) -> None:
-        """Store the token; of a new one keep the secret for the page that answers."""
+        """Store the token; if it is new, keep the secret for the response page."""
         if not change:
             secret = tokens.generate_secret()
             obj.digest, obj.prefix, obj.created_at = tokens.digest(secret), tokens.prefix(secret), _now_ms()
@@ -183,7 +183,7 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
         super().save_model(request, obj, form, change)
 
     def response_add(self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None) -> HttpResponse:
-        """Show the secret. On the page itself: a message would travel through a cookie."""
+        """Show the secret on the page itself: a message would be sent in a cookie."""
         context = {
             **self.admin_site.each_context(request),
             "title": f"Token {obj.name}",
@@ -208,7 +208,7 @@ class TimerHeartbeatAdmin(ReadOnlyAdmin):
 
 @admin.register(Counter)
 class CounterAdmin(ReadOnlyAdmin):
-    """What any process counts; `/metrics` has it too."""
+    """Counters that any process may increment; `/metrics` exposes them too."""
 
     list_display = ("name", "value")
     fields = ("name", "value")
@@ -228,7 +228,7 @@ admin.site.unregister(AccountGroup)
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
-    """People who sign in."""
+    """People who can sign in."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -237,22 +237,22 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
 
 @admin.register(AccountGroup)
 class AccountGroupAdmin(DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
-    """Sets of permissions for people; nothing to do with consumer groups."""
+    """Sets of permissions for people; unrelated to consumer groups."""
 
 
 def kind_filter(kinds: type[Enum]) -> type[admin.SimpleListFilter]:
-    """A filter by `kind` that offers these values: Django would read the whole table to find out which there are."""
+    """A filter by `kind` that offers fixed values: Django would read the whole table to find them."""
 
     class KindFilter(admin.SimpleListFilter):
         title = "kind"
         parameter_name = "kind"
 
         def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-            """What can be chosen."""
+            """The choices."""
             return [(kind.value, kind.value.replace("_", " ")) for kind in kinds]
 
         def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-            """The rows of the kind chosen."""
+            """The rows of the chosen kind."""
             return queryset if self.value() is None else queryset.filter(kind=self.value())
 
     return KindFilter

@@ -1,4 +1,4 @@
-"""How the Django admin looks: the colours and the mark of the pages, and a menu in the words of the service."""
+"""The look of the Django admin: the colours and logo of the pages, and a menu that uses the service's terms."""
 
 from __future__ import annotations
 

@@ -32,12 +32,12 @@ django_application = cast(ASGIApp, get_asgi_application())
 
 OPERATIONS: tuple[Operation, ...] = (*GROUPS, *OFFSETS)
 DATA_PLANE_ROUTES: tuple[Endpoint, ...] = tuple(operation.endpoint for operation in OPERATIONS)
-"""What the OpenAPI document says of the data plane."""
+"""What the OpenAPI document says about the data plane."""
 
 
 @asynccontextmanager
 async def lifespan(application: Starlette) -> AsyncIterator[None]:
-    """Run the process's runtime; at the end parked requests are answered and connections closed."""
+    """Run the process's runtime; on shutdown answer parked requests and close connections."""
     running = runtime.Runtime(settings.KCOORD, settings.CONNINFO)
     await running.start()
     runtime.use(running)
@@ -61,7 +61,7 @@ def make_application() -> Starlette:
             Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),
         ],
     )
-    # Not a Mount: its pattern takes no path with a line feed, and "%0A" in a group id must be told what is wrong.
+    # Not a Mount: its pattern does not match a path with a line feed, and "%0A" in a group id needs a proper error.
     starlette.router.redirect_slashes = False
     starlette.router.default = ProblemNet(django_application)
     return starlette

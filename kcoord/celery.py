@@ -21,7 +21,7 @@ app.autodiscover_tasks()
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def configure_logging(**kwargs: Any) -> None:
-    """Worker and beat log as the server does; with a receiver of this signal Celery configures nothing itself."""
+    """Worker and beat log as the server does; with a receiver of this signal Celery configures no logging itself."""
     from django.conf import settings
 
     from kcoord.http import logs
@@ -31,7 +31,7 @@ def configure_logging(**kwargs: Any) -> None:
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def leave_the_loop(how: str, exitcode: int, **kwargs: Any) -> None:
-    """SIGTERM: leave the worker's loop now, which looks at its stop flag every two seconds only.
+    """SIGTERM: leave the worker's loop now; it checks its stop flag only every two seconds.
 
     Runs in the signal handler, on the main thread. Tasks run on other threads and are still waited for.
     """

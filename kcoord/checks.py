@@ -1,7 +1,7 @@
-"""System checks: settings that cannot be used stop the start with a sentence each; doubtful ones are warned of.
+"""System checks: invalid settings prevent the start, with one sentence each; doubtful ones give a warning.
 
-`kcoord.E001` a value is unknown, malformed or out of bounds · `E002` an address cannot be read · `E003` the secret key
-is too short · `W001` cookies travel over http · `W002` no host name is allowed · `W003` the secret key is not kept.
+`kcoord.E001` a value is unknown, malformed or out of bounds · `E002` an address is malformed · `E003` the secret key
+is too short · `W001` cookies are sent over http · `W002` no host name is allowed · `W003` the secret key is not kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def settings_are_valid(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -
 
 @register(TAG)
 def addresses_are_readable(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """`kcoord.E002`: one error for each setting that should be an address and is none."""
+    """`kcoord.E002`: one error for each setting that should be an address but is not."""
     return [Error(problem, hint=REFERENCE, id="kcoord.E002") for problem in _address_problems(settings.KCOORD)]
 
 
@@ -46,7 +46,7 @@ def secret_key_is_long(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -
 
 @register(TAG, deploy=True)
 def secret_key_is_kept(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """`kcoord.W003`: a key that ends with this process. With `check --deploy` only: commands do not care."""
+    """`kcoord.W003`: a key that is lost when this process ends. With `check --deploy` only: commands need none."""
     if settings.KCOORD.str("secret.key") or (settings.DATA_DIR / "secret_key").is_file():
         return []
     problem = "the secret key is made anew by each process: sign-ins end with it and are unknown to others"
@@ -55,7 +55,7 @@ def secret_key_is_kept(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -
 
 @register(TAG)
 def reachable_from_elsewhere(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """`kcoord.W001`, `kcoord.W002`: the server listens to other machines without what that needs."""
+    """`kcoord.W001`, `kcoord.W002`: the server is reachable from other machines without the settings that needs."""
     config = settings.KCOORD
     if _is_loopback(config.str("host")):
         return []

@@ -1,6 +1,6 @@
 """Every setting of the service: name, default, unit, bounds and help in one place.
 
-A setting is named as Kafka names it (`group.max.size`) or in the same style; the environment variable is derived:
+A setting has its Kafka name (`group.max.size`) or one in the same style; the environment variable is derived:
 `KCOORD_` + the name in capitals with `_` for `.`. `manage.py settings_reference` lists this table, system checks
 (`kcoord.E001`) refuse values that break it, and nothing else reads the environment.
 
@@ -24,8 +24,8 @@ PREFIX = "KCOORD_"
 class Setting:
     """One setting.
 
-    Numbers are checked against `minimum` and `maximum` (both allowed), texts against `choices`, whose case matters
-    unless `any_case`. A `listed` text is a list of names separated by commas, each of them one of the choices.
+    Numbers are checked against `minimum` and `maximum` (both inclusive), texts against `choices`, case-sensitively
+    unless `any_case`. A `listed` text is a comma-separated list of names, each one of the choices.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Setting:
         return PREFIX + self.name.upper().replace(".", "_")
 
     def parse(self, text: str) -> Value:
-        """The value written as `text`. Raises ValueError, saying what is expected."""
+        """The value written as `text`. Raises ValueError saying what is expected."""
         value: Value
         if isinstance(self.default, bool):
             if text.lower() not in ("true", "false"):
@@ -174,8 +174,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "group.consumer.max.heartbeat.interval.ms", 15_000, "ms", "Largest heartbeat interval of any group.", 1, INT_MAX
     ),
-    # Differs from Kafka: 1000 there, so that what happens within a second is assigned together. Here commands of one
-    # moment are decided together anyway, and nobody has to wait.
+    # Differs from Kafka: 1000 there, so that what happens within a second is assigned together. Here commands that
+    # arrive together are decided together anyway, and no member has to wait.
     Setting("group.consumer.assignment.interval.ms", 0, "ms", "Least time between two targets of a group.", 0, INT_MAX),
     Setting(
         "group.consumer.min.assignment.interval.ms", 0, "ms", "Smallest assignment interval of any group.", 0, INT_MAX
@@ -303,11 +303,11 @@ NOT_LARGER = (
 """The first of a pair is not larger than the second; max >= min follows from both."""
 
 LEAST_TIME_TO_BEGIN_MS = 3_000
-"""Half a second less is what is left for a request to begin its write: so much may pass before anybody notices."""
+"""Half a second less than this remains for a request to begin its write: a gap that short goes unnoticed."""
 
 
 class Config:
-    """The values in force. `problems` holds one sentence for each value that could not be used."""
+    """The values in effect. `problems` holds one sentence for each value that could not be used."""
 
     def __init__(self, values: Mapping[str, Value], problems: tuple[str, ...] = ()) -> None:
         unknown = set(values) - set(BY_NAME)
@@ -318,9 +318,9 @@ class Config:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Config:
-        """Read the environment. A bad value keeps its default and is listed in `problems`.
+        """Read the environment. An invalid value keeps its default and is listed in `problems`.
 
-        What the embedded Postgres serves is kept in the data directory, the archive too unless it is set elsewhere.
+        The files of the embedded Postgres are kept in the data directory, and so is the archive unless set elsewhere.
         """
         values: dict[str, Value] = {}
         problems: list[str] = []
@@ -343,7 +343,7 @@ class Config:
         return config
 
     def replace(self, **values: Value) -> Config:
-        """A copy with other values; names are given with `_` for `.`."""
+        """A copy with other values; names use `_` for `.`."""
         return self.override({name.replace("_", "."): value for name, value in values.items()})
 
     def override(self, values: Mapping[str, Value]) -> Config:
@@ -363,19 +363,19 @@ class Config:
         return found
 
     def int(self, name: Text) -> int:
-        """The value of a number."""
+        """The value of a number setting."""
         value = self._values[name]
         assert isinstance(value, int)
         return value
 
     def str(self, name: Text) -> Text:
-        """The value of a text."""
+        """The value of a text setting."""
         value = self._values[name]
         assert isinstance(value, str)
         return value
 
     def names(self, name: Text) -> tuple[Text, ...]:
-        """The value of a list of names."""
+        """The value of a list setting."""
         return tuple(self.str(name).split(","))
 
     def bool(self, name: Text) -> Switch:
@@ -386,4 +386,4 @@ class Config:
 
 
 NOT_SETTINGS = frozenset({"KCOORD_CONFORMANCE_DIR", "KCOORD_TOKEN", "KCOORD_URL", "KCOORD_TEST_DATABASE_URL"})
-"""Variables of the same prefix that the client, the demo and the tests read; they are not settings of the service."""
+"""Variables with the same prefix that the client, the demo and the tests read; not settings of the service."""

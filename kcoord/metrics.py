@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the number of series and no query of ours reads them
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the number of series and our queries ignore them
 
 REQUESTS = Counter("kcoord_http_requests", "HTTP requests answered.", ["route", "method", "status"])
 LATENCY = Histogram(
@@ -43,6 +43,6 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 def observe_request(route: str, method: str, status: int, seconds: float) -> None:
-    """Count one request. `route` is a path template, `status` 499 for a client that went away."""
+    """Count one request. `route` is a path template, `status` 499 for a client that disconnected."""
     REQUESTS.labels(route, method if method in _METHODS else "other", str(status)).inc()
     LATENCY.labels(route).observe(seconds)

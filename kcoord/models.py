@@ -82,7 +82,7 @@ class TimerHeartbeat(models.Model):
 
 
 class Counter(models.Model):
-    """How often something happened, whichever process did it: see `kcoord.database.counters`."""
+    """How often something happened, in any process: see `kcoord.database.counters`."""
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField()

@@ -1,4 +1,4 @@
-"""Django's settings, made from the one table of settings (`kcoord.config`)."""
+"""Django's settings, built from the one table of settings (`kcoord.config`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DATA_DIR = (BASE_DIR / KCOORD.str("data.dir")).resolve()
 
 
 def _secret_key() -> str:
-    """The configured key, else the generated one, else a key that ends with this process."""
+    """The configured key, else the generated one, else a key that is lost when this process ends."""
     path = DATA_DIR / "secret_key"
     if KCOORD.str("secret.key"):
         return KCOORD.str("secret.key")
@@ -105,7 +105,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
-# DeleteGroups takes a thousand ids in its query, and says itself that more are too many.
+# DeleteGroups takes a thousand ids in its query, and rejects more itself.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2_000
 
 REST_FRAMEWORK = {
@@ -140,12 +140,12 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
     {}
     if KCOORD.str("broker.url")
     else {
-        # The connection goes as key=value: a URL cannot carry the embedded server's socket directory.
+        # The connection is passed as key=value: a URL cannot carry the embedded server's socket directory.
         "conn_string": CONNINFO,
         "init_extension": False,
         "visibility_timeout": 300,
         # No long poll: its statement holds locks that creating the queue waits for, and delays a stop. No NOTIFY: every
-        # connection that declares the queue would listen, beat's too, which never reads; then its backend blocks,
+        # connection that declares the queue would listen, including beat's, which never reads; then its backend blocks,
         # and with it CREATE and DROP DATABASE in the whole cluster.
         "wait_time_seconds": 0,
         "use_notify": False,
@@ -171,7 +171,7 @@ def _hourly(task: str) -> dict[str, object]:
     return {"task": task, "schedule": 3600.0, "options": {"expire_seconds": 1800}}
 
 
-# The database scheduler reads `expire_seconds`; it drops Celery's own `expires` without a word.
+# The database scheduler reads `expire_seconds`; it silently drops Celery's own `expires`.
 CELERY_BEAT_SCHEDULE = {
     "groups: expire what is due": {
         "task": "groups.tick_due_groups",

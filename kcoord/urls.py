@@ -1,6 +1,6 @@
 """URLs of the control plane, the dashboard and the admin. The data plane's routes are in `kcoord.asgi`.
 
-Offsets come before groups, whose last path takes whatever is left below a group.
+Offsets come before groups, whose last path matches anything else below a group.
 """
 
 from django.contrib import admin

@@ -1,1 +1,1 @@
-"""What pages show of the archive: runs of Spark jobs, and what reconcile found."""
+"""What the pages show of the archive: runs of Spark jobs and the findings of reconcile."""

@@ -1,4 +1,4 @@
-"""Runs and findings in words. Pure functions."""
+"""Runs and findings as text. Pure functions."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ FINDINGS: Mapping[str, tuple[str, str, str]] = {
 """What each kind of finding is called, its tone, and what it means."""
 
 _FIRST = ("journal_ids",)
-"""Evidence that every finding may have, said before the rest."""
+"""Evidence that any finding may have, listed before the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """A run in words. `percent`: how far the stage is, None where that is not known."""
+    """A run as text. `percent`: progress of the stage, None if unknown."""
 
     run: SparkRun
     kind: str
@@ -66,13 +66,13 @@ class RunLine:
 
     @property
     def began(self) -> Millis:
-        """When it began; for one that has not, when it was asked for."""
+        """When the run began or, if it has not begun, when it was requested."""
         return self.run.started_at or self.run.requested_at
 
 
 @dataclass(frozen=True, slots=True)
 class FindingLine:
-    """A finding in words."""
+    """A finding as text."""
 
     finding: Finding
     label: str
@@ -84,7 +84,7 @@ class FindingLine:
 
 
 def run_line(run: SparkRun, now: Millis, url: str) -> RunLine:
-    """A run as lists and its page show it."""
+    """A run as lists and its own page show it."""
     state = STATES.get(run.state) or State(run.state, run.state, "idle", "")
     length = ""
     if run.started_at is not None:
@@ -101,7 +101,7 @@ def finding_line(finding: Finding, group_url: str) -> FindingLine:
 
 
 def evidence(finding: Finding) -> str:
-    """What proves a finding: `journal 4, 5 · members a, b · at 2026-01-31 …`. Empty parts are left out."""
+    """The evidence for a finding: `journal 4, 5 · members a, b · at 2026-01-31 …`. Empty parts are omitted."""
     names = sorted(finding.evidence, key=lambda name: (name not in _FIRST, name))
     said = [_said(name, finding.evidence[name]) for name in names if finding.evidence[name] not in (None, [], "", {})]
     return " · ".join(said)
@@ -123,7 +123,7 @@ def _plain(value: Any) -> str:
 
 
 def result_facts(run: SparkRun) -> list[tuple[str, str]]:
-    """The single values of a run's result, in words; lists are counted."""
+    """The scalar values of a run's result, as text; lists are counted."""
     found = []
     for name, value in (run.result or {}).items():
         if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Reports as plots and lines of tables. Pure: what the run wrote in, drawings and words out."""
+"""Reports as plots and table rows. Pure: takes what the run wrote, returns drawings and text."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ DRAWN = {
 }
 OF_GROUP = {**DRAWN, "came": "Members seen first a day", "went": "Members seen last a day"}
 DAYS_SHOWN = 14
-"""Days of the tables below the plots, unless all are asked for."""
+"""Days in the tables below the plots, unless all are requested."""
 MOST_DAYS = 366
 MOST_SPOTS = 124
-"""Of more days, none could be pointed at: they are too narrow."""
+"""With more days, each would be too narrow to point at."""
 
 NOTHING = Plot("", "", 1, (), "")
 
 
 @dataclass(frozen=True, slots=True)
 class DayPlot:
-    """One value by day. `first` and `last` are days; `total` is the sum; `note` says what the values are not."""
+    """One value per day. `first` and `last` are days; `total` is the sum; `note` says what the values exclude."""
 
     name: str
     title: str
@@ -46,7 +46,7 @@ class DayPlot:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day in the table of totals. `rebalances` None: not known."""
+    """A day in the table of totals. `rebalances` None: unknown."""
 
     date: str
     groups: int
@@ -57,13 +57,13 @@ class Day:
 
     @property
     def rate(self) -> str:
-        """Records a second, over the whole day."""
+        """Records per second, averaged over the whole day."""
         return rate(self.consumed)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDayLine:
-    """A day of a group in its table. `rebalances` None: events do not reach back to it; `causes` in words."""
+    """A day of a group in its table. `rebalances` None: events do not go back that far; `causes` as text."""
 
     day: GroupDay
     date: str
@@ -73,7 +73,7 @@ class GroupDayLine:
 
 
 def rate(consumed: int) -> str:
-    """Records a second, of as many on a day: `1,234`, `12.3`, `0.05`, `< 0.01`, `0`."""
+    """Records per second, given the records of one day: `1,234`, `12.3`, `0.05`, `< 0.01`, `0`."""
     found = consumed / (DAY_MS / 1000)
     if found >= 100:
         return number(round(found))
@@ -85,7 +85,7 @@ def rate(consumed: int) -> str:
 
 
 def totals(result: Mapping[str, Any] | None) -> list[Day]:
-    """The newest days in the result of a run, the oldest of them first; none where it has no such list."""
+    """The newest days in a run's result, oldest first; empty if the result has no such list."""
     days: Sequence[Any] = (result or {}).get("days") or ()
     if not all(isinstance(day, Mapping) and "date" in day for day in days):
         return []
@@ -107,7 +107,7 @@ def totals(result: Mapping[str, Any] | None) -> list[Day]:
 
 
 def day_plots(result: Mapping[str, Any] | None) -> list[DayPlot]:
-    """The plots of a report's totals by day; a day without commits counts 0."""
+    """The plots of a report's totals per day; a day without commits counts as 0."""
     by_date = {date.fromisoformat(day.date): day for day in totals(result)}
     since = (result or {}).get("rebalances_since")
     drawn = _drawn(by_date, DRAWN, day_of(since) if isinstance(since, int) else None)
@@ -115,12 +115,12 @@ def day_plots(result: Mapping[str, Any] | None) -> list[DayPlot]:
 
 
 def group_plots(days: Sequence[GroupDay], since: int) -> list[DayPlot]:
-    """The plots of one group. `since` (ms): rebalances are known from then on."""
+    """The plots of one group. `since` (ms): rebalances are known from this instant on."""
     return _drawn({day.date: day for day in days}, OF_GROUP, day_of(since))
 
 
 def group_lines(days: Sequence[GroupDay], since: int) -> list[GroupDayLine]:
-    """The days of a group for its table, the newest first."""
+    """The days of a group for its table, newest first."""
     begins = day_of(since)
     return [
         GroupDayLine(
@@ -135,13 +135,13 @@ def group_lines(days: Sequence[GroupDay], since: int) -> list[GroupDayLine]:
 
 
 def causes(counts: Mapping[str, int]) -> str:
-    """Why rebalances began, the most frequent first: `3× session expired, 1× member joined`."""
+    """Why rebalances began, most frequent first: `3× session expired, 1× member joined`."""
     found = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     return ", ".join(f"{count:,}× {cause.replace('_', ' ')}" for cause, count in found)
 
 
 def all_causes(days: Sequence[GroupDay]) -> str:
-    """`causes` of several days together."""
+    """The combined `causes` of several days."""
     together: dict[str, int] = {}
     for day in days:
         for cause, count in day.causes.items():
@@ -155,7 +155,7 @@ def day_of(at: int) -> date:
 
 
 def _drawn(days: Mapping[date, object], wanted: Mapping[str, str], since: date | None) -> list[DayPlot]:
-    """A plot of each of the attributes `wanted` of days, all over the same time. `since`: of rebalances."""
+    """One plot for each of the `wanted` attributes of days, all on the same time axis. `since`: for rebalances."""
     if not days:
         return []
     first, last = min(days), max(days)

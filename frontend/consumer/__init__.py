@@ -1,1 +1,1 @@
-"""What the page of a group shows only of groups of the consumer protocol (KIP-848)."""
+"""What the page of a group shows only for groups of the consumer protocol (KIP-848)."""

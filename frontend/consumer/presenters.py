@@ -18,9 +18,9 @@ RANGES_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Partitions of a topic beside a member: `0–4, 7`; `whole` where that is cut short.
+    """Partitions of a topic listed with a member: `0–4, 7`; `whole` if the list is truncated.
 
-    `what`: "" for those it has, else what becomes of them. `tone` as of states.
+    `what`: "" for those it owns, else what happens to them. `tone` as for states.
     """
 
     topic: str
@@ -32,9 +32,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class MemberLine:
-    """A member in the table. `colour` None: it has none in the picture. `behind`: the epoch it has yet to reach.
+    """A member in the table. `colour` None: it has none in the picture. `behind`: the epoch it has not yet reached.
 
-    `more_owned`: partitions that it has of topics that are not named.
+    `more_owned`: the number of its partitions in topics that are not named.
     """
 
     member: Member
@@ -53,7 +53,7 @@ class MemberLine:
 
 @dataclass(frozen=True, slots=True)
 class HandoverLine:
-    """Partitions on their way: where they stand, in the `tone` of states, and what is waited for until when."""
+    """Partitions being handed over: where they are, in the `tone` of states, and what is awaited until when."""
 
     move: Handover
     share: Share
@@ -68,7 +68,7 @@ class HandoverLine:
 def consumer(
     page: GroupPage, part: ConsumerPart, chosen: Mapping[str, int], assignors: Sequence[str]
 ) -> dict[str, Any]:
-    """The context of the page that only a consumer group has. `assignors`: their names, the default first."""
+    """The context that only the page of a consumer group has. `assignors`: their names, the default first."""
     assignor, why = _assignor(part.votes, assignors)
     return {
         "part": part,
@@ -82,7 +82,7 @@ def consumer(
 
 
 def _assignor(votes: Mapping[str, int], assignors: Sequence[str]) -> tuple[str, str]:
-    """Whose turn it would be now, by the rule of the core: most votes, of several or without any the first."""
+    """The assignor that would be chosen now, by the core's rule: most votes; on a tie or without votes, the first."""
     winner = max(assignors, key=lambda name: votes.get(name, 0))
     count = votes.get(winner, 0)
     return winner, f"{plural(count, 'member')} {'asks' if count == 1 else 'ask'} for it" if count else "the default"
@@ -109,7 +109,7 @@ def _member(page: GroupPage, part: ConsumerPart, member: Member, chosen: Mapping
 
 
 def not_named(page: GroupPage, member: Member) -> int:
-    """How many partitions of a member are of topics that the page does not name beside it."""
+    """How many partitions of a member belong to topics that the page does not name beside it."""
     named = sum(len(owned.partitions) for owned in page.owned if owned.member_id == member.member_id)
     return max(member.owned - named, 0)
 
@@ -163,7 +163,7 @@ def _handover(move: Handover, chosen: Mapping[str, int]) -> HandoverLine:
 
 
 def _wait(move: Handover) -> tuple[str, str, str, Millis | None]:
-    """Tone, where the partitions stand, what is waited for, and the instant that belongs to it."""
+    """Tone, where the partitions are, what is awaited, and the related instant."""
     if move.holder is None:
         if move.heir_is_away:
             return "idle", "Free", "kept for a member that is away", None

@@ -12,7 +12,7 @@ from kcoord.sql import queries
 Q = queries("frontend")
 
 NAMES_PER_MEMBER = 12
-"""Subscribed topic names read of a member; the others are counted."""
+"""Subscribed topic names read per member; the rest are counted."""
 
 
 async def consumer_part(
@@ -24,11 +24,11 @@ async def consumer_part(
     *,
     partial: bool,
 ) -> ConsumerPart:
-    """The part of a consumer group.
+    """The part specific to a consumer group.
 
-    `shown`: the parameters `pk`, `epoch` of its target, `member_ids` that the page shows, how many `topics` of each.
-    `drawn`: how many partitions of each topic are drawn. `handovers`: the most lines of them.
-    `partial`: what changes hands is looked for in those topics alone, because the group has many partitions.
+    `shown`: the parameters `pk`, `epoch` of its target, `member_ids` shown on the page, how many `topics` of each.
+    `drawn`: how many partitions are drawn per topic. `handovers`: the maximum number of their lines.
+    `partial`: changes of ownership are looked for in those topics only, because the group has many partitions.
     """
     group = {name: shown[name] for name in ("pk", "epoch")}
     counts = await db.row(connection, Q.consumer_counts, group)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from frontend.rows import Millis
 
 AWAY_EPOCH = -2
-"""The epoch of a static member that left for a while."""
+"""The epoch of a static member that left temporarily."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Members by what they are about. One that is not settled gives up, waits, is behind or away.
+    """Members by what they are doing. One that is not settled gives up, waits, is behind or away.
 
-    `behind`: the member has not heard of the target yet.
+    `behind`: the member has not received the target yet.
     """
 
     unsettled: int
@@ -27,7 +27,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """The state of the target. `started_at`: since when one is being computed; `failed`: the last one did not work."""
+    """The state of the target. `started_at`: since when one is being computed; `failed`: the last attempt failed."""
 
     computed_at: Millis | None
     started_at: Millis | None
@@ -37,7 +37,7 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What a member says about itself, and its timers beside the session.
+    """What a member reports about itself, and its timers besides the session.
 
     `topic_names` ends after `frontend.consumer.queries.NAMES_PER_MEMBER` of its `topic_count` names. `matched`: how
     many topics its regular expression matches, None before it is resolved.
@@ -57,7 +57,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Partitions of a topic that a member is meant to have and has not (`gains`), or the other way round."""
+    """Partitions of a topic that a member should have but does not (`gains`), or the reverse."""
 
     member_id: str
     topic: str
@@ -69,8 +69,8 @@ class Difference:
 class Handover:
     """Partitions of a topic on their way from one member to another.
 
-    No holder: they are free, and the heir gets them with its next heartbeat. No heir: nobody is meant to have them.
-    `told`: the holder was told to give them up. `deadline`: when it is removed if it has not.
+    No holder: they are free, and the heir gets them with its next heartbeat. No heir: no member should have them.
+    `told`: the holder was asked to give them up. `deadline`: when the holder is removed if it has not.
     """
 
     holder_pk: int | None
@@ -89,18 +89,18 @@ class Handover:
 
     @property
     def holder_is_away(self) -> bool:
-        """The holder left for a while, and keeps what it was not told to give up."""
+        """The holder left temporarily, and keeps what it was not asked to give up."""
         return self.holder_epoch == AWAY_EPOCH
 
     @property
     def heir_is_away(self) -> bool:
-        """The heir left for a while; its share is kept for it."""
+        """The heir left temporarily; its share is kept for it."""
         return self.heir_epoch == AWAY_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
 class Heir:
-    """Who is meant to have a partition that it does not have."""
+    """Who should have a partition that it does not have."""
 
     topic: str
     partition: int
@@ -110,11 +110,11 @@ class Heir:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPart:
-    """All that the page of a consumer group shows beside what all pages show.
+    """Everything that only the page of a consumer group shows.
 
-    `handovers` are the first of `handover_lines`, with `moving` partitions in all. `votes`: how many members ask for
-    an assignor. `unknown_topics`: subscribed names, of those shown, that the catalogue does not know. `partial`:
-    the group has too many partitions, and changes of ownership were looked for only in the topics shown.
+    `handovers` are the first of `handover_lines`, with `moving` partitions in total. `votes`: how many members ask for
+    an assignor. `unknown_topics`: subscribed names, among those shown, that are not in the catalogue. `partial`:
+    the group has too many partitions, so changes of ownership were looked for only in the topics shown.
     """
 
     counts: Counts

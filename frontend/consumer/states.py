@@ -1,4 +1,4 @@
-"""What a consumer group and its members are doing, in words."""
+"""What a consumer group and its members are doing, as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from frontend.wording import duration, joined, plural, ranges, short_id
 from groups.core.model.events import EventKind
 
 NAMED = 3
-"""So many members are named in a sentence."""
+"""The maximum number of members named in a sentence."""
 RANGES_NAMED = 4
 
 AWAY = State("away", "Away", "idle", "It left for a while; its partitions are kept for it until its session ends.")
@@ -25,7 +25,7 @@ _BY_NUMBER = {1: GIVING_UP, 2: WAITING}
 
 
 def member_state(member: Member, target_epoch: int, now: int) -> State:
-    """What a member of a consumer group is doing. `target_epoch`: that of the group's target."""
+    """What a member of a consumer group is doing. `target_epoch`: the epoch of the group's target."""
     if member.session_deadline is not None and member.session_deadline <= now:
         return OVERDUE
     if member.member_epoch == AWAY_EPOCH:
@@ -36,7 +36,7 @@ def member_state(member: Member, target_epoch: int, now: int) -> State:
 
 
 def explain(page: GroupPage, part: ConsumerPart) -> str | None:
-    """One sentence: what a consumer group is doing and what it waits for. None: like any other group."""
+    """One sentence: what a consumer group is doing and what it waits for. None: the same as for any other group."""
     header = page.header
     match header.state:
         case "Assigning":
@@ -58,7 +58,7 @@ def explain(page: GroupPage, part: ConsumerPart) -> str | None:
 
 
 def _because(page: GroupPage) -> str:
-    """Why the epoch began, where that is still among the events of the page."""
+    """Why the epoch began, if that is still among the page's events."""
     for event in page.events:
         if event.kind == EventKind.GROUP_EPOCH_BUMPED.value and event.generation_id == page.header.generation_id:
             return f" ({epoch_cause(event)})"
@@ -78,7 +78,7 @@ def _computation(page: GroupPage, part: ConsumerPart) -> str:
 
 
 def _holding_up(page: GroupPage, part: ConsumerPart) -> str:
-    """Who does what next, of all that is to be done; what takes longest comes first."""
+    """Who has to act next; what takes longest comes first."""
     told = [move for move in part.handovers if move.told]
     if told:
         return _told(told) + _others(part.counts.giving_up, told)
@@ -109,7 +109,7 @@ def _for(moves: Sequence[Handover]) -> str:
 
 
 def _heirs(moves: Sequence[Handover]) -> list[str]:
-    """Who is meant to have what the first of the holders has."""
+    """Who should have what the first of the holders has."""
     mine = [move.heir for move in moves if move.holder == moves[0].holder and move.heir]
     return [short_id(heir) for heir in dict.fromkeys(mine)]
 
@@ -122,7 +122,7 @@ def _others(giving_up: int, told: Sequence[Handover]) -> str:
 
 
 def what(moves: Sequence[Handover]) -> str:
-    """The partitions that the first holder gives up or, where nobody holds them, the first heir takes: `orders 3–5`."""
+    """The partitions that the first holder gives up or, if they have no holder, the first heir takes: `orders 3–5`."""
     by_topic: dict[str, list[int]] = {}
     for move in _alike(moves):
         by_topic.setdefault(move.topic, []).extend(move.partitions)
@@ -139,7 +139,7 @@ def _are(moves: Sequence[Handover]) -> str:
 
 
 def _no_handover(page: GroupPage, part: ConsumerPart) -> str:
-    """Nothing changes hands, and yet somebody is not there."""
+    """Nothing changes hands, but a member is away."""
     counts = part.counts
     if counts.away == counts.unsettled:
         who = _named([member.member_id for member in page.members if member.member_epoch == AWAY_EPOCH], counts.away)
@@ -156,7 +156,7 @@ def _late(member: Member, epoch: int) -> bool:
 
 
 def _named(member_ids: Sequence[str], number: int) -> str:
-    """The members by name where the page has them all."""
+    """The members by name, if the page has them all."""
     if len(member_ids) != number:
         return plural(number, "member")
     return joined([short_id(member_id) for member_id in member_ids], NAMED)

@@ -9,14 +9,14 @@ from frontend.offsets.rows import Bucket, Millis
 from frontend.wording import duration, number, utc
 
 WIDTH, HEIGHT = 960, 120
-"""Of the drawing's own coordinates; the page stretches it."""
+"""In the drawing's own coordinates; the page stretches it."""
 LONGEST_GAP = 3
-"""Slices without a sample over which a line goes on: thinned and late samples are no outage."""
+"""Slices without a sample that a line bridges: thinned-out and late samples are not an outage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A slice that can be pointed at, in the coordinates of the drawing; `title` says what was there."""
+    """A slice that can be pointed at, in the coordinates of the drawing; `title` describes its values."""
 
     x: float
     width: float
@@ -25,7 +25,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A line and the area below it. `top`: the value at the upper edge. No samples: `line` is empty."""
+    """A line and the area below it. `top`: the value at the upper edge. Without samples `line` is empty."""
 
     line: str
     area: str
@@ -35,12 +35,12 @@ class Plot:
 
     @property
     def empty(self) -> bool:
-        """There is nothing to draw."""
+        """Nothing to draw."""
         return not self.line
 
 
 def plot(buckets: Sequence[Bucket], slices: int, first: Millis, last: Millis) -> Plot:
-    """The picture of one series in the order of time."""
+    """The plot of one series in chronological order."""
     top = nice(max((bucket.lag for bucket in buckets), default=0))
     runs = _runs(buckets)
     line, area = [], []
@@ -62,7 +62,7 @@ def plot(buckets: Sequence[Bucket], slices: int, first: Millis, last: Millis) ->
 
 
 def nice(value: int) -> int:
-    """The next of 1, 2, 5, 10, 20, 50 … that is not smaller: where an axis ends."""
+    """The next of 1, 2, 5, 10, 20, 50 … that is at least as large: where an axis ends."""
     if value <= 1:
         return 1
     power = int(10 ** (len(str(value)) - 1))

@@ -14,7 +14,7 @@ from groups.core.subscription import SubscribedTopics
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
-    """A topic in the table of lag. `note`: what is unusual about it, "" if nothing."""
+    """A topic in the lag table. `note`: what is unusual about it, "" if nothing."""
 
     lag: TopicLag
     latest: LatestSample | None
@@ -25,7 +25,7 @@ class TopicLine:
 
 @dataclass(frozen=True, slots=True)
 class RangeChoice:
-    """A length of time to draw."""
+    """A time range that can be drawn."""
 
     range: Range
     chosen: bool
@@ -33,7 +33,7 @@ class RangeChoice:
 
 
 def lag(part: LagPart, subscribed: SubscribedTopics, members: int) -> dict[str, Any]:
-    """The context of the lag panel; `subscribed`: what the members read."""
+    """The context of the lag panel; `subscribed`: the topics that the members read."""
     by_topic: dict[str, list[Bucket]] = {}
     for bucket in part.history:
         by_topic.setdefault(bucket.topic, []).append(bucket)
@@ -48,7 +48,7 @@ def lag(part: LagPart, subscribed: SubscribedTopics, members: int) -> dict[str, 
 
 
 def choices(chosen: Range, urls: dict[str, str]) -> list[RangeChoice]:
-    """The lengths of time to choose from."""
+    """The time ranges to choose from."""
     return [RangeChoice(drawn, drawn is chosen, urls[drawn.name]) for drawn in RANGES]
 
 

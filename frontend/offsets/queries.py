@@ -13,14 +13,14 @@ Q = queries("frontend")
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 TOTALS = 5
-"""Columns of `topic_lags` that are the same in each row: the sums."""
+"""Columns of `topic_lags` that are the same in every row: the sums."""
 SAMPLE_AGE_MS = HOUR_MS
-"""An older sample says nothing about now."""
+"""An older sample says nothing about the present."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """How much of the past is drawn, in how many slices."""
+    """How much of the past is drawn, and in how many slices."""
 
     name: str
     label: str
@@ -35,9 +35,9 @@ BY_NAME = {drawn.name: drawn for drawn in RANGES}
 async def lag_part(
     db: Database, connection: Connection, pk: int, group_id: str, now: Millis, drawn: Range, topics: int, q: str = ""
 ) -> LagPart:
-    """Lag of the group with that key, of at most `topics` topics whose names contain `q`, with its past.
+    """Lag of the group with this key, with its history, for at most `topics` topics whose names contain `q`.
 
-    The totals are those of all topics.
+    The totals cover all topics.
     """
     found = await db.rows(connection, Q.topic_lags, {"pk": pk, "limit": topics + 1, "q": q})
     lags = [TopicLag(*row[TOTALS:]) for row in found[:topics] if row[TOTALS] is not None]

@@ -12,10 +12,10 @@ Millis = int
 
 @dataclass(frozen=True, slots=True)
 class TopicLag:
-    """How far a group is behind on a topic, over the partitions that are owned or committed.
+    """How far a group is behind on a topic, over the partitions that are owned or have a committed offset.
 
     `lag` None: no watermark of a committed partition is known; else it covers `measured` of `committed` partitions.
-    `exists`: the topic is in the catalogue. `sampled_at`: the oldest watermark that counts.
+    `exists`: the topic is in the catalogue. `sampled_at`: the oldest watermark used.
     """
 
     topic: str
@@ -29,7 +29,7 @@ class TopicLag:
 
 @dataclass(frozen=True, slots=True)
 class LatestSample:
-    """The last sample of a topic: what it was behind in time is known from samples alone."""
+    """The last sample of a topic; the lag in time is known from samples only."""
 
     topic: str
     at: Millis
@@ -39,7 +39,7 @@ class LatestSample:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The largest lag of a topic within a slice of the time that is drawn; slices are counted from the oldest, 0."""
+    """The largest lag of a topic within a slice of the drawn time range; slices count from 0, the oldest."""
 
     topic: str
     slice: int
@@ -49,7 +49,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class LagPart:
-    """Lag of a group as its page shows it. `first` and `last` bound the time drawn, cut into `slices`.
+    """Lag of a group as its page shows it. `first` and `last` bound the drawn time range, cut into `slices`.
 
     `totals`: now, over all topics. `total`: the largest sum over all topics within each slice.
     """
@@ -76,4 +76,4 @@ NO_LAG = LagPart(
     last=1,
     slices=1,
 )
-"""Of a group that owns and has committed nothing."""
+"""For a group that neither owns nor has committed anything."""

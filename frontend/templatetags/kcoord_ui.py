@@ -1,4 +1,4 @@
-"""Template tags of the pages: instants, states, ids. The words are those of `frontend.wording`."""
+"""Template tags of the pages: instants, states, ids. The wording comes from `frontend.wording`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ register.filter("utc", wording.utc)
 
 @register.simple_tag
 def when(at: int | None, now: int) -> SafeString:
-    """An instant relative to `now`, exact in the title; the browser counts it on. A dash for None."""
+    """An instant relative to `now`, exact in the title; the browser keeps it up to date. A dash for None."""
     if at is None:
         return DASH
     return format_html(
@@ -38,7 +38,7 @@ def when(at: int | None, now: int) -> SafeString:
 
 @register.simple_tag
 def state_badge(state: State) -> SafeString:
-    """A state with its colour, shape and name; the title says what it means."""
+    """A state with its colour, shape and name; the title explains it."""
     return format_html(
         '<span class="badge" data-tone="{}" title="{}"><span class="badge-shape" aria-hidden="true"></span>{}</span>',
         state.tone,
@@ -49,7 +49,7 @@ def state_badge(state: State) -> SafeString:
 
 @register.simple_tag
 def copyable(text: str) -> SafeString:
-    """An id that may be too long for its line: shortened, whole in the title, copied by its button."""
+    """An id that may be too long for its line: shortened, in full in the title, copied by its button."""
     return format_html(
         '<span class="id" title="{0}">{1}</span>'
         '<button type="button" class="copy" data-copy="{0}" aria-label="Copy {0}"></button>',
@@ -60,7 +60,7 @@ def copyable(text: str) -> SafeString:
 
 @register.simple_tag
 def owner(member_id: str, colour: int | None) -> SafeString:
-    """A member in the colour that it has in the picture of partitions, if it has one there."""
+    """A member in its colour from the picture of partitions, if it has one."""
     swatch = "" if colour is None else format_html('<span class="swatch o{}" aria-hidden="true"></span>', colour)
     return format_html(
         '<span class="owner">{}<span class="id" title="{}">{}</span></span>',

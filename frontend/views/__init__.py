@@ -1,4 +1,4 @@
-"""Views. Synchronous on purpose: a large page is rendered in a thread and never holds up the loop of the data plane.
+"""Views. Deliberately synchronous: a large page is rendered in a thread and never blocks the data plane's event loop.
 
 They read through `kcoord.process.bridge`; only `frontend.live`, which waits, is asynchronous.
 """

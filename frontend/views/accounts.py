@@ -1,4 +1,4 @@
-"""Sign-in, sign-out, change of password. There is no registration: accounts are made in the admin."""
+"""Sign-in, sign-out, password change. There is no registration: accounts are created in the admin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frontend.wording import plural
 
 
 class SignIn(LoginView):
-    """Name and password. Too many failures in a row have to wait (`frontend.throttle`)."""
+    """Name and password. After too many failures in a row the next attempt has to wait (`frontend.throttle`)."""
 
     template_name = "frontend/sign_in.html"
     redirect_authenticated_user = True
@@ -28,7 +28,7 @@ class SignIn(LoginView):
         return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """The password was right."""
+        """The password was correct."""
         throttle.succeeded(self.request.POST.get("username", ""), _address(self.request))
         return super().form_valid(form)
 
@@ -42,22 +42,22 @@ class SignIn(LoginView):
 
 
 class SignOut(LogoutView):
-    """POST only: a link must not be able to sign anybody out."""
+    """POST only: a link must not be able to sign users out."""
 
 
 class ChangePassword(PasswordChangeView):
-    """A new password for who is signed in."""
+    """A new password for the signed-in user."""
 
     template_name = "frontend/password.html"
     success_url = reverse_lazy("frontend:password-changed")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """With who looks, for the header."""
+        """With the current user, for the header."""
         return super().get_context_data(viewer=self.request.user, section="", **kwargs)
 
 
 def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """The admin's sign-in is the pages': one form, one throttle."""
+    """The admin uses the pages' sign-in: one form, one throttle."""
     if request.user.is_authenticated:
         raise PermissionDenied("this account may not use the admin")
     response = SignIn.as_view()(request)

@@ -1,7 +1,7 @@
-"""What operators do to a group: each a page of its own that says what will happen, and a form that does it.
+"""What operators do to a group: each action has its own page that says what will happen, and a form that does it.
 
-Who may do what are Django's permissions of the models concerned. A refusal of the service stands on the page, with the
-form as it was filled in.
+Django's permissions on the models concerned decide who may do what. If the service refuses, the page shows the reason
+and the form as it was filled in.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ LONGEST_REASON = 1_000
 
 
 def require(request: HttpRequest, permission: str) -> None:
-    """Raise Forbidden unless the account has a permission of Django."""
+    """Raise Forbidden unless the account has a Django permission."""
     if not request.user.has_perm(permission):
         raise Forbidden(f"Your account may not do this; it takes the permission {permission}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an action was refused: a sentence, what it lists, and the HTTP status."""
+    """Why an action was refused: a sentence, the items it lists, and the HTTP status."""
 
     text: str = ""
     status: int = 200
@@ -48,7 +48,7 @@ class Refusal:
 
 
 def attempt(work: Callable[[Runtime], Awaitable[T]]) -> tuple[T | None, Refusal]:
-    """Do something: its result, or None and the refusal."""
+    """Perform an action: its result, or None and the refusal."""
     try:
         return bridge.call(work), Refusal()
     except ProtocolError as error:
@@ -60,7 +60,7 @@ def attempt(work: Callable[[Runtime], Awaitable[T]]) -> tuple[T | None, Refusal]
 
 
 def _folded(problems: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One line for each topic and problem: `orders 0–9: where its log was is not known`."""
+    """One line per topic and problem: `orders 0–9: where its log was is not known`."""
     found: dict[tuple[str, str], list[int]] = {}
     for problem in problems:
         found.setdefault((str(problem["topic"]), str(problem["problem"])), []).append(int(problem["partition"]))
@@ -68,32 +68,32 @@ def _folded(problems: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def done(request: HttpRequest, text: str, url: str) -> HttpResponse:
-    """It is done: say so on the page that comes next."""
+    """The action succeeded: say so on the next page."""
     messages.success(request, text)
     return HttpResponseRedirect(url)
 
 
 def actor(request: HttpRequest) -> str:
-    """The name that events and the journal carry."""
+    """The name recorded in events and the journal."""
     return request.user.get_username()
 
 
 def header(group_id: str) -> queries.GroupBrief | None:
-    """The group that an action is about, None if there is none."""
+    """The group that an action is about, None if it does not exist."""
     if "\0" in group_id:
         return None
     return bridge.call(lambda runtime: queries.group_brief(runtime.db, group_id))
 
 
 def gone(request: HttpRequest, group_id: str) -> HttpResponse:
-    """There is nothing to act on."""
+    """The group does not exist."""
     return message(request, 404, "No such group", f"There is no group {group_id}; perhaps somebody deleted it.")
 
 
 def form(
     request: HttpRequest, name: str, brief: queries.GroupBrief, refusal: Refusal, extra: Mapping[str, Any]
 ) -> HttpResponse:
-    """The page of an action, with the refusal of the last attempt if there was one."""
+    """The page of an action, with the refusal of the last attempt, if any."""
     context = {
         "group": brief,
         "group_id": brief.group_id,
@@ -109,7 +109,7 @@ def form(
 @require_http_methods(["GET", "POST"])
 @page
 def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
-    """Delete an empty group with its offsets. Its name has to be typed: nothing brings it back."""
+    """Delete an empty group with its offsets. Its name has to be typed: the deletion cannot be undone."""
     require(request, DELETE_GROUP)
     brief = header(group_id)
     if brief is None:
@@ -138,7 +138,7 @@ HOLDS = (
     (21_600_000, "6 hours"),
     (86_400_000, "1 day"),
 )
-"""How long a group can be held, as far as the setting `group.max.hold.ms` allows."""
+"""How long a group can be held, within the setting `group.max.hold.ms`."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -182,7 +182,7 @@ async def _release(runtime: Runtime, group_id: str, principal: str) -> Done:
 @require_http_methods(["GET", "POST"])
 @page
 def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
-    """Remove one member. Its id stands in the query: it may contain a slash."""
+    """Remove one member. Its id is passed in the query: it may contain a slash."""
     require(request, KICK)
     brief = header(group_id)
     if brief is None:

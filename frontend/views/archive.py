@@ -28,7 +28,7 @@ from offsets.runs.service import KINDS as ALL_KINDS
 from offsets.runs.service import STARTABLE, SparkRun, SparkRuns
 
 START, CANCEL = "offsets.add_sparkrun", "offsets.change_sparkrun"
-"""Permissions of Django that start runs, and end them."""
+"""Django permissions that start and end runs."""
 PAGE_SIZE = 50
 BUSY, QUIET = Pace(every_ms=2_000, gap_ms=1_000), Pace(every_ms=15_000, gap_ms=5_000)
 
@@ -67,7 +67,7 @@ class Overview:
 @require_safe
 @page
 def archive(request: HttpRequest) -> HttpResponse:
-    """All runs, the newest first, a page at a time."""
+    """All runs, newest first, one page at a time."""
     kind = choice(request, "kind", ALL_KINDS)
     cursor = text(request, "after") or None
     found = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
@@ -106,7 +106,7 @@ def _kinds(request: HttpRequest, chosen: str) -> list[KindChoice]:
 
 
 def _readable(work: Any) -> Any:
-    """What `work` reads. Raises BadAddress for a cursor of another list."""
+    """The page that `work` reads. Raises BadAddress for a cursor of another list."""
     try:
         return bridge.call(work)
     except ProtocolError as error:
@@ -132,7 +132,7 @@ async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> O
 @require_safe
 @page
 def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """One run: how far it is, what it did, what it said."""
+    """One run: its progress, what it did, its log."""
     read = _run(run_id)
     if read is None:
         return _no_run(request)
@@ -177,7 +177,7 @@ def _findings_url(run: SparkRun) -> str:
 @require_http_methods(["GET", "POST"])
 @page
 def start_run(request: HttpRequest) -> HttpResponse:
-    """Start a run, after a look at what it does."""
+    """Start a run, after a page that says what it does."""
     require(request, START)
     kind = choice(request, "kind", STARTABLE) or STARTABLE[0]
     refusal = Refusal()
@@ -198,7 +198,7 @@ async def _now_and_path(runtime: Runtime) -> tuple[int, str]:
 @require_http_methods(["GET", "POST"])
 @page
 def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """End a run, after a look at what that means."""
+    """End a run, after a page that says what that means."""
     require(request, CANCEL)
     refusal = Refusal()
     if request.method == "POST":
@@ -216,7 +216,7 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 @page
 def findings(request: HttpRequest) -> HttpResponse:
-    """What a run of reconcile found, by group, topic and partition."""
+    """Findings of one reconcile run, by group, topic and partition."""
     kind, group_id, run_id = choice(request, "kind", FINDINGS), text(request, "group"), text(request, "run") or None
     cursor = text(request, "after") or None
     wanted = FindingFilter([kind] if kind else None, group_id or None)

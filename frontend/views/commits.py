@@ -32,15 +32,15 @@ WORDS: Mapping[ChangeKind, tuple[str, str]] = {
     ChangeKind.GROUP_DELETE: ("gone with the group", "bad"),
     ChangeKind.TOPIC_DELETE: ("gone with the topic", "idle"),
 }
-"""What each kind is called, and its tone. Every `ChangeKind` has its words; a test says so."""
+"""The label and tone of each kind. Every `ChangeKind` has its text; a test checks that."""
 
 CHANGES = "changes"
-"""The choice of everything but commits: they come by the million, and operators look for the rest."""
+"""The filter for everything but commits: commits come by the million, and operators look for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the journal in words."""
+    """A line of the journal as text."""
 
     row: JournalLine
     word: str
@@ -91,7 +91,7 @@ def _kinds(kind: str) -> list[ChangeKind] | None:
 
 
 def _read(group_id: str, wanted: JournalFilter, cursor: str | None) -> Page[JournalLine] | None:
-    """A page of the journal; None where it knows nothing of the group. Raises BadAddress for an impossible filter."""
+    """A page of the journal; None if it has nothing about the group. Raises BadAddress for an invalid filter."""
 
     async def read(runtime: Runtime) -> Page[JournalLine]:
         return await runtime.get(JournalReads).commits(group_id, wanted, cursor=cursor, limit=PAGE_SIZE)
@@ -113,7 +113,7 @@ def _partition(written: str) -> int:
 
 
 def _instant(request: HttpRequest, name: str) -> int | None:
-    """An instant of the address, in UTC, as browsers write it: `2025-11-21T03:30`."""
+    """An instant from the URL, in UTC, as browsers write it: `2025-11-21T03:30`."""
     written = text(request, name)
     if not written:
         return None

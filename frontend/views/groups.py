@@ -33,18 +33,18 @@ from offsets.retention.sweep import RetentionService
 from offsets.runs.findings import FindingReads, GroupFindings
 
 HOLD, KICK = "groups.change_group", "groups.delete_member"
-"""Permissions of Django that keep members out, and remove one."""
+"""Django permissions that keep members out, and remove one."""
 PIN = "offsets.change_retentionpin"
 SORTS = (Order.CHANGED.value, Order.LAG.value)
 SETTLED = ("Stable", "Empty", "Dead")
-"""States in which nothing but heartbeats and commits happens by itself."""
+"""States in which nothing but heartbeats and commits happens without outside action."""
 LARGE = 2_000
-"""A group with more members costs more to look at than every change of it is worth."""
+"""Rendering a group with more members costs too much to do on every change."""
 TOPICS_SHOWN = 3
 PANELS = ("members", "handovers", "partitions", "offsets")
 """Panels of a group that can be shown in full (`?show=members`)."""
 EVERYTHING = 10_000
-"""The most rows that even a panel shown in full has; the API has the others."""
+"""The maximum number of rows even of a panel shown in full; the API has the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ListLine:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that whoever looks may do; `bad`: it takes away."""
+    """An action available to the user; `bad`: it is destructive."""
 
     label: str
     url: str
@@ -79,7 +79,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a live page looks by itself, and how soon after a look it may look again."""
+    """How often a live page refreshes on its own, and the minimum time between two refreshes."""
 
     every_ms: int
     gap_ms: int
@@ -88,7 +88,7 @@ class Pace:
 @require_safe
 @page
 def group_list(request: HttpRequest) -> HttpResponse:
-    """All groups, a page at a time."""
+    """All groups, one page at a time."""
     wanted = _wanted(request)
     found = bridge.call(lambda runtime: queries.group_list(runtime.db, wanted))
     total = sum(found.counts.values())
@@ -149,12 +149,12 @@ def _line(group: GroupSummary) -> ListLine:
 
 
 def group_url(group_id: str) -> str:
-    """The address of a group's page."""
+    """The URL of a group's page."""
     return f"{reverse('frontend:groups')}/{quote(group_id, safe='')}"
 
 
 def _actions(request: HttpRequest, group_id: str) -> list[Action]:
-    """What whoever looks may do to a group."""
+    """What the user may do to a group."""
     here = group_url(group_id)
     actions = [
         Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
@@ -190,7 +190,7 @@ def _summary(found: GroupList, wanted: GroupFilter, total: int) -> str:
 @require_safe
 @page
 def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
-    """One group, all of it."""
+    """One group in full."""
     shown = _shown(request)
     drawn = BY_RANGE[choice(request, "range", BY_RANGE) or RANGES[0].name]
     limits = replace(_limits(shown), lag=drawn, q=text(request, "topic"))
@@ -230,13 +230,13 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
     }
     if limits.q and len(found.offsets) < limits.offsets:
-        context["hidden_offsets"] = 0  # what the search left out is not hidden
+        context["hidden_offsets"] = 0  # rows excluded by the search do not count as hidden
     return show(request, "group", context, section="groups")
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A group as its page needs it: rows, and what the coordinator knows of it."""
+    """A group as its page needs it: rows, and what the coordinator knows about it."""
 
     page: queries.GroupPage
     assignors: Sequence[str]
@@ -312,7 +312,7 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
 
 
 def missing(request: HttpRequest, group_id: str) -> HttpResponse:
-    """The page of a group that is not there, with its last events if any are left."""
+    """The page of a group that does not exist, with its last events, if any."""
     found = None
     if "\0" not in group_id:
         found = bridge.call(lambda runtime: queries.event_page(runtime.db, group_id, None, limit=10))
@@ -323,5 +323,5 @@ def missing(request: HttpRequest, group_id: str) -> HttpResponse:
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
         "pace": Pace(every_ms=15_000, gap_ms=1_000),
     }
-    # The panel of a page that is there already has its answer: htmx would not show it with an error status.
+    # A page that is already open gets its panel with status 200: htmx would not show one with an error status.
     return show(request, "missing", context, section="groups", status=200 if is_panel(request) else 404)

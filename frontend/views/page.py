@@ -1,4 +1,4 @@
-"""What all pages share: who may look, the address as it is written, and the page or its panel."""
+"""What all pages share: access, parsing and building of URLs, and rendering the page or its panel."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ LONGEST_TEXT = 255
 
 
 class BadAddress(Exception):
-    """The address of a page asks for something that cannot be; the message says what and what to do."""
+    """The URL of a page asks for something impossible; the message says what, and the remedy."""
 
 
 class Forbidden(Exception):
-    """The account may not do what it asks for; the message says what it takes."""
+    """The account lacks a permission; the message says which is needed."""
 
 
 def is_panel(request: HttpRequest) -> bool:
-    """The page is there already and wants its panel again."""
+    """The page is already open and only refreshes its panel."""
     return request.headers.get("HX-Request") == "true"
 
 
 def page(view: View[P]) -> View[P]:
-    """A page for people who have signed in.
+    """A page for signed-in users.
 
     Any active account may look at everything; rules per person come with the access rules of tokens. A panel that is
     fetched after the session ended sends the whole page to the sign-in.
@@ -60,7 +60,7 @@ def page(view: View[P]) -> View[P]:
         except (OperationalError, InterfaceError):
             log.warning("database_unavailable", exc_info=True)
             response = message(request, 503, "Not available at the moment", "The database is not available.")
-        # The same address answers with the page or its panel, and neither may outlive the session in a cache.
+        # The same URL answers with the page or its panel, and neither may outlive the session in a cache.
         response.headers["Cache-Control"] = "no-store"
         response.headers["Vary"] = "HX-Request, Cookie"
         return response
@@ -79,19 +79,19 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
 def show(
     request: HttpRequest, name: str, context: Mapping[str, Any], *, section: str, status: int = 200
 ) -> HttpResponse:
-    """Render `name`: the panel alone for a page that is there already, else all of it."""
+    """Render `name`: only the panel for a page that is already open, else the whole page."""
     template = f"frontend/{name}_panel.html" if is_panel(request) else f"frontend/{name}.html"
     return render(request, template, {**context, "section": section, "viewer": request.user}, status=status)
 
 
 def message(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:
-    """A page that says one thing. It needs neither a session nor the database."""
+    """A page with a single message. It needs neither a session nor the database."""
     name = "frontend/message_panel.html" if is_panel(request) else "frontend/message.html"
     return render(request, name, {"title": title, "text": text}, status=status)
 
 
 def text(request: HttpRequest, name: str) -> str:
-    """A text of the address. Raises BadAddress for one that no name can contain."""
+    """A text parameter of the URL. Raises BadAddress for one that no name can contain."""
     value = request.GET.get(name, "").strip()
     if len(value) > LONGEST_TEXT or "\0" in value:
         raise BadAddress(f"{name}: at most {LONGEST_TEXT} characters, none of them NUL.")
@@ -99,7 +99,7 @@ def text(request: HttpRequest, name: str) -> str:
 
 
 def choice(request: HttpRequest, name: str, allowed: Mapping[str, object] | tuple[str, ...]) -> str:
-    """One of several values of the address, "" for none. Raises BadAddress."""
+    """One of several allowed values from the URL, "" if absent. Raises BadAddress."""
     value = request.GET.get(name, "")
     if value and value not in allowed:
         raise BadAddress(f"{name}: {value!r} is not one of {', '.join(allowed)}.")
@@ -107,7 +107,7 @@ def choice(request: HttpRequest, name: str, allowed: Mapping[str, object] | tupl
 
 
 def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...] | None:
-    """A key at the edge of a page. Raises BadAddress for a text that is none of this list."""
+    """A key at the edge of a page. Raises BadAddress for text that is not a key of this list."""
     value = request.GET.get(name, "")
     if not value:
         return None
@@ -118,7 +118,7 @@ def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...
 
 
 def address(request: HttpRequest, **changes: str | tuple[str, ...] | None) -> str:
-    """The address of this page with other values; None takes a value away."""
+    """The URL of this page with other parameter values; None removes one."""
     query = {key: request.GET.getlist(key) for key in request.GET}
     for key, value in changes.items():
         query[key] = list(value) if isinstance(value, tuple) else [value] if value else []
@@ -127,6 +127,6 @@ def address(request: HttpRequest, **changes: str | tuple[str, ...] | None) -> st
 
 
 def cursor_address(request: HttpRequest, name: str, *key: Key) -> str:
-    """The address of the next (`after`) or previous (`before`) page."""
+    """The URL of the next (`after`) or previous (`before`) page."""
     other = "before" if name == "after" else "after"
     return address(request, **{name: encode_cursor(*key), other: None})

@@ -1,4 +1,4 @@
-"""Pins: what retention leaves alone in a group."""
+"""Pins: what retention leaves untouched in a group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from offsets.retention.pins import PinService
 @require_http_methods(["GET", "POST"])
 @page
 def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
-    """List, set and take back pins. The group need not exist."""
+    """List, set and remove pins. The group need not exist."""
     require(request, PIN)
     if "\0" in group_id:
         return message(request, 404, "No such group", "No group has such an id.")

@@ -33,7 +33,7 @@ LINES, RECENT = 100, 10
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A strategy to choose. `field`: the name of its parameter's input, "" for none; `kind` its type."""
+    """A strategy that can be chosen. `field`: the name of its parameter's input, "" for none; `kind` its type."""
 
     strategy: Strategy
     label: str
@@ -105,14 +105,14 @@ CHOICES = (
 
 
 def principal(request: HttpRequest) -> Principal:
-    """Who acts, for the journal. What Django's permissions have allowed, the service does not ask about again."""
+    """Who acts, for the journal. Django's permissions have been checked, so the service does not check again."""
     return Principal(0, actor(request), ALL_ALLOWED)
 
 
 @require_http_methods(["GET", "POST"])
 @page
 def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
-    """Make a plan. The group may have members: nothing moves before the plan is applied."""
+    """Create a plan. The group may have members: nothing moves before the plan is applied."""
     require(request, MAKE)
     if "\0" in group_id:
         return message(request, 404, "No such group", "No group has such an id.")
@@ -145,7 +145,7 @@ async def _make(runtime: Runtime, request: HttpRequest, group_id: str) -> PlanHe
 
 
 def _reset(given: Mapping[str, Any], group_id: str) -> Reset:
-    """What the form says. Raises INVALID_REQUEST naming the field."""
+    """The parameters in the form. Raises INVALID_REQUEST naming the field."""
     choice = next((c for c in CHOICES if c.strategy.value == given.get("strategy")), None)
     if choice is None:
         raise _invalid("Choose where the new offsets come from.")
@@ -167,7 +167,7 @@ def _reset(given: Mapping[str, Any], group_id: str) -> Reset:
 
 
 def _scope(written: str) -> Scope:
-    """Topics as Kafka's tool writes them, one a line: `orders` or `orders:0,2`. Nothing: all that is committed."""
+    """Topics as Kafka's tool writes them, one per line: `orders` or `orders:0,2`. Empty: everything committed."""
     topics: list[tuple[str, tuple[int, ...] | None]] = []
     for line in written.split():
         name, colon, numbers = line.partition(":")
@@ -204,7 +204,7 @@ async def _recent(runtime: Runtime, group_id: str) -> Page[PlanHeader]:
     except ProtocolError as error:
         if error.error is not Error.GROUP_ID_NOT_FOUND:
             raise
-        return Page((), None)  # a plan may be made before the group is there
+        return Page((), None)  # a plan may be made before the group exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ async def _review(runtime: Runtime, group_id: str, plan_id: uuid.UUID, cursor: s
 
 
 def _parameters(plan: PlanHeader) -> list[tuple[str, str]]:
-    """What the strategy was given, in words."""
+    """The strategy's parameters, as text."""
     names = {"at": "Instant", "offset": "Offset", "by": "Records", "duration": "Duration", "from_group": "Group"}
     told = []
     for key, value in plan.parameters.items():

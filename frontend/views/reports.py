@@ -1,4 +1,4 @@
-"""Reports from the archive: the groups and partitions of one run, and what the newest run says of a group."""
+"""Reports from the archive: the groups and partitions of one run, and what the latest run says about a group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE = 50
 BUSIEST = 10
-"""Groups and partitions on the page of the run itself."""
+"""Groups and partitions shown on the page of the run itself."""
 SORTS = {
     "consumed": "Records consumed",
     "commits": "Commits",
@@ -36,7 +36,7 @@ SORTS = {
     "idle": "Longest idle",
     "name": "Name",
 }
-"""As `offsets.spark.report.reading.SORTS` has them, the first is the default; a test compares the names."""
+"""The same as `offsets.spark.report.reading.SORTS`, the first is the default; a test compares the names."""
 DAY_MS = 86_400_000
 MOST_PAGES = 100_000
 
@@ -50,12 +50,12 @@ class GroupLine:
 
 
 def run_url(run_id: str) -> str:
-    """The address of a run's page."""
+    """The URL of a run's page."""
     return reverse("frontend:run", args=[run_id])
 
 
 def report_parts(request: HttpRequest, run: SparkRun) -> dict[str, Any]:
-    """What the page of a run of report has beside that of other runs."""
+    """What the page of a report run shows in addition to that of other runs."""
     if run.kind != "report" or run.state != "succeeded":
         return {}
     days = totals(run.result)[::-1]
@@ -90,7 +90,7 @@ def _line(group: GroupTotals, run: SparkRun) -> GroupLine:
 @require_safe
 @page
 def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """The groups of a report, a page at a time."""
+    """The groups of a report, one page at a time."""
     run = _run(str(run_id))
     if run is None:
         return _no_report(request)
@@ -129,7 +129,7 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 @page
 def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """The busiest partitions of a report, a page at a time."""
+    """The busiest partitions of a report, one page at a time."""
     run = _run(str(run_id))
     if run is None:
         return _no_report(request)
@@ -150,7 +150,7 @@ def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 @page
 def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
-    """What a report, the newest unless one is named, says of a group; it outlives the group."""
+    """What a report, by default the latest, says about a group; it outlives the group."""
     asked = text(request, "run") or None
     if "\0" in group_id:
         return missing(request, group_id)
@@ -212,7 +212,7 @@ def _no_report(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest) -> int:
-    """The number in the address, from 1 on. Raises BadAddress."""
+    """The page number in the URL, from 1. Raises BadAddress."""
     written = text(request, "page") or "1"
     if not written.isascii() or not written.isdigit() or not 1 <= int(written[:9]) <= MOST_PAGES:
         raise BadAddress(f"page: {written!r} is no number of a page.")
@@ -220,7 +220,7 @@ def _page(request: HttpRequest) -> int:
 
 
 def _edges(request: HttpRequest, number: int, total: int) -> dict[str, str | None]:
-    """Addresses of the pages before and after. A report does not change, so pages have numbers."""
+    """URLs of the previous and next page. A report does not change, so its pages are numbered."""
     return {
         "previous_url": address(request, page=str(number - 1) if number > 2 else None) if number > 1 else None,
         "next_url": address(request, page=str(number + 1)) if number * PAGE_SIZE < total else None,

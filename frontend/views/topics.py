@@ -29,7 +29,7 @@ class TopicLine:
 @require_safe
 @page
 def topic_list(request: HttpRequest) -> HttpResponse:
-    """All topics, a page at a time."""
+    """All topics, one page at a time."""
     after, before = cursor(request, "after", str), cursor(request, "before", str)
     if after and before:
         raise BadAddress("after, before: only one of them at a time.")

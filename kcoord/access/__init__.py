@@ -1,1 +1,1 @@
-"""Who may do what: tokens and the rights of their holders."""
+"""Access control: tokens and the rights of their holders."""

@@ -1,9 +1,9 @@
-"""Who calls, and what they may do.
+"""Who is calling, and what they may do.
 
-Bearer tokens are looked up by the SHA-256 of their secret and believed for a short while (`token.cache.ms`), so a
-deleted token or a changed rule is in force everywhere at most that much later; an expiry is in force at once.
+Bearer tokens are looked up by the SHA-256 of their secret and cached for a short time (`token.cache.ms`), so a
+deleted token or a changed rule takes effect everywhere at most that much later; an expiry takes effect at once.
 
-Source: http-api.md 7. As in Kafka, whoever may read, alter, delete or kick may also describe.
+Source: http-api.md 7. As in Kafka, a caller that may read, alter, delete or kick may also describe.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 Q = queries("kcoord")
 
 TRUSTED_CALLER = "kcoord.trusted_caller"
-"""Entry of an ASGI scope that names the caller where the caller is this process itself (`kcoord.http.local_transport`).
+"""Key of an ASGI scope that names the caller where the caller is this process itself (`kcoord.http.local_transport`).
 
-Nothing that travels in a request can fill it: servers make scopes of the keys that ASGI defines, and of what arrives
-only bytes and text, never a `Principal`.
+No part of a request can set it: servers build scopes from the keys that ASGI defines, and of a request's content
+they pass on only bytes and text, never a `Principal`.
 """
 
 MAX_CACHED = 10_000
-"""Tokens a process remembers; the one looked up longest ago goes first."""
+"""The maximum number of tokens a process remembers; the one looked up longest ago is evicted first."""
 
 
 class Operation(str, Enum):
@@ -59,7 +59,7 @@ class Resource(str, Enum):
 
 
 CLUSTER_NAME = "kafka-cluster"
-"""What the one resource of its kind is called, as in Kafka."""
+"""The name of the only cluster resource, as in Kafka."""
 
 
 Rule = tuple[str, str, str, str]
@@ -76,7 +76,7 @@ _IMPLIED: dict[Operation, tuple[Operation, ...]] = {
 
 
 class Rules:
-    """The rules of one token, arranged for the question that every request asks."""
+    """The rules of one token, indexed for the check that every request makes."""
 
     __slots__ = ("_keys", "_literals", "_prefixes")
 
@@ -100,12 +100,12 @@ class Rules:
         )
 
     def names(self, operation: Operation, resource: Resource) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names and the prefixes of names on which `operation` is allowed: what a list is filtered by."""
+        """The names and the name prefixes on which `operation` is allowed, used to filter lists."""
         literals = sorted(name for allowed, kind, name in self._literals if (allowed, kind) == (operation, resource))
         return tuple(literals), self._prefixes.get((operation, resource), ())
 
     def key(self, operation: Operation, resource: Resource) -> str:
-        """A digest, equal for rules that allow `operation` on the same names, however they say so; "": on all names."""
+        """A digest, equal for rules that allow `operation` on the same names, however written; "": on all names."""
         found = self._keys.get((operation, resource))
         if found is None:
             found = self._keys[operation, resource] = _key(*self.names(operation, resource))
@@ -125,7 +125,7 @@ def _key(literals: tuple[str, ...], prefixes: tuple[str, ...]) -> str:
 
 
 ALL_ALLOWED = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
-"""Of whoever this process has let in by other means than a token: a command on its machine, a signed-in person."""
+"""The rules of callers admitted without a token: a command on this machine, a signed-in user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Principal:
     def require_transactional_id(self, transactional_id: str) -> None:
         """Raise TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless the caller may work under the transactional id.
 
-        That is `read`, as for every call of a member: what Kafka calls write on the id is no operation of ours.
+        That is `read`, as for every call of a member: Kafka's write on the id is not one of our operations.
         """
         if not self.rules.allows(Operation.READ, Resource.TRANSACTIONAL_ID, transactional_id):
             raise ProtocolError(
@@ -160,7 +160,7 @@ class Principal:
             )
 
     def visible(self, resource: Resource) -> Visible:
-        """The groups or topics that the caller may describe: what everything that is shown to it is filtered by."""
+        """The groups or topics that the caller may describe; everything shown to it is filtered by them."""
         return Visible(*self.rules.names(Operation.DESCRIBE, resource))
 
     def may_cluster(self, operation: Operation) -> bool:
@@ -199,7 +199,7 @@ class Access:
         return found[0]
 
     async def _look_up_once(self, key: str) -> tuple[Principal, float]:
-        """Thousands of heartbeats meet an expired entry at the same instant: one of them asks, all get the answer."""
+        """When thousands of heartbeats meet an expired entry at once, one of them looks it up for all of them."""
         task = self._looking.get(key)
         if task is None:
             task = self._looking[key] = asyncio.create_task(self._look_up(key), name="kcoord-token")
@@ -209,7 +209,7 @@ class Access:
     def _looked_up(self, key: str, done: asyncio.Task[tuple[Principal, float]]) -> None:
         del self._looking[key]
         if not done.cancelled():
-            done.exception()  # seen here, or asyncio reports it when every caller went away
+            done.exception()  # retrieved here, or asyncio logs it if every caller has gone
 
     async def _look_up(self, key: str) -> tuple[Principal, float]:
         asked = time.monotonic()
@@ -232,13 +232,13 @@ class Access:
 
 
 def trusted_caller(scope: Mapping[str, object]) -> Principal | None:
-    """Who calls from within this process; None for every request that came in through a server."""
+    """The caller within this process; None for every request that came in through a server."""
     found = scope.get(TRUSTED_CALLER)
     return found if type(found) is Principal else None
 
 
 def bearer(headers: list[tuple[bytes, bytes]]) -> str:
-    """The secret of the Authorization header. Raises SASL_AUTHENTICATION_FAILED when there is none to be read."""
+    """The secret of the Authorization header. Raises SASL_AUTHENTICATION_FAILED if it is missing or unreadable."""
     for name, value in headers:
         if name == b"authorization":
             scheme, _, secret = value.partition(b" ")

@@ -1,6 +1,6 @@
-"""API tokens: secrets, their digests, the rules a token carries, and how a token is made.
+"""API tokens: secrets, their digests, the rules a token carries, and how a token is created.
 
-Reading tokens on the way in is the data plane's business; it finds a row by `digest`.
+Reading tokens of incoming requests is up to the data plane; it finds a row by `digest`.
 Source: http-api.md 7.
 """
 
@@ -30,7 +30,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token that was just made. `secret` exists here and nowhere else."""
+    """A token that was just created. `secret` exists here and nowhere else."""
 
     name: str
     prefix: str
@@ -47,19 +47,19 @@ def generate_secret() -> str:
 
 
 def digest(secret: str) -> str:
-    """What is stored of a secret: its SHA-256 in hex. A slow hash adds nothing to 256 random bits."""
+    """What is stored of a secret: its SHA-256 in hex. A slow hash adds nothing for 256 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def prefix(secret: str) -> str:
-    """The first characters of a secret, to tell tokens apart in lists; they give nothing away."""
+    """The first characters of a secret, to tell tokens apart in lists; they reveal nothing about the rest."""
     return secret[:PREFIX_LENGTH]
 
 
 def parse_rule(text: str) -> Rule:
-    """The rule written `operation:resource:name`; a `*` at the end of the name makes it a prefix.
+    """Parse a rule written `operation:resource:name`; a `*` at the end of the name makes it a prefix.
 
-    Examples: `read:group:billing`, `describe:topic:orders-*`, `admin:group:*`. Raises ValueError naming what is wrong.
+    Examples: `read:group:billing`, `describe:topic:orders-*`, `admin:group:*`. Raises ValueError naming the fault.
     """
     parts = text.split(":", 2)
     if len(parts) != 3:
@@ -82,7 +82,7 @@ def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = N
     """Store a new token and return its secret, which cannot be read again.
 
     `expires_at_ms` is in milliseconds since the epoch on the database's clock; None: it never expires.
-    Raises ValueError for an empty name, a name that a token has already, and a token without rules.
+    Raises ValueError for an empty name, a name that another token already has, and a token without rules.
     """
     from django.db import connection, transaction
 

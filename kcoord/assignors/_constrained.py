@@ -1,7 +1,7 @@
 """Sticky assignment of members that all subscribe to the same topics: balanced to within one, in near-linear time.
 
 Every member gets `quota` partitions and `extras` of them one more. Members keep what they own up to that; what is
-left goes round the members that are short.
+left is dealt out to the members below their quota.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def assign_constrained(topics: Mapping[str, int], ownership: Ownership, racks: R
 
 
 class _Round:
-    """One assignment in the making.
+    """One assignment while it is being computed.
 
     `short`: members below `quota`. `at_quota`: members with exactly `quota` that may get one of the `extras` left.
     """
@@ -51,7 +51,7 @@ class _Round:
         """Let members keep what they own, up to the quota and while extras last one more."""
         for member_id in in_java_map_order(self.assigned):
             assigned = self.assigned[member_id]
-            # By partition, then topic: what a member gives up is a little of each topic, not all of the last one.
+            # By partition, then topic: a member gives up a few partitions of each topic, not all of the last topic.
             owned = sorted(self._ownership.owned[member_id], key=lambda tp: (tp[1], tp[0]))
             if len(owned) < self.quota:
                 assigned += owned
@@ -68,7 +68,7 @@ class _Round:
     def match_racks(self, free: list[TopicPartition]) -> list[TopicPartition]:
         """Give partitions of `free` to members on a rack of a replica, as far as that keeps the totals.
 
-        Members below the quota come first, in turn. Returns the partitions that found nobody.
+        Members below the quota come first, in turn. Returns the partitions that could not be placed.
         """
         unmatched = []
         turn = 0
@@ -90,7 +90,7 @@ class _Round:
         return unmatched
 
     def _next_on_rack(self, partition: TopicPartition, members: list[str], first: int) -> int | None:
-        """The place in `members`, searched round from `first`, of one on a rack of `partition`."""
+        """The index in `members`, searched cyclically from `first`, of one on a rack of `partition`."""
         for step in range(len(members)):
             place = (first + step) % len(members)
             if self._racks.holds(members[place], partition):

@@ -1,12 +1,12 @@
-"""Sticky assignment of members whose subscriptions differ: as balanced as single moves can make it.
+"""Sticky assignment of members whose subscriptions differ: as balanced as single moves allow.
 
-Members keep what they may keep, free partitions go to the least loaded subscriber, then partitions move from a
+Members keep what they may, free partitions go to the least loaded subscriber, then partitions move from a
 holder to a subscriber that has at least two fewer, until none can. Each move makes the totals strictly more even
-(their sum of squares falls), so the moving ends.
+(their sum of squares falls), so the process terminates.
 
-Why a cooperative rebalance ends, too: its next round starts from the totals aimed at, less the partitions withheld.
-These are placed as evenly as they can be without touching anything else (`spread`), so at least as evenly as they were
-meant to be; partitions that somebody holds move again only if that evens out the totals further still.
+Why a cooperative rebalance terminates, too: its next round starts from the target totals, less the partitions withheld.
+These are placed as evenly as possible without touching anything else (`spread`), so at least as evenly as they were
+meant to be; partitions that have a holder move again only if that evens out the totals even further.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def assign_general(
 ) -> Assigned:
     """Assign all partitions of `topics`, each of which has a subscriber in `subscriptions`.
 
-    Parameters: `ownership` whose `owned` partitions the members may keep where they still subscribe; `revoking` tells
+    Parameters: `ownership` whose `owned` partitions the members may keep where they still subscribe; `revoking` means
     that some must be revoked already. Afterwards no partition could move to a subscriber that has at least two fewer
     than its holder.
     """
     loads = Loads(topics, subscriptions)
-    # Topics that the fewest can take come first: those with a choice even out what they leave uneven.
+    # Topics with the fewest possible takers come first: those with a choice even out what they leave uneven.
     order = sorted(topics, key=lambda topic: (len(loads.subscribers[topic]), topic))
     partitions = all_partitions({topic: topics[topic] for topic in order})
 
@@ -44,7 +44,7 @@ def assign_general(
     _place(loads, free, racks)
     moves = _Moves(loads, ownership.previous)
     if not revoking:
-        # Nobody has to give up anything yet: try to even out with free partitions alone.
+        # No member has to give up anything yet: try to even out with free partitions alone.
         moves.even_out(free)
         if moves.possible(partitions):
             spread(loads, free)
@@ -95,7 +95,7 @@ class _Moves:
         return any(self._better_holder(partition) is not None for partition in partitions)
 
     def even_out(self, partitions: Sequence[TopicPartition]) -> None:
-        """Move partitions of `partitions` to subscribers with at least two fewer, until there is nothing to move."""
+        """Move partitions of `partitions` to subscribers with at least two fewer, until none can move."""
         movable = [partition for partition in partitions if len(self._loads.subscribers[partition[0]]) > 1]
         moving = True
         while moving:
@@ -124,7 +124,7 @@ class _Moves:
     def _move(self, partition: TopicPartition, target: int) -> None:
         source = self._loads.holder[partition]
         # A partition of the topic that came from `target` goes back in place of this one: the totals are the same,
-        # and one partition less changes hands.
+        # and one fewer partition changes hands.
         returning = next(iter(self._moved.get((partition[0], target, source), ())), None)
         chosen = partition if returning is None else returning
         origin = self._origin.pop(chosen, source)

@@ -1,9 +1,9 @@
 """The order in which Kafka's clients visit members.
 
-Where there is less than everybody could keep, the first members visited keep more. Kafka's Java clients visit them in
-the order of a `java.util.HashMap`, which depends on the ids alone. In a group that Java clients share, the leader may
-be one of them now and one of ours after the next rebalance: both must come to the same assignment, or partitions
-would move for nothing.
+When there are too few partitions for every member to keep its own, the first members visited keep more. Kafka's Java
+clients visit them in the order of a `java.util.HashMap`, which depends on the ids alone. In a group that includes Java
+clients, the leader may be one of them now and one of ours after the next rebalance: both must compute the same
+assignment, or partitions would move unnecessarily.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who holds what while the general sticky assignment is made."""
+"""Who holds what while the general sticky assignment is computed."""
 
 from __future__ import annotations
 

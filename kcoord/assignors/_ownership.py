@@ -1,4 +1,4 @@
-"""Who owns what, as far as the members' own reports can be believed: the memory of the sticky assignors."""
+"""Who owns what, as far as the members' own reports can be trusted: the memory of the sticky assignors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _UNKNOWN_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What the members claim to own, settled.
+    """The members' claims of ownership, with conflicts resolved.
 
-    Parameters: `owned` member id -> the partitions that are its own, ascending; every member is a key. `owner` the
-    same the other way round. `claimants` partition -> everybody who claims it. `previous` partition -> who claims it
+    Parameters: `owned` member id -> the partitions that it owns, ascending; every member is a key. `owner` is the
+    inverse. `claimants` partition -> all members that claim it. `previous` partition -> who claims it
     in the latest generation before the newest that any member reports.
     """
 
@@ -27,7 +27,7 @@ class Ownership:
     def held_by_another(self, member_id: str, partition: TopicPartition) -> bool:
         """Another member than `member_id` may still be reading `partition`.
 
-        Of a partition that is the member's own the other claims are older: those members lost it in a rebalance since.
+        For a partition that the member owns, the other claims are older: those members have lost it in a rebalance.
         """
         if self.owner.get(partition) == member_id:
             return False
@@ -44,10 +44,10 @@ class Ownership:
 
 
 def settle(topics: Mapping[str, int], subscriptions: Iterable[MemberSubscription]) -> Ownership:
-    """Settle the claims of `subscriptions` to partitions of `topics`; claims to others are dropped.
+    """Resolve the claims of `subscriptions` to partitions of `topics`; claims to others are dropped.
 
-    A partition is owned by the one who claims it in the highest generation. Claimed twice in that generation it is
-    nobody's: at least one of the reports is wrong, and nothing tells which.
+    A partition is owned by the member that claims it in the highest generation. If two claim it in that generation it
+    has no owner: at least one of the reports is wrong, and nothing shows which.
 
     Differs from Kafka: the eager `sticky` gives such a partition to whichever claimant it happens to visit last.
     """

@@ -15,7 +15,7 @@ from kcoord.assignors.assignor import MemberSubscription, PartitionRacks, TopicP
 
 @dataclass(frozen=True, slots=True)
 class Racks:
-    """The racks of members (those that told) and of partitions (empty where unknown)."""
+    """The racks of members (those that reported one) and of partitions (empty where unknown)."""
 
     of_member: Mapping[str, str] = field(default_factory=dict)
     of_partition: Mapping[TopicPartition, frozenset[str]] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Racks:
     def matter(self) -> bool:
         """Aligning racks can make an assignment more local.
 
-        Not so when members and partitions have no rack in common, and when every partition is on every rack: then
+        Not if members and partitions have no rack in common, nor if every partition is on every rack: then
         any assignment is as local as any other.
         """
         everywhere = frozenset[str]().union(*self.of_partition.values())
@@ -42,7 +42,7 @@ class Racks:
         return rack is not None and rack in self.of_partition[partition]
 
     def scarcest_first(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """`partitions` with those first that the fewest members share a rack with; otherwise in the order given."""
+        """`partitions`, those with the fewest members on their racks first; otherwise in the order given."""
         members_in = Counter(self.of_member.values())
         return sorted(partitions, key=lambda partition: sum(members_in[rack] for rack in self.of_partition[partition]))
 

@@ -1,4 +1,4 @@
-"""Placing free partitions as evenly as possible without touching any other."""
+"""Placing free partitions as evenly as possible without moving any others."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kcoord.assignors.assignor import TopicPartition
 def spread(loads: Loads, free: Iterable[TopicPartition]) -> None:
     """Place the partitions of `free`, which have holders, as evenly as possible while all others stay.
 
-    Where single moves are exhausted, a chain may still help: x hands one to y, who hands another to z. As long as such
-    a chain leads to somebody with at least two fewer, follow it. Without one the sum of squares is minimal
+    When single moves are exhausted, a chain may still help: x hands one to y, which hands another to z. As long as such
+    a chain leads to a member with at least two fewer, follow it. Without one the sum of squares is minimal
     (Harvey et al., "Semi-matchings for bipartite graphs and load balancing").
     """
     held: dict[int, dict[str, list[TopicPartition]]] = {}
@@ -31,7 +31,7 @@ def spread(loads: Loads, free: Iterable[TopicPartition]) -> None:
                 del held[giver][topic]
             held.setdefault(taker, {}).setdefault(topic, []).append(partition)
             loads.give(partition, taker)
-        # The chain may have opened another to anybody.
+        # The chain may have opened another one to any member.
         starts = deque(sorted(member for member, topics in held.items() if topics))
 
 

@@ -40,7 +40,7 @@ class RebalanceProtocol(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What one member asks for and has.
+    """What one member subscribes to and owns.
 
     Parameters: `member_id` as the coordinator knows it; `group_instance_id` of a static member (KIP-345); `topics`
     it subscribes to; `owned_partitions` topic -> partitions it had in generation `generation_id` (-1: unknown);
@@ -75,14 +75,14 @@ class Assignor(Protocol):
     ) -> Assignment:
         """Distribute the partitions of the subscribed topics over their subscribers.
 
-        Parameters: `partitions_per_topic` may name topics that nobody subscribes to; `partition_racks` None means
+        Parameters: `partitions_per_topic` may name topics without subscribers; `partition_racks` None means
         that racks are not known. Returns an entry for every member.
         """
 
 
 @runtime_checkable
 class AssignorHooks(Protocol):
-    """What an assignor that keeps state between rebalances implements besides; clients look for it."""
+    """What an assignor that keeps state between rebalances implements in addition; clients check for it."""
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes:
         """The user data to send with a subscription to `topics`."""

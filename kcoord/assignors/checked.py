@@ -1,7 +1,6 @@
 """Running an assignor without trusting it.
 
-A custom assignor is somebody else's code. What it returns must not make two members read one partition, whoever
-wrote it.
+A custom assignor is third-party code. Whatever it returns, it must not make two members read one partition.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ def checked_assign(
 ) -> Assignment:
     """`assignor.assign(...)`, with an entry for every member and partitions in ascending order.
 
-    Raises `FaultyAssignmentError` when it names a member or a partition that there is not, gives a member a topic it
-    does not subscribe to, or gives a partition twice. A partition that is given to nobody is no fault: a
+    Raises `FaultyAssignmentError` when it names an unknown member or partition, gives a member a topic it
+    does not subscribe to, or gives a partition twice. An unassigned partition is not a fault: a
     cooperative assignor withholds those that change hands.
     """
     assignment = assignor.assign(partitions_per_topic, subscriptions, partition_racks)

@@ -1,4 +1,4 @@
-"""The `range` assignor: each topic on its own, cut into consecutive ranges.
+"""The `range` assignor: each topic separately, cut into consecutive ranges.
 
 Source: Kafka's client `RangeAssignor`; KIP-881 for racks.
 """
@@ -23,7 +23,7 @@ class RangeAssignor:
     """Cuts each topic's partitions into one range per subscriber; the first subscribers get one more.
 
     Topics with the same number of partitions and the same subscribers are co-partitioned: partition n of all of them
-    goes to one member. Where racks are known and differ, partitions go to members on a rack of a replica first, as
+    goes to the same member. Where racks are known and differ, partitions go to members on a rack of a replica first, as
     far as the balance of each topic and co-partitioning allow. Previous owners are ignored.
     """
 

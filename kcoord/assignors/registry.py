@@ -1,11 +1,11 @@
-"""Assignors by name: the built-in ones and those that installed packages publish.
+"""Assignors by name: the built-in ones and those published by installed packages.
 
 A package adds one with an entry point of the group "kcoord.assignors", whose name is the assignor's:
 
     [project.entry-points."kcoord.assignors"]
     weighted = "acme.assignors:WeightedAssignor"
 
-The entry point is the assignor, or a class or function without arguments that makes it.
+The entry point is the assignor, or a class or function that takes no arguments and creates it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BUILT_IN: dict[str, Assignor] = {
 
 
 class UnknownAssignorError(LookupError):
-    """There is no assignor of this name. The message names those there are."""
+    """No assignor has this name. The message lists the known ones."""
 
 
 class AssignorLoadError(Exception):
@@ -41,7 +41,7 @@ def known_assignors() -> tuple[str, ...]:
 
 @cache
 def get_assignor(name: str) -> Assignor:
-    """The assignor of this name; one object per process. Built-in names cannot be taken over.
+    """The assignor with this name; one object per process. Built-in names cannot be overridden.
 
     Raises `UnknownAssignorError`; `AssignorLoadError` when the package that publishes it is broken.
     """

@@ -17,10 +17,10 @@ from kcoord.assignors.assignor import (
 
 
 class RoundRobinAssignor:
-    """Lays out the partitions of all topics by topic name and partition, the members with static ones first, and deals.
+    """Orders the partitions of all topics by topic name and partition, the members with static ones first, and deals.
 
     With equal subscriptions the totals differ by at most one. A member that does not subscribe to the topic at hand
-    is passed over, which may leave uneven totals. Racks and previous owners are ignored.
+    is skipped, which may leave totals uneven. Racks and previous owners are ignored.
     """
 
     name = "roundrobin"
@@ -37,7 +37,7 @@ class RoundRobinAssignor:
         topics = subscribed_topics(partitions_per_topic, subscriptions)
         turns = cycle([(member.member_id, frozenset(member.topics)) for member in static_first(subscriptions)])
         for partition in all_partitions(topics):
-            # Ends: every topic of `topics` has a subscriber.
+            # Terminates: every topic of `topics` has a subscriber.
             member_id = next(member_id for member_id, subscribed in turns if partition[0] in subscribed)
             assigned[member_id].append(partition)
         return grouped_by_topic(assigned)

@@ -32,7 +32,7 @@ class StickyAssignor:
 
     Differs from Kafka: what a member owned is read from the subscription (ConsumerProtocol v1 and later), not from user
     data. Members give up partitions on foreign racks only if that makes fewer of them: Kafka lets them go in any
-    case, and may hand them round for ever while nothing changes.
+    case, and may pass them around forever while nothing changes.
     """
 
     name = "sticky"
@@ -52,15 +52,15 @@ class StickyAssignor:
 class CooperativeStickyAssignor:
     """The sticky assignment, reached in two rebalances without stopping the members (KIP-429).
 
-    A partition that somebody else may still be reading is given to nobody in the first rebalance. Its holder sees that
+    A partition that another member may still be reading is not assigned in the first rebalance. Its holder sees that
     it is no longer assigned, revokes it and joins again; the second rebalance assigns it, and moves nothing else.
 
     Differs from Kafka:
     - A partition that moves only because of racks, or to a member that claims it from an older generation, is withheld
       too; Kafka assigns it at once, while its holder still reads it.
-    - Nobody gives up a partition because of racks while others are free: the free ones may be on their way from the
-      rebalance before, which would not come to an end.
-    - Where Kafka's second rebalance would find that more must move, and need a third, the first aims there at once.
+    - No member gives up a partition because of racks while others are free: the free ones may be in transit since the
+      previous rebalance, which would then never finish.
+    - Where Kafka's second rebalance would find that more must move, and need a third, the first targets that directly.
     """
 
     name = "cooperative-sticky"
@@ -92,7 +92,7 @@ class CooperativeStickyAssignor:
 
 
 class _Problem:
-    """What is to be assigned, settled once for both assignors."""
+    """The input of an assignment, resolved once for both assignors."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _Problem:
         return len(self._ownership.owner) == sum(self._topics.values())
 
     def without_those_held_by_others(self, assigned: Assigned) -> Assigned:
-        """`assigned` without the partitions that another than the new owner may still be reading."""
+        """`assigned` without the partitions that a member other than the new owner may still be reading."""
         return {
             member_id: [tp for tp in partitions if not self._ownership.held_by_another(member_id, tp)]
             for member_id, partitions in assigned.items()
@@ -134,7 +134,7 @@ class _Problem:
         return assign_general(self._topics, self._subscriptions, ownership, self._racks, revoking)
 
     def _cost(self, assigned: Assigned) -> tuple[int, int]:
-        """(How uneven, how many partitions are read from a foreign rack): balance comes first."""
+        """(How uneven, how many partitions are read from another rack): balance comes first."""
         uneven = sum(len(partitions) ** 2 for partitions in assigned.values())
         foreign = sum(self._racks.mismatch(member_id, tp) for member_id, tps in assigned.items() for tp in tps)
         return uneven, foreign

@@ -1,4 +1,4 @@
-"""The Python client of kcoord: a consumer that takes part in groups. Needs httpx and msgspec, none of the server."""
+"""The Python client of kcoord: a consumer that joins groups. Needs httpx and msgspec, nothing from the server."""
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.consumer import Consumer

@@ -16,7 +16,7 @@ log = logging.getLogger("kcoord.client")
 
 
 class AutoCommit:
-    """Commits positions every auto_commit_interval_ms and before partitions move; nothing if enable_auto_commit is
+    """Commits positions every auto_commit_interval_ms and before partitions move; does nothing if enable_auto_commit is
     off.
     """
 
@@ -28,11 +28,11 @@ class AutoCommit:
         self.restart()
 
     def restart(self) -> None:
-        """The interval begins anew."""
+        """The interval starts again."""
         self._next_at = time.monotonic() + self._config.auto_commit_interval_ms / 1000
 
     def wait_s(self) -> float | None:
-        """How long nothing is due; None: for ever."""
+        """How long until something is due; None: indefinitely."""
         if not self._config.enable_auto_commit:
             return None
         return max(0.0, self._next_at - time.monotonic())
@@ -46,7 +46,7 @@ class AutoCommit:
             self._offsets.commit_async(self._subscription.consumed(), None)
 
     def now(self, partitions: Collection[TopicPartition], timeout_ms: int) -> None:
-        """Commit the positions of `partitions` and wait; a failure is logged: its records will be read again."""
+        """Commit the positions of `partitions` and wait; a failure is logged, and its records will be read again."""
         if not self._config.enable_auto_commit:
             return
         try:

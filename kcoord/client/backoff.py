@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 
 RETRY_AFTER_LIMIT_MS = 30_000
-"""Longest wait that a Retry-After header is believed."""
+"""Maximum wait honoured from a Retry-After header."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Backoff:
     attempts: int = 0
 
     def next_ms(self, retry_after_ms: int | None = None) -> float:
-        """The delay before the next attempt, in ms; not shorter than the server asked for."""
+        """The delay before the next attempt, in ms; at least what the server asked for."""
         plain = min(self.initial_ms * 2.0 ** min(self.attempts, 30), float(self.maximum_ms))
         self.attempts += 1
         delay = plain * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - not for secrets

@@ -1,4 +1,4 @@
-"""How many partitions topics have, and the leader's watch over it. Source: http-api.md 3."""
+"""How many partitions topics have, and the leader's monitoring of it. Source: http-api.md 3."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def partition_counts(link: Link, topics: Iterable[str]) -> dict[str, int]:
 
 
 class TopicWatch:
-    """Looks the partition counts of the last assignment up again, every metadata_max_age_ms.
+    """Looks up the partition counts of the last assignment again, every metadata_max_age_ms.
 
-    Only a leader watches: it alone assigns. Used by the user's thread; the look-up itself runs on the worker.
+    Only a leader does this, because only the leader assigns. Used by the user's thread; the look-up itself runs on the
+    worker.
     """
 
     def __init__(self, config: ConsumerConfig, link: Link, worker: Worker) -> None:
@@ -42,19 +43,19 @@ class TopicWatch:
         self._look: Future[dict[str, int]] | None = None
 
     def start(self, topics: Iterable[str], counts: dict[str, int], now: float) -> None:
-        """The group was assigned by these counts."""
+        """The group was assigned using these counts."""
         self._topics = tuple(topics)
         self._counts = counts
         self._next_at = now + self._age_s
         self._look = None
 
     def stop(self) -> None:
-        """This member does not lead."""
+        """This member is not the leader."""
         self._topics = ()
         self._look = None
 
     def changes(self, now: float) -> str | None:
-        """What changed, in words; None if nothing did as far as known. Starts a look-up when one is due."""
+        """A description of what changed; None if nothing is known to have. Starts a look-up when one is due."""
         if not self._topics:
             return None
         if self._look is None:

@@ -31,14 +31,14 @@ class ConsumerConfig:
     KCOORD_URL); `token` API token (else KCOORD_TOKEN); `client_id` a name for logs and member ids; `group_instance_id`
     makes the member static (KIP-345); `client_rack` where it runs (KIP-881); `group_protocol` "classic" or "consumer"
     (KIP-848); `group_remote_assignor` the service's assignor that a member of a consumer group votes for;
-    `session_timeout_ms` (classic) silence after which the group drops the member; `heartbeat_interval_ms` (classic) at
-    most a third of it is usual; `max_poll_interval_ms` longest time between polls, and the rebalance timeout;
+    `session_timeout_ms` (classic) silence after which the group drops the member; `heartbeat_interval_ms` (classic)
+    usually at most a third of it; `max_poll_interval_ms` longest time between polls, and the rebalance timeout;
     `enable_auto_commit`, `auto_commit_interval_ms`; `auto_offset_reset` "earliest", "latest" or "none";
     `partition_assignment_strategy` (classic) assignor names or assignors, preferred first; `max_poll_records` most
     records of one poll; `request_timeout_ms` of one request beyond what the server may hold it; `max_wait_ms` longest
-    time the server may hold a join, sync or heartbeat; `default_api_timeout_ms` of calls that are given none;
+    time the server may hold a join, sync or heartbeat; `default_api_timeout_ms` of calls without an explicit timeout;
     `retry_backoff_ms` to `retry_backoff_max_ms` between attempts; `metadata_max_age_ms` (classic) how often the leader
-    looks up partition counts; `fetch_wait_ms` pause before a source that had nothing is asked again.
+    looks up partition counts; `fetch_wait_ms` pause before a source that returned nothing is asked again.
     Raises InvalidConfigurationError.
     """
 
@@ -68,7 +68,7 @@ class ConsumerConfig:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> ConsumerConfig:
-        """The settings named in `options`, completed from the environment. Raises InvalidConfigurationError."""
+        """The settings in `options`, completed from the environment. Raises InvalidConfigurationError."""
         names = [f.name for f in fields(cls)]
         for name in options:
             if name not in names:

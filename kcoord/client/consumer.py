@@ -38,12 +38,12 @@ CLOSE_TIMEOUT_MS = 30_000
 class Consumer:
     """A member of a group.
 
-    Parameters: `topics` to subscribe to at once; `source` where records come from (without one, `poll` only takes
-    part in the group); `http_client` in place of the consumer's own (for a private certificate authority, say; it is
+    Parameters: `topics` to subscribe to immediately; `source` where records come from (without one, `poll` only takes
+    part in the group); `http_client` replaces the consumer's own (for a private certificate authority, say; it is
     closed with the consumer); `config` the settings of `ConsumerConfig`, among them `group_id`, which is required.
     Raises InvalidConfigurationError.
 
-    One thread at a time uses a consumer; only `wakeup` may be called by any. Heartbeats have their own thread. All
+    Only one thread at a time may use a consumer; `wakeup` may be called by any. Heartbeats have their own thread. All
     times are in ms; offsets are always the next offset to read.
     """
 
@@ -94,9 +94,9 @@ class Consumer:
         *,
         pattern: str | None = None,
     ) -> None:
-        """Subscribe to `topics` instead of those before; the group assigns partitions of them in a later `poll`.
+        """Subscribe to `topics` instead of the previous ones; the group assigns their partitions in a later `poll`.
 
-        `listener` hears of rebalances. `pattern`, alone or besides topics: every topic whose whole name matches this
+        `listener` is notified of rebalances. `pattern`, alone or with topics: every topic whose whole name matches this
         regular expression (RE2 syntax), now or later; the service matches it, so it needs group_protocol="consumer".
         Neither topics nor pattern: `unsubscribe`. Raises IllegalStateError after `assign`, and for a pattern in the
         classic protocol.
@@ -114,7 +114,7 @@ class Consumer:
             self._subscription.subscribe(wanted, listener, pattern)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read `partitions` without taking part in the group; commits are those of a lone reader (generation -1)."""
+        """Read `partitions` without joining the group; commits are those of a standalone reader (generation -1)."""
         with self._use():
             self._subscription.assign_by_hand(TopicPartition(*tp) for tp in partitions)
             self._positions.forget()
@@ -133,24 +133,24 @@ class Consumer:
         return self._subscription.topics
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that this consumer reads now."""
+        """The partitions that this consumer currently reads."""
         return self._subscription.assigned
 
     @property
     def state(self) -> MemberState:
-        """How far the member's part in the group has come."""
+        """The state of the member in the group."""
         return self._coordinator.state
 
     @property
     def generation(self) -> Generation:
-        """The member's id and generation, as far as it has them; in a consumer group, `generation_id` is the member
+        """The member's id and generation, as far as known; in a consumer group, `generation_id` is the member
         epoch.
         """
         return self._coordinator.generation
 
     def group_metadata(self) -> Generation:
-        """Who commits offsets by other ways than this client's, inside a transaction of a sink for one: the member and
-        the generation, or epoch, whose assignment is in place.
+        """The member for commits not sent through this client, such as inside a sink's transaction: the member and the
+        generation, or epoch, whose assignment is in place.
 
         Unlike `generation` it is never that of a rebalance which this consumer has not taken part in with a `poll`.
         Raises what `commit` raises where it cannot succeed: CommitFailedError, RebalanceInProgressError, FatalErrors.
@@ -169,7 +169,7 @@ class Consumer:
         """Take part in the group and return records by partition; waits at most `timeout_ms` for some.
 
         The position of each partition moves past what is returned. Records that were returned count as processed
-        when `poll` is called again: that is when automatic commits happen. Listeners run in here.
+        when `poll` is called again: that is when automatic commits happen. Listeners run inside this call.
         Raises WakeupError; FatalErrors such as GroupAuthorizationError, FencedInstanceIdError;
         NoOffsetForPartitionError; what the source or the listener raises.
         """
@@ -191,7 +191,7 @@ class Consumer:
                 self._monitor.wait(seen, min(left_s, self._idle_s()))
 
     def position(self, partition: TopicPartition, timeout_ms: int | None = None) -> int:
-        """The offset that is read next. Waits for it where it must be fetched first.
+        """The offset that is read next. Waits if it has to be fetched first.
 
         Raises IllegalStateError for a partition that is not assigned, ClientTimeoutError, NoOffsetForPartitionError.
         """
@@ -210,7 +210,7 @@ class Consumer:
             return state.position
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read `partition` from `offset` on. Raises IllegalStateError, ValueError for a negative offset."""
+        """Continue reading `partition` at `offset`. Raises IllegalStateError, ValueError for a negative offset."""
         if offset < 0:
             raise ValueError(f"offset {offset}: an offset is 0 or more; use seek_to_beginning or seek_to_end")
         with self._use():
@@ -219,16 +219,16 @@ class Consumer:
             state.reset_to = None
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Read `partitions` (default: all assigned) from their first offset on."""
+        """Continue reading `partitions` (default: all assigned) at their first offset."""
         self._seek_to("earliest", partitions)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Read `partitions` (default: all assigned) from their end on."""
+        """Continue reading `partitions` (default: all assigned) at their end."""
         self._seek_to("latest", partitions)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no records of `partitions` until `resume`; they stay assigned. A rebalance that takes them away
-        forgets it."""
+        clears this."""
         self._set_paused(partitions, True)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -248,7 +248,7 @@ class Consumer:
     ) -> None:
         """Commit `offsets` (default: the positions of all assigned partitions) and wait until that is done.
 
-        Raises CommitFailedError when the group went on without this member, RebalanceInProgressError when a poll
+        Raises CommitFailedError when the group has moved on without this member, RebalanceInProgressError when a poll
         must finish a rebalance first, ClientTimeoutError, FatalErrors.
         """
         with self._use():
@@ -261,28 +261,28 @@ class Consumer:
     ) -> None:
         """Commit without waiting; one attempt. `callback(offsets, error)` runs in a later `poll`, `commit` or `close`.
 
-        Commits reach the service in the order they were made. Without a callback failures are logged.
+        Commits reach the service in the order in which they were made. Without a callback, failures are logged.
         """
         with self._use():
             self._offsets.commit_async(self._to_commit(offsets), callback)
 
     def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None) -> Committed:
-        """The committed offsets of `partitions`, whoever reads them; None where there is none."""
+        """The committed offsets of `partitions`, regardless of which member reads them; None if not committed."""
         with self._use():
             return self._offsets.committed([TopicPartition(*tp) for tp in partitions], self._timeout_ms(timeout_ms))
 
     # End
 
     def wakeup(self) -> None:
-        """Make a waiting `poll` (or `commit`, `committed`, `position`), or else the next, raise WakeupError."""
+        """Make a waiting `poll` (or `commit`, `committed`, `position`), or else the next one, raise WakeupError."""
         self._woken = True
         self._monitor.changed()
 
     def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS, autocommit: bool = True) -> None:
-        """Commit (if automatic), report the partitions revoked, leave the group (not as a static member), stop.
+        """Commit (if automatic), report the partitions revoked, leave the group (unless a static member), stop.
 
         Takes at most about `timeout_ms`; closing twice does nothing. `autocommit` False: commit nothing, so that the
-        records of the last poll are read again. What the listener raises is raised at the end.
+        records of the last poll are read again. An exception of the listener is raised at the end.
         """
         if self._closed:
             return
@@ -336,7 +336,7 @@ class Consumer:
         return self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
 
     def _idle_s(self) -> float:
-        """How long a poll without records may wait before it looks again, if there is no news."""
+        """How long a poll without records may wait before it checks again, if no news arrives."""
         waits = [self._config.max_poll_interval_ms / 2000]
         if self._has_source and self._subscription.fetchable():
             waits.append(self._config.fetch_wait_ms / 1000)
@@ -350,7 +350,7 @@ class Consumer:
 
     @contextmanager
     def _use(self) -> Iterator[None]:
-        """Refuse a second thread, and use after close."""
+        """Refuse use from a second thread, and use after close."""
         if not self._user.acquire(blocking=False):
             raise IllegalStateError("the consumer is in use by another thread: one thread at a time")
         try:

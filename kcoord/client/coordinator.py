@@ -33,7 +33,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 log = logging.getLogger("kcoord.client")
 
 FIRST_ANSWER_S = 1.0
-"""How long a member that leaves waits for the member id of its first join, so that it can hand it back."""
+"""How long a leaving member waits for the member id of its first join, so that it can give it back."""
 
 
 class GroupCoordinator:
@@ -57,20 +57,20 @@ class GroupCoordinator:
 
     @property
     def state(self) -> MemberState:
-        """How far the member's part in the group has come."""
+        """The state of the member in the group."""
         with self._shared.monitor:
             return self._shared.membership.state
 
     @property
     def generation(self) -> Generation:
-        """The member's id and generation, as far as it has them."""
+        """The member's id and generation, as far as known."""
         with self._shared.monitor:
             return self._shared.membership.generation
 
     def poll(self) -> None:
-        """Take part in the group as far as it goes without waiting.
+        """Take part in the group as far as possible without waiting.
 
-        Raises what a join or a heartbeat found to be fatal, and what the listener raises.
+        Raises fatal errors from a join or a heartbeat, and what the listener raises.
         """
         with self._shared.monitor:
             self._shared.timer.polled(time.monotonic())
@@ -88,7 +88,7 @@ class GroupCoordinator:
         self._autocommit.when_due(allowed=self._rebalance is None)
 
     def wait_s(self) -> float | None:
-        """How long `poll` has nothing to do unless there is news."""
+        """How long `poll` has nothing to do unless news arrives."""
         return self._autocommit.wait_s()
 
     def request_rejoin(self, reason: str) -> None:
@@ -97,13 +97,13 @@ class GroupCoordinator:
             self._shared.membership.request_rejoin(reason)
 
     def begin_commit(self) -> Identity:
-        """A commit begins. Raises RebalanceInProgressError, CommitFailedError where it cannot succeed."""
+        """Begin a commit. Raises RebalanceInProgressError, CommitFailedError where it cannot succeed."""
         generation = self._generation_in_place()
         # One generation for all attempts: an attempt in a later one could overwrite what a new owner committed.
         return lambda: generation
 
     def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
-        """Change the state as the failure of a commit says. Returns what the user is told; None: try again."""
+        """Change the state according to a commit failure. Returns the error for the user; None: try again."""
         if not sent.known:
             return LoneReader().commit_failed(failure, sent)
         with self._shared.monitor:
@@ -115,7 +115,7 @@ class GroupCoordinator:
         return _commit_error(failure, unchanged, rejoining) if step is Step.RAISE else None
 
     def fetches_as(self) -> Generation | None:
-        """Anybody: the classic protocol does not ask who fetches offsets."""
+        """No member: the classic protocol does not check who fetches offsets."""
         return None
 
     def _generation_in_place(self) -> Generation:
@@ -126,7 +126,7 @@ class GroupCoordinator:
             if membership.fatal is not None:
                 raise error_of(membership.fatal)
             # Differs from Kafka: a generation counts once its assignment is in place. Before that, what was read
-            # belongs to the generation before, and a new owner may have committed already.
+            # belongs to the previous generation, and a new owner may have committed already.
             if membership.phase is Phase.STABLE and self._rebalance is None:
                 return membership.generation
             if self._rebalance is not None and membership.phase is not Phase.UNJOINED:
@@ -136,7 +136,7 @@ class GroupCoordinator:
     def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
         """Commit (if automatic, and `commit`), report the partitions, leave the group.
 
-        What the listener raises is raised after that.
+        An exception of the listener is raised after that.
         """
         try:
             if commit and self._subscription.assigned and not self._lost():
@@ -151,14 +151,14 @@ class GroupCoordinator:
             self._watch.stop()
 
     def stop(self, timeout_s: float) -> bool:
-        """End the heartbeat thread. True if it ended in time."""
+        """Stop the heartbeat thread. True if it ended in time."""
         return self._heartbeat.stop(timeout_s)
 
     def _left_ms(self, deadline: float) -> int:
         return max(1, min(self._config.request_timeout_ms, int((deadline - time.monotonic()) * 1000)))
 
     def _note_changes(self) -> None:
-        """Join again for a changed subscription, or partition counts that changed under the leader."""
+        """Rejoin for a changed subscription, or for partition counts that changed while this member leads."""
         changed = self._watch.changes(time.monotonic())
         if changed is not None:
             self.request_rejoin(changed)
@@ -166,7 +166,7 @@ class GroupCoordinator:
             self.request_rejoin("the subscription changed")
 
     def _advance(self) -> bool:
-        """One step: finish a rebalance that is over, or begin one that is needed. False if there is nothing to do."""
+        """One step: finish a rebalance that is over, or begin one that is needed. False if nothing is left to do."""
         if self._rebalance is not None:
             outcome = self._rebalance.outcome
             if outcome is None:
@@ -193,7 +193,7 @@ class GroupCoordinator:
 
     def _begin(self) -> None:
         if not self._prepared:
-            # Before the listener runs: what it raises must not make it run twice for one rebalance.
+            # Before the listener runs: an exception in it must not make it run twice for one rebalance.
             self._prepared = True
             self._prepare()
         with self._shared.monitor:
@@ -223,7 +223,7 @@ class GroupCoordinator:
             self._revoke(unwanted, owned - unwanted)
 
     def _give_up(self, partitions: Collection[TopicPartition], always: bool = False) -> None:
-        """Report everything lost if the membership is, else revoked."""
+        """Report all partitions lost if the membership is, else revoked."""
         if self._lost():
             log.warning("group %s: partitions lost: %s", self._config.group_id, _listed(partitions))
             try:
@@ -246,7 +246,7 @@ class GroupCoordinator:
         self._positions.forget()
 
     def _finish(self, joined: Joined) -> None:
-        """After a sync: take over what is assigned, tell the listener, commit from now on."""
+        """After a sync: take over the assignment, notify the listener, commit from now on."""
         assigned = frozenset(tp for tp in joined.partitions if tp.topic in self._subscription.topics)
         if len(assigned) < len(joined.partitions):
             self.request_rejoin("the assignment is of an older subscription")
@@ -290,7 +290,7 @@ def _listed(partitions: Collection[TopicPartition]) -> str:
 
 
 def _commit_error(failure: ProtocolError, unchanged: bool, rejoining: bool) -> KcoordError:
-    """What whoever commits is told. Source: classic.md 11.2, column OffsetCommit."""
+    """The error reported to a caller that commits. Source: classic.md 11.2, column OffsetCommit."""
     if failure.error is Error.REBALANCE_IN_PROGRESS:
         return RebalanceInProgressError(failure.detail)
     if failure.error is Error.FENCED_INSTANCE_ID and unchanged:

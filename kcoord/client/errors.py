@@ -1,4 +1,4 @@
-"""What the client raises. Every class names the row of the error registry it stands for, where there is one."""
+"""What the client raises. Every class names the entry of the error registry it stands for, if any."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 
 class KcoordError(Exception):
-    """Anything the client raises on purpose.
+    """Any error the client raises deliberately.
 
-    `error` is the protocol's error (None for mistakes that never reached the server), `detail` what was wrong and how
-    to mend it.
+    `error` is the protocol's error (None for mistakes that never reached the server), `detail` the fault and the
+    remedy.
     """
 
     error: Error | None = None
@@ -29,7 +29,7 @@ class KcoordError(Exception):
 
     @property
     def fatal(self) -> bool:
-        """This consumer cannot go on as it is."""
+        """This consumer cannot continue as it is."""
         return False
 
     @property
@@ -39,7 +39,7 @@ class KcoordError(Exception):
 
 
 class FatalError(KcoordError):
-    """Trying again does not help: the settings, the rights or the identity of this consumer are wrong."""
+    """Retrying does not help: the settings, the rights or the identity of this consumer are wrong."""
 
     @property
     def fatal(self) -> bool:
@@ -62,23 +62,23 @@ class IllegalStateError(KcoordError):
 
 
 class WakeupError(KcoordError):
-    """`wakeup()` was called by another thread."""
+    """Another thread called `wakeup()`."""
 
 
 class ClientTimeoutError(KcoordError, TimeoutError):
-    """The call could not be finished within the time it was given; the last failure is its cause."""
+    """The call could not be completed within its timeout; the last failure is its cause."""
 
     error = Error.REQUEST_TIMED_OUT
 
 
 class CommitFailedError(KcoordError):
-    """The group went on without this member: its partitions may be read by others, the offsets were not committed."""
+    """The group moved on without this member: its partitions may be read by others, the offsets were not committed."""
 
     error = Error.UNKNOWN_MEMBER_ID
 
 
 class RebalanceInProgressError(KcoordError):
-    """The group is rebalancing: call `poll()` to finish it, then commit again what is still assigned."""
+    """The group is rebalancing: call `poll()` to finish it, then retry the commit for what is still assigned."""
 
     error = Error.REBALANCE_IN_PROGRESS
 
@@ -145,25 +145,25 @@ class GroupMaxSizeReachedError(FatalError):
 
 
 class UnreleasedInstanceIdError(FatalError):
-    """Another consumer runs with this group_instance_id: its session did not end when it would have after a crash."""
+    """Another consumer runs with this group_instance_id: its session did not end as one left by a crash would have."""
 
     error = Error.UNRELEASED_INSTANCE_ID
 
 
 class UnsupportedAssignorError(FatalError):
-    """The service has no assignor of the name in group_remote_assignor."""
+    """The service has no assignor with the name in group_remote_assignor."""
 
     error = Error.UNSUPPORTED_ASSIGNOR
 
 
 class InvalidRegularExpressionError(FatalError):
-    """The pattern subscribed to is not a regular expression in RE2 syntax."""
+    """The subscribed pattern is not a regular expression in RE2 syntax."""
 
     error = Error.INVALID_REGULAR_EXPRESSION
 
 
 class StaleMemberEpochError(KcoordError):
-    """The member's epoch has moved on since the request was sent; sent again, it goes out with the new one."""
+    """The member's epoch has changed since the request was sent; a retry is sent with the new one."""
 
     error = Error.STALE_MEMBER_EPOCH
 
@@ -175,7 +175,7 @@ class OffsetMetadataTooLargeError(KcoordError):
 
 
 class UnknownTopicOrPartitionError(KcoordError):
-    """There is no such topic or partition."""
+    """The topic or partition does not exist."""
 
     error = Error.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -187,7 +187,7 @@ class CoordinatorNotAvailableError(KcoordError):
 
 
 class UnexpectedError(KcoordError):
-    """An error of the server that the client has no better name for; `error` says which."""
+    """A server error for which the client has no specific class; `error` says which."""
 
     error = Error.UNKNOWN_SERVER_ERROR
 
@@ -217,7 +217,7 @@ _CLASSES: Mapping[Error, type[KcoordError]] = {
 
 
 def error_of(failure: ProtocolError) -> KcoordError:
-    """The exception that users get for a failed request."""
+    """The exception for users when a request failed."""
     kind = _CLASSES.get(failure.error, UnexpectedError)
     raised = kind(failure.detail, error=failure.error)
     raised.__cause__ = failure

@@ -1,4 +1,4 @@
-"""Records out of the source, in turns between the partitions. Used by the user's thread."""
+"""Fetches records from the source, taking turns between partitions. Used by the user's thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fetcher:
     def fetch(self, max_records: int) -> dict[TopicPartition, list[Record]]:
         """At most `max_records` records by partition, beginning after the partition that was read last.
 
-        What the source raises is passed on; then no position has moved and no record is lost.
+        Exceptions of the source are passed on; then no position has moved and no record is lost.
         """
         found: dict[TopicPartition, list[Record]] = {}
         if self._source is None:

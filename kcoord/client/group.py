@@ -1,4 +1,4 @@
-"""What a consumer and its part in the group know of each other, whichever protocol the group speaks."""
+"""The interface between a consumer and its membership, for either protocol of the group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kcoord.client.worker import Worker
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a consumer is made of."""
+    """The components of a consumer."""
 
     config: ConsumerConfig
     link: Link
@@ -30,33 +30,33 @@ class Parts:
 
 
 class Coordinator(Committer, Protocol):
-    """A consumer's part in its group. Used by the user's thread, except for `begin_commit` and what belongs to it."""
+    """A consumer's membership in its group. Used by the user's thread, except for `begin_commit` and its result."""
 
     @property
     def state(self) -> MemberState:
-        """How far the member's part in the group has come."""
+        """The state of the member in the group."""
 
     @property
     def generation(self) -> Generation:
-        """The member's id and its generation or epoch, as far as it has them."""
+        """The member's id and its generation or epoch, as far as known."""
 
     def poll(self) -> None:
-        """Take part in the group as far as it goes without waiting, except for commits and the listener.
+        """Take part in the group as far as possible without waiting, except for commits and the listener.
 
-        Raises what was found to be fatal, and what the listener raises.
+        Raises errors found to be fatal, and what the listener raises.
         """
 
     def wait_s(self) -> float | None:
-        """How long `poll` has nothing to do unless there is news; None: until there is."""
+        """How long `poll` has nothing to do unless news arrives; None: until it does."""
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again at the next poll. Raises IllegalStateError where the protocol knows no such thing."""
+        """Join again at the next poll. Raises IllegalStateError if the protocol does not support it."""
 
     def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
         """Commit (if automatic, and `commit`), report the partitions, leave the group.
 
-        What the listener raises is raised after that.
+        An exception of the listener is raised after that.
         """
 
     def stop(self, timeout_s: float) -> bool:
-        """End the threads. True if they ended in time."""
+        """Stop the threads. True if they ended in time."""

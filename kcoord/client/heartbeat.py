@@ -1,4 +1,4 @@
-"""The heartbeat thread: keeps the session while the user works, and ends it when the user works too long.
+"""The heartbeat thread: keeps the session while the user's code works, and ends it when that takes too long.
 
 Source: KIP-62; classic.md 11.
 """
@@ -19,7 +19,7 @@ log = logging.getLogger("kcoord.client")
 
 
 class Departure:
-    """Leaving the group. Best effort: sent once, failures are only logged; the state is reset whatever the answer."""
+    """Leaving the group. Best effort: sent once, failures are only logged; the state is always reset."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -50,7 +50,7 @@ class Departure:
 class HeartbeatThread:
     """Sends heartbeats while the member has a session; leaves when max_poll_interval_ms passed without a poll.
 
-    `failure` is what ended the thread, if it was not `stop`: without heartbeats the membership cannot go on.
+    `failure` is what ended the thread, if it was not `stop`: without heartbeats the membership cannot continue.
     """
 
     def __init__(self, shared: Shared, departure: Departure) -> None:
@@ -63,13 +63,13 @@ class HeartbeatThread:
         )
 
     def start(self) -> None:
-        """Begin, if it did not yet."""
-        # Not "is it alive": one that broke is reported by `failure`, it cannot start again.
+        """Start, unless already started."""
+        # Not `is_alive`: a thread that failed is reported by `failure` and cannot be restarted.
         if self._thread.ident is None:
             self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:
-        """End it; waits for a heartbeat under way, at most `timeout_s`. True if the thread ended."""
+        """Stop; waits for a heartbeat in flight, at most `timeout_s`. True if the thread ended."""
         with self._shared.monitor:
             self._stopped = True
             self._shared.monitor.changed()
@@ -80,7 +80,7 @@ class HeartbeatThread:
     def _run(self) -> None:
         try:
             self._beat_until_stopped()
-        except Exception as error:  # noqa: BLE001 - poll() raises it; a thread of its own has nobody to tell
+        except Exception as error:  # noqa: BLE001 - poll() raises it; a thread has no caller to raise it to
             with self._shared.monitor:
                 self.failure = error
                 self._shared.monitor.changed()
@@ -138,7 +138,7 @@ class HeartbeatThread:
             if step is Step.RETRY:
                 shared.timer.failed(now, failure.retry_after_ms)
             else:
-                # REBALANCE_IN_PROGRESS renews the session; after the others there is none to keep.
+                # REBALANCE_IN_PROGRESS renews the session; after the others no session is left.
                 shared.timer.succeeded(now)
             shared.monitor.changed()
         log.info("group %s: heartbeat: %s: %s", shared.config.group_id, failure.error.name, failure)

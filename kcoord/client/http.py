@@ -1,4 +1,4 @@
-"""One HTTP request: what goes out, what an answer means. No retries, no state: those live above."""
+"""One HTTP request: what is sent, what an answer means. No retries, no state: the callers have those."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GATEWAY_STATUSES = (502, 503, 504)
 
 
 class Disconnected(ProtocolError):
-    """No answer of the service: no connection, no answer in time, or only a proxy answered.
+    """No answer from the service: no connection, no answer in time, or only a proxy answered.
 
     It counts as COORDINATOR_NOT_AVAILABLE, as classic.md 11.2 treats both alike.
     """
@@ -34,7 +34,7 @@ class Disconnected(ProtocolError):
 class Http:
     """Sends requests and decodes answers. Safe to use from several threads.
 
-    Parameters: `token` goes out as a bearer token if not empty; `timeout_ms` of connecting, and of an answer beyond
+    Parameters: `token` is sent as a bearer token if not empty; `timeout_ms` for connecting, and for an answer beyond
     the time the server may hold the request; `client` for tests.
     """
 
@@ -43,12 +43,12 @@ class Http:
         headers = {"Accept": "application/json, application/problem+json"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        # Shorter than servers keep idle connections, so that a request seldom meets one that is being closed.
+        # Shorter than servers keep idle connections, so that a request rarely meets one that is being closed.
         self._client = client or httpx.Client(limits=httpx.Limits(keepalive_expiry=KEEPALIVE_S))
         self._client.headers.update(headers)
 
     def get(self, url: str, kind: type[T], *, params: Mapping[str, str] | None = None) -> T:
-        """GET; decodes the answer as `kind`. Raises ProtocolError; Disconnected if there was no answer."""
+        """GET; decodes the answer as `kind`. Raises ProtocolError; Disconnected if no answer arrived."""
         return self._send(self._client.build_request("GET", url, params=params, timeout=self._timeout(0, None)), kind)
 
     def post(
@@ -56,8 +56,8 @@ class Http:
     ) -> T:
         """POST `body` as JSON; decodes the answer as `kind`.
 
-        Parameters: `held_ms` the time the server was asked to hold the request at most; `timeout_ms` instead of the
-        usual. Raises ProtocolError; Disconnected if there was no answer.
+        Parameters: `held_ms` the maximum time the server was asked to hold the request; `timeout_ms` overrides the
+        default. Raises ProtocolError; Disconnected if no answer arrived.
         """
         request = self._client.build_request(
             "POST",
@@ -69,7 +69,7 @@ class Http:
         return self._send(request, kind)
 
     def delete(self, url: str, kind: type[T]) -> T:
-        """DELETE; decodes the answer as `kind`. Raises ProtocolError; Disconnected if there was no answer."""
+        """DELETE; decodes the answer as `kind`. Raises ProtocolError; Disconnected if no answer arrived."""
         return self._send(self._client.build_request("DELETE", url, timeout=self._timeout(0, None)), kind)
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class Http:
         except httpx.RequestError as error:
             raise Disconnected(f"{request.method} {request.url}: {error or type(error).__name__}") from error
         except RuntimeError as error:
-            # httpx has no class of its own for a client that was closed meanwhile.
+            # httpx has no exception class for a client that was closed meanwhile.
             if not self._client.is_closed:
                 raise
             raise Disconnected(f"{request.method} {request.url}: the client was closed") from error
@@ -108,7 +108,7 @@ def _decode(response: httpx.Response, kind: type[T]) -> T:
 
 
 def _failure(response: httpx.Response) -> ProtocolError:
-    """The error that a response that is no success stands for."""
+    """The error for an unsuccessful response."""
     retry_after_ms = _retry_after_ms(response)
     problem = _problem(response)
     error = _error(problem)
@@ -152,7 +152,7 @@ def _action(problem: wire.Problem) -> Action | None:
 
 
 def _retry_after_ms(response: httpx.Response) -> int | None:
-    """Retry-After in ms, given as seconds or as a date; None if it is absent or not readable."""
+    """Retry-After in ms, given as seconds or as a date; None if it is absent or malformed."""
     text = response.headers.get("Retry-After", "").strip()
     with contextlib.suppress(ValueError, TypeError, OverflowError):
         return max(0, int(float(text) * 1000))

@@ -24,8 +24,8 @@ REDISCOVER = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR, 
 class Link:
     """Calls to the group's coordinator; finds it, and finds it again after `forget`.
 
-    Safe to use from several threads. The servers of the `url` setting are asked in turn; one that does not answer is
-    passed over. Differs from Kafka: any node may serve any group, so an address that the service announces but this
+    Safe to use from several threads. The servers of the `url` setting are tried in turn; one that does not answer is
+    skipped. Differs from Kafka: any node may serve any group, so an address that the service announces but this
     client cannot reach (behind a proxy, say) is replaced by the server that announced it.
     """
 
@@ -41,12 +41,12 @@ class Link:
 
     @property
     def coordinator(self) -> str | None:
-        """The address of the coordinator, None while it is not known."""
+        """The address of the coordinator, None while unknown."""
         with self._lock:
             return self._coordinator
 
     def forget(self, coordinator: str | None = None) -> None:
-        """The coordinator (if it still is `coordinator`, where given) must be found again."""
+        """The coordinator must be found again (if it is still `coordinator`, where given)."""
         with self._lock:
             if coordinator is None or coordinator == self._coordinator:
                 self._coordinator = None
@@ -86,7 +86,7 @@ class Link:
             raise
 
     def find(self) -> str:
-        """The coordinator's address; asks the known servers if need be. Raises ProtocolError, Disconnected."""
+        """The coordinator's address; asks the known servers if necessary. Raises ProtocolError, Disconnected."""
         with self._finding:
             known = self.coordinator
             if known is not None:
@@ -109,7 +109,7 @@ class Link:
                 return found
             assert failure is not None, "there is at least one server"
             if not self._away:
-                # Once for each outage: it is tried again every second or so.
+                # Once per outage: it is retried about every second.
                 self._away = True
                 log.warning("group %s: no server answers, trying again: %s", self._config.group_id, failure)
             raise failure
@@ -128,7 +128,7 @@ class Link:
             raise ProtocolError(error)
         announced = (entries[0].url or server).rstrip("/")
         if server.startswith("https:") and not announced.startswith("https:"):
-            # The token came by way of TLS; it does not leave without.
+            # The token was sent over TLS; it must not be sent without.
             return server
         with self._lock:
             return server if announced in self._unreachable else announced
@@ -137,11 +137,11 @@ class Link:
         self.forget(base)
         with self._lock:
             if base in self._config.urls:
-                # It may be the server that would be asked first: begin with the next one.
+                # It may be the server that would be asked first: start with the next one.
                 self._next += 1
             else:
                 self._unreachable.add(base)
 
 
 class _NotNow(ProtocolError):
-    """A server that knows no coordinator at the moment: another may."""
+    """A server that knows no coordinator at the moment: another one may."""

@@ -1,4 +1,4 @@
-"""What a user implements to hear of rebalances. Source: KIP-429."""
+"""What a user implements to be notified of rebalances. Source: KIP-429."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ class ConsumerRebalanceListener:
     """Called by the thread that polls, inside `poll` (and `unsubscribe`, `close`). Override what you need.
 
     With an eager assignor the lists are complete: everything is revoked before each rebalance, everything assigned
-    after it. With a cooperative one they are the differences. What a method raises comes out of `poll`; the rebalance
-    goes on with the next one.
+    after it. With a cooperative one they are the differences. `poll` raises what a method raises; the rebalance
+    continues with the next one.
     """
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """`revoked` are given up; they are still this member's until this returns: commit what is done.
+        """`revoked` are given up; they remain this member's until this returns: commit what is done.
 
         Eager: at the start of every rebalance, also with nothing to revoke. Cooperative: only with something to revoke.
         """
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """`assigned` are new; positions can be sought. Called at the end of every rebalance, also with nothing new."""
+        """`assigned` are new; seeking is allowed here. Called at the end of every rebalance, even with nothing new."""
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        """`lost` may belong to another member already: committing fails. Falls back to `on_partitions_revoked`."""
+        """`lost` may already belong to another member: committing fails. Falls back to `on_partitions_revoked`."""
         self.on_partitions_revoked(lost)

@@ -1,6 +1,6 @@
 """The member's side of the classic protocol as a state machine: answers go in, the next step comes out.
 
-No network, no threads, no clock: whoever sends the requests holds a lock around each call here.
+No network, no threads, no clock: the sender of the requests holds a lock around each call here.
 Source: classic.md 11.2.
 """
 
@@ -19,7 +19,7 @@ NO_MEMBER = ""
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Who this member is in which generation; -1 and "" where that is not known."""
+    """This member's id in which generation; -1 and "" if unknown."""
 
     generation_id: int = NO_GENERATION
     member_id: str = NO_MEMBER
@@ -32,7 +32,7 @@ class Generation:
 
 
 class Phase(Enum):
-    """The states of the Java client; `MemberState` puts the middle two together."""
+    """The states of the Java client; `MemberState` merges the middle two."""
 
     UNJOINED = MemberState.UNJOINED
     PREPARING_REBALANCE = "joining"
@@ -76,12 +76,12 @@ class Membership:
 
     @property
     def heartbeating(self) -> bool:
-        """Heartbeats are due: from the answer to the join on. A parked join keeps the session by itself."""
+        """Heartbeats are due: from the answer to the join on. A parked join keeps the session alive."""
         return self.fatal is None and self.phase in (Phase.COMPLETING_REBALANCE, Phase.STABLE)
 
     @property
     def in_group(self) -> bool:
-        """The group counts on this member, or is about to: it joins or has joined."""
+        """The group counts this member, or is about to: it joins or has joined."""
         return self.fatal is None and self.phase is not Phase.UNJOINED
 
     def request_rejoin(self, reason: str) -> None:
@@ -91,7 +91,7 @@ class Membership:
             self.rejoin_reason = reason
 
     def begin_join(self) -> Generation:
-        """A join is about to be sent; returns what to send it as."""
+        """A join is about to be sent; returns the identity to send it with."""
         self.phase = Phase.PREPARING_REBALANCE
         return self.generation
 
@@ -113,9 +113,9 @@ class Membership:
         return True
 
     def failed(self, api: Api, failure: ProtocolError, sent: Generation) -> Step:
-        """A request of `api`, sent as `sent`, was answered with `failure`: change the state, say what comes next."""
+        """A request of `api`, sent as `sent`, was answered with `failure`: change the state, return the next step."""
         kind = reaction(api, failure)
-        # Differs from Kafka: heartbeats and joins travel on different connections here, so a heartbeat that was sent
+        # Differs from Kafka: heartbeats and joins use different connections here, so a heartbeat that was sent
         # before the join may be refused because the join succeeded. The answer to the join decides.
         overtaken = api is Api.HEARTBEAT and self.phase is Phase.PREPARING_REBALANCE
         unchanged = sent == self.generation and not overtaken
@@ -136,7 +136,7 @@ class Membership:
         return _STEPS[kind]
 
     def leave(self) -> Generation:
-        """The member leaves: forget everything; returns what it was, to leave as."""
+        """The member leaves: forget everything; returns the previous identity, to leave with."""
         was = self.generation
         self.departures += 1
         self._forget("the member left", keep_member_id=False)

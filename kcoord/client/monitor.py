@@ -9,7 +9,7 @@ from types import TracebackType
 class Monitor:
     """Guards what the user's thread, the heartbeat thread and the join thread share; use it in a `with` statement.
 
-    `version` grows with each piece of news: remember it, look at the state, then wait for what came since.
+    `version` grows with each piece of news: remember it, read the state, then wait for anything newer.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Monitor:
         self._condition.release()
 
     def changed(self) -> None:
-        """There is news: wake everybody who waits."""
+        """Announce news: wake all waiting threads."""
         with self._condition:
             self.version += 1
             self._condition.notify_all()

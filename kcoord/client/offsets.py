@@ -26,12 +26,12 @@ from kcoord.protocol.errors import BY_CODE, Error, ProtocolError
 T = TypeVar("T")
 
 CommitCallback = Callable[[Offsets, KcoordError | None], None]
-"""Called with the offsets and None, or what went wrong."""
+"""Called with the offsets and None, or the error."""
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 
 Identity = Callable[[], Generation]
-"""What one commit is sent as, asked anew for each of its attempts. Raises KcoordError once it can no longer succeed."""
+"""The identity a commit is sent with, read again for each attempt. Raises KcoordError once it cannot succeed."""
 
 log = logging.getLogger("kcoord.client")
 
@@ -40,36 +40,36 @@ class Committer(Protocol):
     """The member on whose behalf offsets are committed and fetched: of either protocol, or none."""
 
     def begin_commit(self) -> Identity:
-        """A commit begins. Raises RebalanceInProgressError, CommitFailedError where it cannot succeed."""
+        """Begin a commit. Raises RebalanceInProgressError, CommitFailedError where it cannot succeed."""
 
     def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
-        """A commit sent as `sent` failed: what the user is told; None: another attempt may succeed."""
+        """A commit sent as `sent` failed: the error for the user; None: another attempt may succeed."""
 
     def fetches_as(self) -> Generation | None:
-        """Who fetches committed offsets; None: anybody."""
+        """Who fetches committed offsets; None: no member."""
 
 
 class LoneReader:
-    """The committer of a consumer that takes part in no group: commits carry no member and generation -1."""
+    """The committer of a consumer outside any group: commits carry no member and generation -1."""
 
     def begin_commit(self) -> Identity:
-        """Always nobody."""
+        """Always without a member."""
         return Generation
 
     def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
-        """There is no membership to change."""
+        """No membership to change."""
         return None if may_pass(failure) else error_of(failure)
 
     def fetches_as(self) -> Generation | None:
-        """Anybody."""
+        """No member."""
         return None
 
 
 class OutdatedMember(ProtocolError):
-    """A fetch of committed offsets was refused for what the member was when it was sent.
+    """A fetch of committed offsets was refused because of the member's identity when it was sent.
 
-    It counts as STALE_MEMBER_EPOCH: the heartbeat finds out what the member is now, and another attempt goes out as
-    that.
+    It counts as STALE_MEMBER_EPOCH: the heartbeat finds out the member's current state, and another attempt is sent
+    with that.
     """
 
     def __init__(self, failure: ProtocolError) -> None:
@@ -79,7 +79,7 @@ class OutdatedMember(ProtocolError):
 class OffsetManager:
     """Sends commits in the order they were made, and fetches committed offsets. Used by the user's thread.
 
-    `check` is called while waiting: it raises when `wakeup()` was called. `member` is who commits.
+    `check` is called while waiting: it raises when `wakeup()` was called. `member` is the committer.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class OffsetManager:
         self.member: Committer = LoneReader()
 
     def commit(self, offsets: Offsets, timeout_ms: int, *, wakeable: bool = True) -> None:
-        """Commit and wait for the answer; failures that may pass are tried again until `timeout_ms` are over.
+        """Commit and wait for the answer; transient failures are retried until `timeout_ms` have passed.
 
-        Parameters: `wakeable` False where a WakeupError would leave a rebalance half done.
+        Parameters: `wakeable` is False where a WakeupError would leave a rebalance half done.
 
-        Raises CommitFailedError, RebalanceInProgressError, ClientTimeoutError, and what else the tables say.
+        Raises CommitFailedError, RebalanceInProgressError, ClientTimeoutError, and the other errors in the tables.
         """
         if not offsets:
             return
@@ -106,7 +106,7 @@ class OffsetManager:
         self._until(timeout_ms, lambda: self._send(offsets, identity()), wakeable)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
-        """Commit without waiting and without a second attempt; `callback` runs in a later call of the user's thread."""
+        """Commit without waiting and without a retry; `callback` runs in a later call of the user's thread."""
         if not offsets:
             return
         done: Future[None]
@@ -120,7 +120,7 @@ class OffsetManager:
         self._finished.append((callback or _log_failure, offsets, done))
 
     def run_callbacks(self) -> None:
-        """Call back for the asynchronous commits that are finished, in their order."""
+        """Invoke the callbacks of finished asynchronous commits, in order."""
         while self._finished and self._finished[0][2].done():
             callback, offsets, done = self._finished.popleft()
             failure = done.exception()
@@ -161,7 +161,7 @@ class OffsetManager:
         return self._worker.submit(lambda: self.fetch(wanted))
 
     def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> Committed:
-        """The committed offsets; failures that may pass are tried again until `timeout_ms` are over."""
+        """The committed offsets; transient failures are retried until `timeout_ms` have passed."""
         wanted = list(partitions)
         return self._until(timeout_ms, lambda: self.fetch(wanted)) if wanted else {}
 
@@ -194,7 +194,7 @@ class OffsetManager:
             raise told from failure
 
     def _until(self, timeout_ms: int, task: Callable[[], T], wakeable: bool = True) -> T:
-        """Run `task` on the worker again and again until it succeeds, fails for good, or the time is over."""
+        """Run `task` on the worker repeatedly until it succeeds, fails permanently, or the time is over."""
         config = self._config
         deadline = time.monotonic() + timeout_ms / 1000
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)

@@ -36,9 +36,9 @@ class Positions:
         self._not_before = 0.0
 
     def update(self) -> None:
-        """Take what was found, ask for what is missing; does not wait.
+        """Use what was found, request what is missing; does not wait.
 
-        Raises NoOffsetForPartitionError, and what the coordinator refuses for good.
+        Raises NoOffsetForPartitionError, and permanent refusals of the coordinator.
         """
         self._resets()
         if self._fetch is not None and self._fetch.done():
@@ -49,13 +49,13 @@ class Positions:
             self._fetch = self._offsets.fetch_later(missing)
 
     def wait_s(self) -> float | None:
-        """How long `update` has nothing to do; None: until there is news."""
+        """How long `update` has nothing to do; None: until news arrives."""
         if self._fetch is not None or not self._subscription.without_position():
             return None
         return max(0.0, self._not_before - time.monotonic())
 
     def forget(self) -> None:
-        """The assignment changed: what is being fetched may be of another owner's time."""
+        """The assignment changed: offsets being fetched may date from another owner's time."""
         self._fetch = None
         self._not_before = 0.0
 
@@ -74,7 +74,7 @@ class Positions:
 
     @property
     def source(self) -> RecordSource:
-        """The record source. Raises IllegalStateError if there is none."""
+        """The record source. Raises IllegalStateError if the consumer has none."""
         if self._source is None:
             raise IllegalStateError("this consumer has no record source: pass source=… to read, or seek() first")
         return self._source
@@ -91,7 +91,7 @@ class Positions:
             if not failure.error.value.retriable:
                 raise error_of(failure)
             self._not_before = time.monotonic() + self._backoff.next_ms(failure.retry_after_ms) / 1000
-            # With an outdated epoch it is a rebalance taking its course, nothing to worry anybody.
+            # An outdated epoch means a rebalance is in progress: no reason for a warning.
             level = logging.INFO if isinstance(failure, OutdatedMember) else logging.WARNING
             log.log(level, "committed offsets could not be read, trying again: %s", failure)
             return

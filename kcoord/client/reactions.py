@@ -1,6 +1,6 @@
 """What the client does on each answer: the table of classic.md 11.2, as data.
 
-Rows that are absent get the API's default. What http-api.md adds to the table stands in `HTTP_REACTIONS`.
+Rows that are absent get the API's default. What http-api.md adds to the table is in `HTTP_REACTIONS`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kcoord.protocol.errors import Action, Error, ProtocolError
 
 
 class Api(str, Enum):
-    """The requests that the table knows."""
+    """The requests in the table."""
 
     JOIN = "JoinGroup"
     SYNC = "SyncGroup"
@@ -95,7 +95,7 @@ HTTP_REACTIONS: Mapping[Api, Mapping[tuple[Error, Action], Reaction]] = {
     Api.HEARTBEAT: {},
     Api.COMMIT: {},
 }
-"""A join or sync whose wait ran out says so (http-api.md 1, "Waiting")."""
+"""The error reason of a join or sync whose wait timed out (http-api.md 1, "Waiting")."""
 
 
 def reaction(api: Api, failure: ProtocolError) -> Reaction:

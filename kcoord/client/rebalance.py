@@ -1,7 +1,7 @@
-"""One rebalance of one member: join, assign as the leader, sync; on a thread of its own.
+"""One rebalance of one member: join, assign as the leader, sync; on its own thread.
 
 The user's thread prepares a rebalance (commits, revokes) and finishes it (assigns), inside `poll`. Differs from Kafka:
-in between the user may poll as shortly as it likes, or not at all for a while, without the member missing its turn.
+in between the user may poll as briefly as it likes, or not at all for a while, without the member missing its turn.
 Source: classic.md 2, 3 and 11.2; http-api.md "Waiting".
 """
 
@@ -34,10 +34,10 @@ log = logging.getLogger("kcoord.client")
 
 PROTOCOL_TYPE = "consumer"
 AT_ONCE_LIMIT = 5
-"""How many requests may follow each other without a pause."""
+"""How many consecutive requests may be sent without a pause."""
 
 REASON_LIMIT = 255
-"""Longest reason that is sent, in characters (KIP-800)."""
+"""Maximum length of a reason, in characters (KIP-800)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The user must hear of it."""
+    """The user must be notified."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class StartOver:
-    """The member's generation was lost on the way: what it still reads must be reported lost before it joins again."""
+    """The member's generation was lost meanwhile: what it still reads must be reported lost before it joins again."""
 
 
 Outcome = Joined | Failed | StartOver
@@ -68,7 +68,7 @@ Outcome = Joined | Failed | StartOver
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """What a member takes into a rebalance. `owned` is what it goes on reading meanwhile."""
+    """What a member takes into a rebalance. `owned` is what it continues to read meanwhile."""
 
     topics: frozenset[str]
     owned: Owned
@@ -78,7 +78,7 @@ class Going:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the threads of one consumer share. `membership` and `timer` are guarded by `monitor`."""
+    """State shared by the threads of one consumer. `membership` and `timer` are guarded by `monitor`."""
 
     config: ConsumerConfig
     link: Link
@@ -91,7 +91,7 @@ class Shared:
 class Rebalance:
     """Joins and syncs until the member is stable, its generation is lost, or something fatal happens.
 
-    `outcome` is set, and news given to the monitor, when it is over.
+    `outcome` is set, and the monitor notified, when it is over.
     """
 
     def __init__(self, shared: Shared, going: Going) -> None:
@@ -111,11 +111,11 @@ class Rebalance:
         return self._going.topics
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Send nothing more; the outcome does not matter any longer."""
+        """Send nothing more; the outcome no longer matters."""
         self._stopped.set()
 
     def join(self, timeout_s: float) -> bool:
@@ -154,7 +154,7 @@ class Rebalance:
                 return outcome
 
     def _over(self) -> bool:
-        """The member left while this was going on (the user closed, unsubscribed or does not poll)."""
+        """The member left in the meantime (the user closed, unsubscribed or does not poll)."""
         return self._stopped.is_set() or not self._stays()
 
     def _stays(self) -> bool:
@@ -221,7 +221,7 @@ class Rebalance:
         return self._synced(generation, assignments, topics, counts)
 
     def _counts(self, topics: Sequence[str], generation: Generation) -> dict[str, int] | None:
-        """The partition counts, asked for as long as the group waits for its leader. None: join again."""
+        """The partition counts, requested for as long as the group waits for its leader. None: join again."""
         while not self._stopped.is_set():
             try:
                 return partition_counts(self._shared.link, topics)
@@ -268,11 +268,11 @@ class Rebalance:
         return None
 
     def _react(self, api: Api, failure: ProtocolError, sent: Generation) -> Step:
-        """Change the state as `failure` says, wait if it says so. Raises `failure` if it is fatal."""
+        """Change the state according to `failure`, wait if required. Raises `failure` if it is fatal."""
         with self._shared.monitor:
             if self._over():
                 if failure.error is Error.MEMBER_ID_REQUIRED and self._stays():
-                    # Known, the id can be handed back; unknown, the group would wait for it.
+                    # If known, the id can be given back; if unknown, the group would wait for it.
                     self._shared.membership.failed(api, failure, sent)
                 return Step.JOIN
             step = self._shared.membership.failed(api, failure, sent)
@@ -285,8 +285,8 @@ class Rebalance:
         return step
 
     def _pause(self, step: Step, retry_after_ms: int | None) -> None:
-        """Wait as long as `step` asks for. "At once" is meant, but not for ever: a server that answers at once with
-        the same failure again and again is given time.
+        """Wait as long as `step` requires. "At once" is taken literally, but not indefinitely: a server that
+        repeatedly answers at once with the same failure is given time.
         """
         self._at_once = 0 if step in (Step.RETRY, Step.JOIN_LATER) else self._at_once + 1
         if self._at_once in range(1, AT_ONCE_LIMIT + 1):

@@ -1,4 +1,4 @@
-"""The assignors a consumer votes for, and what they make of the group: subscriptions out, an assignment back.
+"""The assignors a consumer votes for, and their interface to the group: subscriptions out, an assignment back.
 
 Source: KIP-429; classic.md 11.2; Kafka's `ConsumerCoordinator`.
 """
@@ -66,8 +66,8 @@ class Strategies:
         """The `protocols` of a join.
 
         Parameters: `owned` what the member reads now; `remembered` what it was last assigned. An assignor that only
-        knows the eager protocol is told what is remembered, so that it can be sticky though everything is revoked;
-        a cooperative one must be told what is really owned, as it withholds what others own.
+        supports the eager protocol gets what is remembered, so that it can be sticky though everything is revoked;
+        a cooperative one must get what is really owned, as it withholds what others own.
         """
         listed = []
         for name, assignor in self._assignors.items():
@@ -88,8 +88,8 @@ class Strategies:
     ) -> Assignment:
         """The leader's work: run the assignor that the group voted for.
 
-        Raises InconsistentGroupProtocolError where a member's subscription cannot be read or the assignor is not
-        one of ours, IllegalStateError where the assignor returned what must not be used.
+        Raises InconsistentGroupProtocolError if a member's subscription cannot be decoded or the assignor is not
+        one of ours, IllegalStateError if the assignor returned an unusable assignment.
         """
         assignor = self._voted(name)
         subscriptions = [_subscription(member) for member in members]
@@ -102,7 +102,7 @@ class Strategies:
         return assignment
 
     def assigned(self, name: str, partitions: Mapping[str, Sequence[int]], generation_id: int, data: bytes) -> None:
-        """Tell the assignor, if it wants to know, what this member got."""
+        """Tell the assignor, if it keeps state, what this member was assigned."""
         assignor = self._voted(name)
         if isinstance(assignor, AssignorHooks):
             assignor.on_assignment(partitions, generation_id, data)

@@ -1,4 +1,4 @@
-"""What the consumer subscribed to and what it was assigned. Used by the user's thread only."""
+"""The consumer's subscription and assignment. Used by the user's thread only."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SubscriptionState:
     def subscribe(
         self, topics: Iterable[str], listener: ConsumerRebalanceListener | None, pattern: str | None = None
     ) -> None:
-        """Subscribe to `topics`, and to what `pattern` matches, instead of what was before."""
+        """Subscribe to `topics`, and to what `pattern` matches, replacing the previous subscription."""
         if self.manual:
             raise IllegalStateError("partitions were assigned by hand: call unsubscribe() first")
         self.topics = frozenset(topics)
@@ -114,7 +114,7 @@ class SubscriptionState:
     def consumed(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """The positions, as offsets to commit, of `partitions` (default: all that are assigned)."""
+        """The positions of `partitions` (default: all that are assigned), as offsets to commit."""
         chosen = self._partitions if partitions is None else partitions
         offsets = {}
         for tp in chosen:

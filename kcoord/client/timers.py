@@ -1,4 +1,4 @@
-"""When a heartbeat is due, the session over, the last poll too long ago. No clock: callers pass the time."""
+"""When a heartbeat is due, the session expired, the last poll too long ago. No clock: callers pass the time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HeartbeatTimer:
         self.session_deadline = now + self._session_s
 
     def sent(self, now: float) -> None:
-        """A heartbeat goes out."""
+        """A heartbeat is being sent."""
         self.next_at = now + self._interval_s
 
     def succeeded(self, now: float) -> None:
@@ -34,7 +34,7 @@ class HeartbeatTimer:
         self.session_deadline = now + self._session_s
 
     def failed(self, now: float, retry_after_ms: int | None) -> None:
-        """A heartbeat failed: the next one follows after a back-off, at the latest after the usual interval."""
+        """A heartbeat failed: the next one follows after a backoff, at the latest after the usual interval."""
         delay_s = self._backoff.next_ms(retry_after_ms) / 1000
         self.next_at = now + (delay_s if retry_after_ms else min(delay_s, self._interval_s))
 
@@ -51,6 +51,6 @@ class HeartbeatTimer:
         return now >= self.session_deadline
 
     def wait_s(self, now: float, heartbeating: bool) -> float:
-        """How long there is nothing to do."""
+        """How long nothing has to be done."""
         due = min(self.next_at, self.poll_deadline) if heartbeating else self.poll_deadline
         return max(0.0, due - now)

@@ -19,7 +19,7 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset: the next offset to read, with whatever text the committer attached."""
+    """A committed offset: the next offset to read, with any text that the committer attached."""
 
     offset: int
     metadata: str = ""
@@ -42,12 +42,12 @@ class Record:
 class RecordSource(Protocol):
     """Where records come from. kcoord coordinates readers; it stores no records.
 
-    The methods are called by the thread that calls `Consumer.poll` (or `position`, `seek_to_…`), never by another.
+    The methods are called by the thread that calls `Consumer.poll` (or `position`, `seek_to_…`), never by another one.
     They should return promptly: time spent here counts as time between polls.
     """
 
     def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
-        """Up to `max_records` records with offsets of `offset` and higher, ascending; empty when there is none yet.
+        """Up to `max_records` records with offsets of `offset` and higher, ascending; empty if none exist yet.
 
         Raises `OffsetOutOfRangeError` if `offset` lies before the first or beyond the end.
         """
@@ -60,7 +60,7 @@ class RecordSource(Protocol):
 
 
 class MemberState(str, Enum):
-    """How far the member's part in the group has come (classic protocol)."""
+    """The state of the member in the group (classic protocol)."""
 
     UNJOINED = "unjoined"
     REBALANCING = "rebalancing"

@@ -91,7 +91,7 @@ class AssignedTopic(msgspec.Struct, frozen=True):
 
 
 class ConsumerAssignment(msgspec.Struct, frozen=True):
-    """All that a member of a consumer group may have."""
+    """Everything that a member of a consumer group should have."""
 
     topic_partitions: list[AssignedTopic] = []
 

@@ -1,4 +1,4 @@
-"""A thread that sends one request after the other, so that commits reach the server in the order they were made."""
+"""A thread that sends requests one at a time, so that commits reach the server in the order they were made."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Worker:
         return future
 
     def close(self, timeout_s: float) -> bool:
-        """Finish what was submitted, at most within `timeout_s`. False if something is still running."""
+        """Finish what was submitted, within `timeout_s` at most. False if something is still running."""
         if self._thread is None:
             return True
         self._tasks.put(None)
@@ -46,7 +46,7 @@ class Worker:
                 continue
             try:
                 result = task()
-            except Exception as error:  # noqa: BLE001 - handed over to whoever holds the future
+            except Exception as error:  # noqa: BLE001 - passed on through the future
                 future.set_exception(error)
             else:
                 future.set_result(result)

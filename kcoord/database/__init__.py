@@ -1,1 +1,1 @@
-"""Postgres as every part of the service uses it: pools, liveness, waits for locks, notifications, time."""
+"""Access to Postgres for the whole service: pools, liveness, lock waits, notifications, time."""

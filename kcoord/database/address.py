@@ -1,6 +1,6 @@
 """How to reach Postgres: one libpq connection string, from a URL or from the embedded server's directory.
 
-The string is in key=value form: a URL cannot carry the socket directory of the embedded server safely everywhere.
+The string is in key=value form: a URL cannot safely carry the embedded server's socket directory everywhere.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def pgdata(data_dir: Path) -> Path:
 
 
 def libpq_conninfo(database_url: str, data_dir: Path) -> str:
-    """The connection string in key=value form. Raises psycopg.ProgrammingError for a URL that is none.
+    """The connection string in key=value form. Raises psycopg.ProgrammingError for a malformed URL.
 
-    Without a URL it is what the embedded server left in `data_dir`/conninfo when it started; before the first start
-    that is an address at which nobody answers, which is the truth.
+    Without a URL it is what the embedded server wrote to `data_dir`/conninfo when it started; before the first start
+    it is an address where no server answers, which is accurate.
     """
     if database_url:
         parts = {key: str(value) for key, value in conninfo_to_dict(database_url).items()}
@@ -43,7 +43,7 @@ def django_database(conninfo: str) -> dict[str, object]:
         "PASSWORD": parts.pop("password", ""),
         "HOST": parts.pop("host", ""),
         "PORT": str(parts.pop("port", "")),
-        # Under ASGI each request has a thread of its own: a connection that outlives its request is one nobody finds.
+        # Under ASGI each request has its own thread: a connection that outlives its request would be lost.
         "CONN_MAX_AGE": 0,
         "OPTIONS": parts,
     }

@@ -1,7 +1,7 @@
 """Sessions of frozen processes that hold locks and that Postgres does not end by itself.
 
-A backend that waits for its client to read a large result heeds no timeout. A process that waits for locks in vain ends
-such sessions, and so does each tick of the timers.
+A backend that waits for its client to read a large result ignores all timeouts. A process whose lock waits time out
+ends such sessions, and so does each tick of the timers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 PAUSE_SECONDS = 0.5
-"""A process looks for such sessions this often at most."""
+"""Minimum interval between two checks of one process."""
 
 
 class Blockers:
@@ -29,7 +29,7 @@ class Blockers:
         self._looked = float("-inf")
 
     async def end(self) -> int:
-        """Look, unless somebody here did a moment ago; returns how many sessions were ended."""
+        """Check, unless this process has just done so; returns how many sessions were ended."""
         if time.monotonic() - self._looked < PAUSE_SECONDS:
             return 0
         self._looked = time.monotonic()

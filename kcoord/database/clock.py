@@ -1,7 +1,7 @@
 """Time, in milliseconds since the epoch, from the database's clock.
 
 Every statement that needs the time takes it as a parameter that is null in production, where the database's
-`clock_timestamp()` is read instead (`sql/clock.sql`). Tests inject a `VirtualClock`, and the whole stack lives in it.
+`clock_timestamp()` is read instead (`sql/clock.sql`). Tests inject a `VirtualClock`, used by the whole stack.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where the time comes from. `override_ms` is None where the database decides."""
+    """Where the time comes from. `override_ms` is None to use the database's clock."""
 
     def override_ms(self) -> int | None:
         """The instant to use instead of the database's, or None."""

@@ -1,7 +1,7 @@
-"""Counters that stand in the database, for work that any process may do and no process serves: Celery's maintenance.
+"""Counters stored in the database, for work that any process may do but no process exports: Celery's maintenance.
 
-A count is one more row of the transaction that did the work, so it is exact and survives every process. Whoever counts
-does so last: until its transaction ends, others that count the same wait for it.
+A count is one more row in the transaction that did the work, so it is exact and survives every process. Counting must
+be the last statement: until its transaction ends, others that increment the same counter wait for it.
 Source: offsets.md 12.
 """
 
@@ -34,7 +34,7 @@ class Counted(Enum):
 
 
 async def count(connection: Connection, counted: Counted, by: int) -> None:
-    """Add to a counter in the caller's transaction; last in it."""
+    """Increment a counter in the caller's transaction, as its last statement."""
     if by:
         await connection.execute(Q.count.encode(), {"name": counted.key, "by": by})
 
@@ -51,13 +51,13 @@ class _Read(Collector):
         self._counts = counts
 
     def collect(self) -> Iterable[CounterMetricFamily]:
-        """As Prometheus takes them."""
+        """In the form Prometheus expects."""
         for counted, value in self._counts.items():
             yield CounterMetricFamily(f"kcoord_{counted.key}", counted.value[1], value=value)
 
 
 def exposed(counts: Mapping[Counted, int]) -> bytes:
-    """The counters in Prometheus' text format."""
+    """The counters in the Prometheus text format."""
     registry = CollectorRegistry()
     registry.register(_Read(counts))
     return generate_latest(registry)

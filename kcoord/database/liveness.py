@@ -1,8 +1,8 @@
-"""A Postgres that is there but says nothing: stopped, or cut off with its connections open.
+"""Detects an unresponsive Postgres: stopped, or cut off while its connections stay open.
 
-statement_timeout is the server's own and does not help then; TCP's timeouts help on TCP alone. So whoever has waited
-for an answer for a while asks whether anybody answers at all, and hangs up if nobody does. A statement that merely
-takes long goes on: the server that works at it does answer.
+statement_timeout is enforced by the server and does not help then; TCP's timeouts help only on TCP. So a connection
+that has waited for an answer for a while probes whether the server answers at all, and is closed if it does not. A
+slow statement is not affected: the server that executes it does answer.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 UNRESPONSIVE_SECONDS = 5.0
-"""How long a connection waits before somebody asks whether Postgres answers."""
+"""How long a connection waits before Postgres is probed."""
 ANSWER_SECONDS = 3.0
-"""How long that question waits for its answer."""
+"""How long the probe waits for an answer."""
 HURRIED_SECONDS = 0.5
-"""Both, while the process stops."""
+"""Both, while the process is stopping."""
 
 TCP_BOUNDS = {
     "keepalives_idle": 15,
@@ -37,14 +37,14 @@ TCP_BOUNDS = {
     "tcp_user_timeout": 10_000,
     "connect_timeout": 5,
 }
-"""Parameters of libpq that notice a lost peer on TCP also where nobody waits. An address may have others."""
+"""libpq parameters that detect a lost peer on TCP even on idle connections. An address may override them."""
 
 _SSL_REQUEST = (8).to_bytes(4, "big") + (80_877_103).to_bytes(4, "big")
-"""The one message that every Postgres answers without asking who sends it: one byte, whether it speaks TLS."""
+"""The one message that every Postgres answers without authentication: one byte, whether it supports TLS."""
 
 
 async def answers(connection: psycopg.AsyncConnection[Any], seconds: float = ANSWER_SECONDS) -> bool:
-    """Does the server at the other end of a connection answer a new one within `seconds`?"""
+    """Whether the server at the other end of a connection answers a new one within `seconds`."""
     info = connection.info
     try:
         async with asyncio.timeout(seconds):
@@ -76,7 +76,7 @@ class LivenessWatch:
 
     @contextmanager
     def watch(self, connection: WatchedConnection) -> Iterator[None]:
-        """As long as the block runs, `connection` waits."""
+        """`connection` is waiting as long as the block runs."""
         self._arm(connection)
         try:
             yield
@@ -86,7 +86,7 @@ class LivenessWatch:
                 handle.cancel()
 
     def hurry(self) -> None:
-        """The process stops: whoever waits from now on, or already, asks soon."""
+        """The process is stopping: current and future waits are probed soon."""
         self._unresponsive_seconds = self._answer_seconds = HURRIED_SECONDS
         for connection, handle in tuple(self._waiting.items()):
             handle.cancel()
@@ -104,7 +104,7 @@ class LivenessWatch:
     async def _ask(self, connection: WatchedConnection, began: asyncio.TimerHandle) -> None:
         alive = await answers(connection, self._answer_seconds)
         if self._waiting.get(connection) is not began:
-            return  # what it waited for has come meanwhile
+            return  # the answer arrived meanwhile
         if alive:
             self._arm(connection)
             return
@@ -113,16 +113,16 @@ class LivenessWatch:
 
 
 class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
-    """A connection that stops waiting for a server that says nothing.
+    """A connection that stops waiting for an unresponsive server.
 
-    `database_ms`: what the database's own clock was when it was last read on it.
+    `database_ms`: the database's own clock when it was last read on this connection.
     """
 
     patience: LivenessWatch | None = None
     database_ms: int | None = None
 
     async def wait(self, *args: Any, **kwargs: Any) -> Any:
-        """As its base does: every exchange with the server goes through here."""
+        """As in the base class: every exchange with the server goes through here."""
         if self.patience is None:
             return await super().wait(*args, **kwargs)
         with self.patience.watch(self):
@@ -130,6 +130,6 @@ class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
 
 
 def hang_up(connection: psycopg.AsyncConnection[Any]) -> None:
-    """End a connection from outside: whoever waits on it finds it closed by the other side."""
+    """End a connection from outside: whatever waits on it sees it closed by the other side."""
     with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.pgconn.socket)) as ours:
         ours.shutdown(socket.SHUT_RDWR)

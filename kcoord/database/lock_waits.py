@@ -1,8 +1,8 @@
 """Waiting for locks without using up the pool.
 
-A transaction that meets a lock gives its connection back and tries again, a few at a time, whatever their number: all
-other groups have the rest of the pool. While few wait, each try is long enough to keep its place in Postgres' own queue
-for the lock, so that a group with constant traffic at several servers starves nobody.
+A transaction that hits a lock returns its connection and tries again, a few at a time, however many there are: all
+other groups have the rest of the pool. While few wait, each try is long enough to keep its place in Postgres' own lock
+queue, so that a group with constant traffic at several servers does not starve others.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from kcoord.config import Config
 from kcoord.protocol.errors import Error, ProtocolError
 
 FIRST_TRY_MS = 250
-"""How long a transaction waits for a lock that nobody here is known to wait for."""
+"""How long a transaction waits for a lock that no other transaction of this process is known to wait for."""
 TRY_MS = 500
-"""How long a further try waits for a lock while nobody else wants its place."""
+"""How long a later try waits for a lock while no other transaction needs its place."""
 CROWDED_TRY_MS = 50
-"""How long any try waits for a lock while more transactions wait than may try at once."""
+"""How long any try waits for a lock while more transactions are waiting than may try at once."""
 PAUSE_SECONDS = 0.05
 """The longest pause between two tries of a transaction."""
 
 
 class LockWaits:
-    """Transactions of one process that met a lock.
+    """Transactions of one process that hit a lock.
 
-    A quarter of the pool's connections is theirs at most. `wait_ms`: how long one of them goes on trying.
+    They may use at most a quarter of the pool's connections. `wait_ms`: how long each of them keeps trying.
     """
 
     def __init__(self, config: Config) -> None:
@@ -42,16 +42,16 @@ class LockWaits:
 
     @property
     def crowded(self) -> bool:
-        """More transactions wait for locks than may try at once."""
+        """More transactions are waiting for locks than may try at once."""
         return self._waiting > self.width
 
     def is_locked(self, key: str) -> bool:
-        """What is locked under this key was not to be had a moment ago: the next transaction lines up at once."""
+        """The lock with this key was unavailable a moment ago: the next transaction queues immediately."""
         at = self._locked.get(key)
         return at is not None and time.monotonic() - at < self.wait_ms / 1000
 
     def note(self, key: str, *, locked: bool) -> None:
-        """A transaction that locks `key` met a lock, or got it."""
+        """A transaction that locks `key` hit a lock, or got it."""
         if not locked:
             self._locked.pop(key, None)
             return
@@ -61,17 +61,17 @@ class LockWaits:
         self._locked[key] = now
 
     def enter(self) -> float:
-        """A transaction that met a lock lines up; returns until when it may try (monotonic seconds)."""
+        """A transaction that hit a lock queues; returns until when it may try (monotonic seconds)."""
         self._waiting += 1
         return time.monotonic() + self.wait_ms / 1000
 
     def leave(self) -> None:
-        """It is done, or gave up."""
+        """It finished, or gave up."""
         self._waiting -= 1
 
     @asynccontextmanager
     async def place(self, until: float) -> AsyncIterator[int]:
-        """Around one try; gives how long it waits for a lock (ms). Raises as `pause` does."""
+        """Wraps one try; yields how long it waits for a lock (ms). Raises as `pause` does."""
         try:
             async with asyncio.timeout(until - time.monotonic()):
                 await self._places.acquire()
@@ -89,7 +89,7 @@ class LockWaits:
         await asyncio.sleep(random.uniform(0, PAUSE_SECONDS))  # noqa: S311 - jitter, not a secret
 
     def refused(self) -> ProtocolError:
-        """The answer when a lock was not to be had in time."""
+        """The answer when a lock was not available in time."""
         return ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE,
             f"another transaction has held the same rows for {self.wait_ms} ms (database.lock.timeout.ms); the same "

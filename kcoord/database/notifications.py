@@ -1,10 +1,10 @@
 """Wake-up notifications: one LISTEN connection per process.
 
-Channels carry a group id and nothing else: `kcoord_wake` when a barrier fell and somebody may wait for it,
+Channels carry a group id and nothing else: `kcoord_wake` when a barrier was reached and requests may be waiting for it,
 `kcoord_changed` when something a page shows has changed, `kcoord_config` when a group's settings have. `kcoord_topics`
-says that the catalogue of topics has changed, and carries nothing. A NOTIFY is a hint, never the truth: whoever is
-woken reads the rows. After a lost connection everything may have changed, which is said as `None` in place of a group
-id.
+reports that the catalogue of topics has changed, and carries nothing. A NOTIFY is a hint, never the truth: a woken
+listener reads the rows. After a lost connection anything may have changed, which is reported as `None` in place of a
+group id.
 
 Source: architecture.md 5.
 """
@@ -40,7 +40,7 @@ Listener = Callable[[str | None], None]
 
 
 class Subscription:
-    """What has changed since the last look. Changes are folded together, so a slow reader never falls behind."""
+    """What has changed since the last call. Changes are merged, so a slow reader never falls behind."""
 
     def __init__(self) -> None:
         self._changed: set[str | None] = set()
@@ -49,7 +49,7 @@ class Subscription:
 
     @property
     def closed(self) -> bool:
-        """The listener has stopped; nothing will come any more."""
+        """The listener has stopped; no more changes will arrive."""
         return self._closed
 
     def put(self, group_id: str | None) -> None:
@@ -63,7 +63,7 @@ class Subscription:
         self._event.set()
 
     async def get(self) -> set[str | None]:
-        """The group ids that changed since the last call, at once or as soon as there is one.
+        """The group ids that changed since the last call; waits until there is at least one.
 
         None in the set: anything may have changed. The empty set: the listener has stopped.
         """
@@ -74,7 +74,7 @@ class Subscription:
 
 
 class Notifications:
-    """Listens for all channels as long as the process lives, and passes hints on."""
+    """Listens on all channels for the lifetime of the process, and passes hints on."""
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
@@ -86,11 +86,11 @@ class Notifications:
 
     @property
     def listening(self) -> bool:
-        """The LISTEN connection stands."""
+        """The LISTEN connection is established."""
         return self._listening.is_set()
 
     def on(self, channel: str, listener: Listener) -> None:
-        """Call `listener` with what each hint of a channel carries; with None after a reconnect."""
+        """Call `listener` with the payload of each hint on a channel; with None after a reconnect."""
         self._listeners[channel].append(listener)
 
     def on_wake(self, listener: Listener) -> None:
@@ -98,7 +98,7 @@ class Notifications:
         self.on(WAKE, listener)
 
     def on_connection_lost(self, dropper: Callable[[], None]) -> None:
-        """Call `dropper` when the connection is lost and again when there is another, before any listener is called."""
+        """Call `dropper` when the connection is lost and again after a reconnect, before any listener is called."""
         self._droppers.append(dropper)
 
     @asynccontextmanager
@@ -112,11 +112,11 @@ class Notifications:
             self._subscriptions.discard(subscription)
 
     async def start(self) -> None:
-        """Begin to listen. Returns at once; an unreachable Postgres is tried again with growing pauses."""
+        """Start listening. Returns at once; an unreachable Postgres is retried with growing pauses."""
         self._task = asyncio.create_task(self._run(), name="kcoord-notifications")
 
     async def wait_listening(self, timeout_seconds: float = 10.0) -> None:
-        """Return once LISTEN is in force. Raises TimeoutError."""
+        """Return once LISTEN is in effect. Raises TimeoutError."""
         await asyncio.wait_for(self._listening.wait(), timeout_seconds)
 
     async def stop(self) -> None:
@@ -128,7 +128,7 @@ class Notifications:
             self._task = None
 
     def end_subscriptions(self) -> None:
-        """Tell every reader that nothing will come any more."""
+        """Tell every reader that no more changes will arrive."""
         for subscription in tuple(self._subscriptions):
             subscription.close()
 
@@ -161,11 +161,11 @@ class Notifications:
                     self._dispatch(notify.channel, notify.payload)
                 if not await answers(connection):
                     raise psycopg.OperationalError("Postgres does not answer")
-                await self._end_stuck_listeners(connection)  # a dead peer shows itself here
+                await self._end_stuck_listeners(connection)  # a dead peer is detected here
 
     @staticmethod
     async def _end_stuck_listeners(connection: psycopg.AsyncConnection[TupleRow]) -> None:
-        """Listeners of frozen processes must not hold up the cluster; each process looks for those of the others."""
+        """Listeners of frozen processes must not hold up the cluster; each process checks for those of the others."""
         cursor = await connection.execute(Q.end_stuck_listeners.encode())
         for (pid,) in await cursor.fetchall():
             log.warning("stuck_listener_ended", backend=pid)
@@ -180,7 +180,7 @@ class Notifications:
 
     @staticmethod
     def _tell(listener: Listener, payload: str | None) -> None:
-        """A listener with a bug must not make this process deaf."""
+        """A faulty listener must not stop this process from listening."""
         try:
             listener(payload)
         except Exception:

@@ -1,8 +1,8 @@
 """Access to Postgres: the pools, transactions with bounded retries, and the mapping of its failures.
 
-The pools serve the data plane and, over the bridge, everybody else; Django's own connections serve pages and admin.
-One is for transactions, one for what only reads or is a single statement, so that neither takes the other's connections
-and each has sessions with bounds of its own.
+The pools serve the data plane and, over the bridge, all other callers; Django's own connections serve pages and admin.
+One is for transactions, one for reads and single statements, so that neither takes the other's connections
+and each has sessions with its own limits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Work = Callable[[Connection], Awaitable[T]]
 Q = queries("kcoord")
 
 MAX_ATTEMPTS = 3
-"""A deadlock or serialization failure is tried again, at most this often in all."""
+"""A deadlock or serialization failure is retried, with at most this many attempts in total."""
 
 UNAVAILABLE = (
     psycopg.OperationalError,
@@ -56,12 +56,12 @@ to give."""
 RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
 
 PIPELINED_FROM = 17_00_00
-"""The first server that bounds whole transactions. An older one does not end a session whose client stopped in a
-pipeline: there each statement is waited for, and the bound for sessions that are idle in a transaction holds."""
+"""The first server version that limits whole transactions. An older one does not end a session whose client stopped in
+a pipeline: there each statement is awaited, and the limit for sessions that are idle in a transaction applies."""
 
 
 class Overtime(Exception):
-    """The bound for transactions ended one that was still at work; nothing of it was committed."""
+    """The transaction timeout ended a transaction that was still working; nothing of it was committed."""
 
 
 class Database:
@@ -125,7 +125,7 @@ class Database:
         self._droppers.append(dropper)
 
     def hurry(self) -> None:
-        """The process stops: nobody waits long any more for a Postgres that does not answer."""
+        """The process is stopping: no caller waits long for an unresponsive Postgres from now on."""
         self._patience.hurry()
 
     async def close(self) -> None:
@@ -143,7 +143,7 @@ class Database:
             async with self._borrowed(self._readers) as connection:
                 yield connection
         except RETRIED:
-            raise  # they are OperationalErrors too, but Postgres is there
+            raise  # they are OperationalErrors too, but Postgres is available
         except UNAVAILABLE as error:
             raise self.unavailable(error) from error
 
@@ -161,7 +161,7 @@ class Database:
     async def snapshot(self) -> AsyncIterator[Connection]:
         """A read-only transaction in which all statements see the same state.
 
-        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when there is no connection to be had.
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when no connection is available.
         """
         async with self.connection() as connection, connection.transaction():
             await connection.execute("set transaction isolation level repeatable read, read only")
@@ -177,13 +177,13 @@ class Database:
     ) -> T:
         """Run `work` in one transaction and commit; what it returns was committed.
 
-        Deadlocks and serialization failures run `work` again from the start, at most MAX_ATTEMPTS times in all. A lock
-        that others hold is waited for `database.lock.timeout.ms` in all, for the most part without a connection.
-        `key`: what the transaction locks, so that one that comes later lines up at once. `long`: it may take longer
-        than `database.transaction.timeout.ms`; the process must not stand still so long in it. `receipt`: asked after
-        `work` for the request that must not be too old.
+        Deadlocks and serialization failures rerun `work` from the start, at most MAX_ATTEMPTS times in total. A lock
+        held by others is waited for up to `database.lock.timeout.ms` in total, mostly without a connection.
+        `key`: what the transaction locks, so that later ones queue immediately. `long`: it may take longer
+        than `database.transaction.timeout.ms`; the process must not freeze for that long in it. `receipt`: called after
+        `work`, returns the request that must not be too old.
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE: Postgres is not available, and the outcome is then unknown; or
-        the lock was not to be had, or the request is too old, and then nothing was committed.
+        the lock was not available, or the request is too old, and then nothing was committed.
         """
         failures = 0
         until = self._lane.enter() if self._lane.is_locked(key) else None
@@ -222,10 +222,10 @@ class Database:
     async def _once(
         self, work: Work[T], receipt: Callable[[], Receipt | None], lock_ms: int | None, *, long: bool
     ) -> T:
-        """One try. Raises Overtime where it is to be tried again as a long one."""
+        """One try. Raises Overtime if it is to be repeated as a long one."""
         async with self._borrowed(self._writers) as connection:
             stepwise = long or connection.info.server_version < PIPELINED_FROM
-            # In a pipeline statements travel together until somebody asks for a row; the commit goes with the last.
+            # In a pipeline statements are sent together until a row is requested; the commit goes with the last.
             pipeline: AbstractAsyncContextManager[Any] = nullcontext() if stepwise else connection.pipeline()
             began, worked = time.monotonic(), False
             connection.database_ms = None
@@ -248,8 +248,8 @@ class Database:
     async def _check_age(self, connection: WatchedConnection, receipt: Receipt | None, *, reread: bool) -> None:
         """Refuse a request that is too old, under the locks of its transaction.
 
-        The clock that was read in the transaction will do where the transaction is bounded as a whole; where it is not,
-        the commit must follow the reading of the clock (`reread`).
+        The clock reading made in the transaction suffices if the transaction as a whole has a time limit; otherwise
+        the commit must follow a new reading (`reread`).
         """
         if receipt is None:
             return
@@ -260,7 +260,7 @@ class Database:
             raise refusal
 
     def refusal(self, connection: Connection, receipt: Receipt | None) -> ProtocolError | None:
-        """Why a request may not write: it is too old by the clock that was last read in this transaction."""
+        """Why a request may not write: it is too old according to the clock last read in this transaction."""
         if receipt is None or not isinstance(connection, WatchedConnection) or connection.database_ms is None:
             return None
         return self.request_age.refusal(receipt, connection.database_ms)
@@ -270,7 +270,7 @@ class Database:
             return await self.rows(connection, Q.end_stuck_sessions, {"limit_ms": self._limit_ms})
 
     async def now_ms(self, connection: Connection) -> int:
-        """The time, by the injected clock or the database's."""
+        """The time, from the injected clock or the database's."""
         clock = await connection.execute(Q.read_clocks.encode(), {"override": self.clock.override_ms()})
         return self._read(connection, await clock.fetchone())
 
@@ -285,13 +285,13 @@ class Database:
     async def row_and_now(
         self, connection: Connection, statement: str, parameters: dict[str, Any]
     ) -> tuple[TupleRow | None, int]:
-        """The first row of a statement, and the time read by the next: both travel together in a pipeline."""
+        """The first row of a statement, and the time read by the next: both are sent together in a pipeline."""
         cursor = await connection.execute(statement.encode(), parameters)
         clock = await connection.execute(Q.read_clocks.encode(), {"override": self.clock.override_ms()})
         return await cursor.fetchone(), self._read(connection, await clock.fetchone())
 
     async def value(self, connection: Connection, statement: str, parameters: dict[str, Any] | None = None) -> Any:
-        """The first column of the first row; None where there is no row."""
+        """The first column of the first row; None if there are no rows."""
         row = await self.row(connection, statement, parameters)
         return None if row is None else row[0]
 
@@ -310,7 +310,7 @@ class Database:
         return await cursor.fetchall()
 
     def unavailable(self, error: Exception) -> ProtocolError:
-        """The answer while Postgres cannot serve."""
+        """The answer while Postgres is unavailable."""
         log.warning("database_unavailable", reason=str(error).strip() or type(error).__name__)
         return ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE,

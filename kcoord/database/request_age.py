@@ -1,12 +1,12 @@
 """How old a request is, and whether it may still write.
 
 A client that got no answer in time sends its request to another server. The first server may have been frozen meanwhile
-(SIGSTOP, a paused virtual machine) and go on later: what it writes then would undo what the other one acknowledged. So
-each write is asked, while it holds its locks, how old its request is, and refused beyond `request.max.age.ms`.
+(SIGSTOP, a paused virtual machine) and resume later: what it writes then would undo what the other one acknowledged. So
+each write checks, while it holds its locks, how old its request is, and is refused beyond `request.max.age.ms`.
 
-A request counts as received when the process is known to have run last: one that lay in a socket, or in the queue of
+A request counts as received when the process is known to have last run: one that was in a socket, or in the queue of
 connections to accept, while the process was frozen is read after the thaw and looks new. Ages are measured by the
-database's clock, because the clocks of a paused virtual machine may have stood still, and by the monotonic clock,
+database's clock, because the clocks of a paused virtual machine may have stopped, and by the monotonic clock,
 because the database's may be set back; the larger age counts.
 """
 
@@ -21,24 +21,24 @@ from kcoord.config import Config
 from kcoord.protocol.errors import Error, ProtocolError
 
 BEAT_SECONDS = 0.1
-"""How often the event loop notes that it runs."""
+"""How often the event loop records that it is running."""
 GAP_SECONDS = 0.5
-"""When the event loop did not run for so long, what is read after it may have come at its beginning."""
+"""After the event loop has not run for this long, what is read next may have arrived at the start of the gap."""
 FROZEN_SECONDS = 2.5
-"""A process that did nothing for so long was frozen: no request that it had then, or has not read, writes anything."""
+"""A process that did nothing for this long was frozen: no request that it had then, or has not read, may write."""
 IDLE_CPU_SECONDS = 0.15
-"""So much of the processor's time a process may use around a freeze; one that was merely busy uses more."""
+"""Maximum CPU time of a process around a freeze; one that was merely busy uses more."""
 SETTLE_SECONDS = 1.0
-"""How long after a gap requests may be read that came before its end."""
+"""How long after a gap requests may be read that arrived before its end."""
 CLOCK_WINDOW_SECONDS = 10.0
-"""How long a measurement of the database's clock is believed, at least."""
+"""How long a measurement of the database's clock is trusted, at least."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """When a request was received: `at` in seconds of the monotonic clock, `database_ms` by the database's clock.
 
-    `database_ms` is None where the database's clock was not known then. `extra_ms`: how much longer than others the
+    `database_ms` is None if the database's clock was unknown then. `extra_ms`: how much longer than others the
     caller was told to wait.
     """
 
@@ -51,17 +51,17 @@ _current: ContextVar[Receipt | None] = ContextVar("kcoord_receipt", default=None
 
 
 def current() -> Receipt | None:
-    """The receipt of the request under way; None for what the service does by itself."""
+    """The receipt of the current request; None for work that the service does by itself."""
     return _current.get()
 
 
 def enter(receipt: Receipt | None) -> Token[Receipt | None]:
-    """Make `receipt` the current one; None: what follows is the service's own work. The result is for `leave`."""
+    """Make `receipt` the current one; None: the service's own work follows. The result is for `leave`."""
     return _current.set(receipt)
 
 
 def leave(token: Token[Receipt | None]) -> None:
-    """End what `enter` began."""
+    """Undo `enter`."""
     _current.reset(token)
 
 
@@ -73,7 +73,7 @@ def allow(extra_ms: float) -> None:
 
 
 def held(receipt: Receipt | None, held_ms: float) -> Receipt | None:
-    """The receipt of a request that was held, as its caller asked for, `held_ms` at most: its age did not grow then."""
+    """The receipt of a request held at its caller's request, for `held_ms` at most: its age did not grow then."""
     if receipt is None:
         return None
     grown = max(min(time.monotonic() - receipt.at, held_ms / 1000), 0.0)
@@ -82,9 +82,9 @@ def held(receipt: Receipt | None, held_ms: float) -> Receipt | None:
 
 
 class FreezeDetector:
-    """Notes when the event loop runs, so that gaps show, and whether the process ran in them.
+    """Records when the event loop runs, so that gaps show, and whether the process ran during them.
 
-    For processes that serve a socket; callers inside of a process are frozen with it, and wait no longer than it runs.
+    For processes that serve a socket; callers inside a process are frozen with it, and wait no longer than it runs.
     """
 
     def __init__(self) -> None:
@@ -93,29 +93,29 @@ class FreezeDetector:
         self._handle: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin, on the running loop."""
+        """Start, on the running loop."""
         self.stop()
         self._last, self._last_cpu = time.monotonic(), time.process_time()
         self._handle = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
     def stop(self) -> None:
-        """End. From then on no gap is seen."""
+        """Stop. No gaps are detected after that."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
     def received(self) -> float:
-        """When a request that is read now was received at the earliest (seconds of the monotonic clock)."""
+        """The earliest time at which a request read now was received (seconds of the monotonic clock)."""
         now = self._look()
         return self._gap_began if now - self._gap_ended < SETTLE_SECONDS else now
 
     def was_frozen_since(self, at: float) -> bool:
-        """Was the process frozen, and thawed at `at` or later?"""
+        """Whether the process was frozen and thawed at `at` or later."""
         self._look()
         return self._thawed >= at
 
     def note_freeze(self) -> None:
-        """The process was frozen until now, and its clocks did not see it."""
+        """The process was frozen until now, and its clocks did not show it."""
         self._gap_began, self._gap_ended = self._last, time.monotonic()
         self._thawed = self._gap_ended
 
@@ -137,10 +137,10 @@ class FreezeDetector:
 
 
 class DatabaseTime:
-    """The database's clock as told by this process's monotonic clock.
+    """The database's clock, derived from this process's monotonic clock.
 
-    An answer comes later than the clock in it was read, so a measurement is too small rather than too large: the
-    largest of the last ones is the best. It errs towards older receipts.
+    An answer arrives later than the clock in it was read, so a measurement is too small rather than too large: the
+    largest recent one is the best. It errs towards older receipts.
     """
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class DatabaseTime:
         return max(known) + monotonic * 1000 if known else None
 
     def measure(self, database_ms: int) -> bool:
-        """The database's clock was read just now. True: it ran ahead of ours as it does in a freeze."""
+        """The database's clock was read just now. True: it ran ahead of ours, as it does in a freeze."""
         now = time.monotonic()
         expected = self.at(now)
         offset = database_ms - now * 1000
@@ -166,14 +166,14 @@ class DatabaseTime:
 
 
 class RequestAge:
-    """Receives requests of one process, and refuses writes of those that are too old."""
+    """Records when requests of one process are received, and refuses writes of those that are too old."""
 
     def __init__(self, config: Config) -> None:
         self.pulse = FreezeDetector()
         self.database_time = DatabaseTime()
         self.max_age_ms = config.int("request.max.age.ms")
         self._retry_after_ms = config.int("http.retry.after.ms")
-        # The commit comes up to one transaction after the check, and a gap that is not seen makes a receipt too late.
+        # The commit comes up to one transaction after the check, and an undetected gap makes a receipt too late.
         self._latest_ms = self.max_age_ms - config.int("database.transaction.timeout.ms") - GAP_SECONDS * 1000
 
     def receive(self) -> Receipt:
@@ -187,7 +187,7 @@ class RequestAge:
             self.pulse.note_freeze()
 
     def refusal(self, receipt: Receipt | None, database_ms: int) -> ProtocolError | None:
-        """Why a request may not write any more; `database_ms` was read under the locks of the write. None: it may."""
+        """Why a request may no longer write; `database_ms` was read under the locks of the write. None: it may."""
         if receipt is None:
             return None
         age_ms = (time.monotonic() - receipt.at) * 1000

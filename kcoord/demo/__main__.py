@@ -17,7 +17,7 @@ from kcoord.demo.service import DemoProblem, reach
 
 
 def parse(arguments: list[str]) -> Options:
-    """The options of the command line."""
+    """The command line options."""
     parser = argparse.ArgumentParser(prog="python -m kcoord.demo", description="A group counts words; one worker dies.")
     parser.add_argument("--topic", default="stdlib", help="name of the topic (default: %(default)s)")
     parser.add_argument("--partitions", type=_positive, default=24, help="of the topic (default: %(default)s)")
@@ -60,7 +60,7 @@ def _positive(text: str) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demo; the exit status."""
+    """Run the demo; returns the exit status."""
     options = parse(arguments)
     narrator = Narrator()
     signal.signal(signal.SIGTERM, _leave)
@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End by way of the `with` blocks, which stop what was started."""
+    """Exit through the `with` blocks, which stop what was started."""
     sys.exit(128 + number)
 
 

@@ -1,4 +1,4 @@
-"""The end of the demo: its commits archived with Spark, and its offsets compared with them. Over the HTTP API alone."""
+"""The end of the demo: its commits archived with Spark, and its offsets compared with them. Uses only the HTTP API."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import httpx
 from kcoord.demo.service import DemoProblem, Say, Service
 
 RUN_SECONDS = 600.0
-"""The longest that a run may take; Spark's start alone takes ten seconds, on a busy machine many times that."""
+"""The longest that a run may take; starting Spark alone takes ten seconds, on a busy machine many times that."""
 POLL_SECONDS = 0.5
 MOST_SHOWN = 5
 
 
 def archive_and_reconcile(service: Service, group: str, say: Say) -> bool:
-    """True if reconcile finds nothing in the group. A service without an archive, or whose token may not, is left as
-    it is, which is said. Raises DemoProblem where a run fails.
+    """True if reconcile finds nothing in the group. Without an archive, or without the right to use it, this step is
+    skipped with a message. Raises DemoProblem if a run fails.
     """
     archived = _run(service, "archive", say)
     if archived is None:
@@ -39,7 +39,7 @@ def archive_and_reconcile(service: Service, group: str, say: Say) -> bool:
 
 
 def _run(service: Service, kind: str, say: Say) -> Mapping[str, Any] | None:
-    """A run that succeeded; None where the service cannot have one now."""
+    """A run that succeeded; None if the service cannot start one now."""
     answer = service.request("POST", "archive/runs", {"kind": kind})
     if answer.status_code in (httpx.codes.CONFLICT, httpx.codes.FORBIDDEN):
         say(f"no {kind}: {answer.json()['detail']}")

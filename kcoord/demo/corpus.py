@@ -1,4 +1,4 @@
-"""The input: text files that every Python installation has, as the partitions of a topic."""
+"""The input: text files included in every Python installation, as the partitions of a topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text: runs of letters, in lower case. No word goes over the end of a line."""
+    """The words of a text: runs of letters, in lower case. No word spans lines."""
     return _WORD.findall(text.lower())
 
 
@@ -45,7 +45,7 @@ class Corpus:
 
 
 def read(path: Path) -> str:
-    """A source file as text. Some are not UTF-8: what is not, is replaced, the same way for everybody."""
+    """A source file as text. Some are not UTF-8: invalid bytes are replaced, identically in every process."""
     return path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -74,7 +74,7 @@ def standard_library(partitions: int, max_lines: int) -> Corpus:
 
 
 def plain_count(corpus: Corpus) -> Counter[str]:
-    """The words of all files, counted by one process that knows nothing of groups, offsets or lines."""
+    """The words of all files, counted by one process without groups, offsets or lines."""
     counted: Counter[str] = Counter()
     for paths in corpus.partitions:
         for path in paths:
@@ -83,7 +83,7 @@ def plain_count(corpus: Corpus) -> Counter[str]:
 
 
 class CorpusSource:
-    """The record source of the workers: one record a line. A partition is read when it is first asked for."""
+    """The record source of the workers: one record per line. A partition is read when it is first requested."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus

@@ -31,7 +31,7 @@ class Report:
 
 @dataclass(slots=True)
 class Member:
-    """A worker process as the demo knows it; `owned` partitions and `delivered` lines are what it said last."""
+    """A worker process as the demo sees it; `owned` partitions and `delivered` lines are as last reported."""
 
     name: str
     process: subprocess.Popen[str]
@@ -74,7 +74,7 @@ class Crew:
         return member
 
     def kill(self, member: Member) -> None:
-        """SIGKILL: the worker can tell nobody."""
+        """SIGKILL: the worker has no chance to notify anyone."""
         member.killed = True
         member.process.send_signal(signal.SIGKILL)
         member.process.wait()
@@ -94,7 +94,7 @@ class Crew:
                 raise DemoProblem(f"{member.name} ended with status {status}")
 
     def reports(self, seconds: float) -> Iterator[Report]:
-        """What the workers report within `seconds`. Raises DemoProblem if one ended that should not have."""
+        """What the workers report within `seconds`. Raises DemoProblem if one ended unexpectedly."""
         try:
             yield self._reports.get(timeout=seconds)
             while True:

@@ -1,4 +1,4 @@
-"""The course of the demo: work, kill half-way, replace, finish, compare."""
+"""The sequence of the demo: work, kill half-way, replace, finish, compare."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INTERVAL_SETTING = "consumer.heartbeat.interval.ms"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How large the demo is. `pace` is lines per second and worker, `seconds` the most it may take; `group_protocol`
+    """The size of the demo. `pace` is lines per second and worker, `seconds` the maximum duration; `group_protocol`
     "classic" or "consumer"; `spark`: archive and reconcile at the end.
     """
 
@@ -50,7 +50,7 @@ class Options:
 
 @dataclass(slots=True)
 class Narrator:
-    """Says what happens, as it happens."""
+    """Reports progress as it happens."""
 
     started: float = field(default_factory=time.monotonic)
 
@@ -169,7 +169,7 @@ class Demo:
         return {tp.partition: committed.offset if committed else 0 for tp, committed in found.items()}
 
     def _push_watermarks(self) -> None:
-        """How long the partitions are: with this the service knows how far the group is behind."""
+        """The length of the partitions: with this the service knows how far the group is behind."""
         marks = [{"partition": p, "log_start_offset": 0, "log_end_offset": end} for p, end in enumerate(self._ends)]
         self._service.expect("POST", f"topics/{self._options.topic}/watermarks", {"partitions": marks})
 
@@ -197,7 +197,7 @@ class Demo:
             self._say(f"{member.name}: commit refused, its lines will be delivered again: {report.fields['why']}")
 
     def _assigned(self, member: Member, fields: dict[str, Any]) -> None:
-        """A worker finished a rebalance: say which, what is new and what it owns."""
+        """A worker finished a rebalance: print which, what is new and what it owns."""
         generation = fields["generation"]
         if generation > self._generation:
             self._generation = generation
@@ -212,7 +212,7 @@ class Demo:
         self._check_orphans()
 
     def _kill(self, committed: dict[int, int]) -> None:
-        """SIGKILL the worker with most left to do, and start another."""
+        """SIGKILL the worker with the most work left, and start another."""
         unfinished = {p for p, offset in committed.items() if offset < self._ends[p]}
         victim = max(self._crew.members.values(), key=lambda member: len(member.owned & unfinished))
         self._crew.kill(victim)
@@ -225,7 +225,7 @@ class Demo:
         self._say(f"{name} started in its place; the session timeout is {self._session_ms / 1000:g} s")
 
     def _check_orphans(self) -> None:
-        """Say when all partitions of the killed worker have new owners."""
+        """Report when all partitions of the killed worker have new owners."""
         if not self._orphans:
             return
         alive = [member for member in self._crew.members.values() if not member.killed]
@@ -259,8 +259,8 @@ def is_equal(total: Total, expected: Counter[str], lines: int) -> bool:
 
 
 def shorten_sessions(service: Service, group: str, wanted_ms: int) -> int:
-    """Let the sessions of a consumer group be as short as `wanted_ms`, if the service allows it; returns how long they
-    are. Raises DemoProblem.
+    """Make the sessions of a consumer group as short as `wanted_ms`, if the service allows it; returns their length.
+    Raises DemoProblem.
     """
     path = f"groups/{group}/config"
     settings = {setting["name"]: setting for setting in service.expect("GET", path)["settings"]}
@@ -274,7 +274,7 @@ def shorten_sessions(service: Service, group: str, wanted_ms: int) -> int:
 
 
 def prepare_topic(service: Service, topic: str, partitions: int) -> int:
-    """Make the topic, or take the one there is; returns how many partitions it has."""
+    """Create the topic, or use the existing one; returns how many partitions it has."""
     answer = service.request("GET", f"topics/{topic}")
     if answer.status_code == 404:
         body: dict[str, Any] = {"name": topic, "partitions": partitions, "labels": {"demo": "wordcount"}}

@@ -1,4 +1,4 @@
-"""The service that the demo uses: the one that runs, or one of its own in a temporary directory."""
+"""The service that the demo uses: a running one, or its own in a temporary directory."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ Say = Callable[[str], None]
 
 
 class DemoProblem(Exception):
-    """Why the demo cannot go on, and what to do."""
+    """Why the demo cannot continue, and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where the service is and how to speak to it. `hint` says how to sign in."""
+    """Where the service is and how to access it. `hint` says how to sign in."""
 
     url: str
     token: str
     hint: str
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
-        """One request to `/v1/PATH`. Raises DemoProblem without an answer."""
+        """One request to `/v1/PATH`. Raises DemoProblem if no answer arrives."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
             return httpx.request(method, f"{self.url}/v1/{path}", json=body, headers=headers, timeout=ASK_SECONDS)
@@ -63,7 +63,7 @@ class Service:
 
 @contextmanager
 def reach(environ: Mapping[str, str], say: Say) -> Iterator[Service]:
-    """The service that KCOORD_URL names, else the one of the data directory, else a new one that ends with this.
+    """The service that KCOORD_URL names, else the one of the data directory, else a new one, stopped at the end.
 
     Raises DemoProblem.
     """
@@ -106,7 +106,7 @@ def _ready(url: str) -> bool:
 
 
 def _checked(service: Service) -> Service:
-    """The service, if it takes the token."""
+    """The service, if it accepts the token."""
     answer = service.request("GET", "topics")
     if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         raise DemoProblem(
@@ -125,7 +125,7 @@ def _own(environ: Mapping[str, str]) -> Iterator[Service]:
     own = {
         "KCOORD_DATA_DIR": str(directory / "data"),
         "KCOORD_PORT": str(port),
-        # A demo that kills a worker should not have to wait long until that is noticed.
+        # A demo that kills a worker should not have to wait long until the service notices.
         "KCOORD_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS": "6000",
     }
     log = directory / "output"
@@ -149,7 +149,7 @@ def _own(environ: Mapping[str, str]) -> Iterator[Service]:
 
 
 def _ending_with_this_process(command: list[str]) -> list[str]:
-    """The command, run so that it is stopped even if this process is killed."""
+    """The command, run so that it ends even if this process is killed."""
     return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), str(int(signal.SIGTERM)), "-", *command]
 
 

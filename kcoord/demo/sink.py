@@ -1,8 +1,8 @@
-"""Where the counts go: a SQLite file that takes each line into account once, however often it is delivered.
+"""Where the counts go: a SQLite file that counts each line once, however often it is delivered.
 
-A consumer that commits after processing gets lines again when it dies in between: at least once. The sink keeps, in
-the same transaction as the counts of a partition, the offset it expects next there. Lines before that are known
-already and skipped; a gap would be a loss and is refused. So what is counted is exact, whoever dies when.
+A consumer that commits after processing gets lines again if it dies in between: at-least-once delivery. The sink keeps,
+in the same transaction as the counts of a partition, the offset it expects next there. Lines before that are already
+known and skipped; a gap would be a loss and is refused. So the counts are exact, whichever process dies when.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Sink:
 
     def __init__(self, path: Path) -> None:
         self._database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-        # Survives the death of a process at any instant; only a power cut could undo the last transactions.
+        # Survives the death of a process at any time; only a power cut could undo the last transactions.
         self._database.execute("pragma journal_mode = wal")
         self._database.execute("pragma synchronous = normal")
         self._database.executescript(_SCHEMA)
@@ -62,9 +62,9 @@ class Sink:
         self._database.close()
 
     def add(self, partition: int, records: Sequence[Record]) -> int:
-        """Count the words of `records`, which are consecutive lines; returns how many of them were known already.
+        """Count the words of `records`, which are consecutive lines; returns how many were already known.
 
-        Raises LinesMissing where they begin after the line that is expected.
+        Raises LinesMissing if they begin after the expected line.
         """
         with self._transaction():
             expected = self._expected(partition)

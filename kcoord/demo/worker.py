@@ -1,6 +1,6 @@
-"""One worker process: `python -m kcoord.demo.worker SETTINGS`. Reports on standard output, one JSON object a line.
+"""One worker process: `python -m kcoord.demo.worker SETTINGS`. Reports on standard output, one JSON object per line.
 
-It ends when its standard input does, so that no worker outlives the demo, and leaves the group on the way out.
+It ends when its standard input does, so that no worker outlives the demo, and leaves the group before it exits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BATCH_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a worker is told. `consumer` are settings of the client; `lines_per_second` is its pace."""
+    """A worker's settings. `consumer` are settings of the client; `lines_per_second` is its pace."""
 
     topic: str
     manifest: str
@@ -47,7 +47,7 @@ class WorkerSettings:
 
 
 def report(event: str, **fields: Any) -> None:
-    """Tell the demo."""
+    """Report to the demo."""
     sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
     sys.stdout.flush()
 
@@ -81,24 +81,24 @@ class Worker(ConsumerRebalanceListener):
         report("stopped", lines=self._lines)
 
     def stop(self) -> None:
-        """End soon; another thread may call this."""
+        """Stop soon; may be called from another thread."""
         self._stopping = True
         self.consumer.wakeup()
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Tell what is owned now, and the generation or member epoch."""
+        """Report what is owned now, and the generation or member epoch."""
         owned = _numbers(self.consumer.assignment())
         generation = self.consumer.generation.generation_id
         report("assigned", partitions=_numbers(assigned), owned=owned, generation=generation)
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Commit what is done, so that the next owner begins there."""
+        """Commit what is done, so that the next owner starts there."""
         self._commit()
         if revoked:
             report("revoked", partitions=_numbers(revoked))
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        """Others may have these already; the sink sees to it that nothing counts twice."""
+        """Others may already have these; the sink ensures that no line counts twice."""
         report("lost", partitions=_numbers(lost))
 
     def _work(self) -> None:
@@ -114,7 +114,7 @@ class Worker(ConsumerRebalanceListener):
         if now >= self._next_report:
             self._next_report = now + REPORT_SECONDS
             report("progress", lines=self._lines)
-        # The pace of a worker with more to do than to count words.
+        # The pace of a worker that does more than count words.
         due = started + count / self._settings.lines_per_second
         time.sleep(max(0.0, due - time.monotonic()))
 

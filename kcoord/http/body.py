@@ -22,7 +22,7 @@ from kcoord.http.types import REMEDIES
 B = TypeVar("B")
 
 LONGEST_ECHO = 300
-"""How much of what the caller wrote an error repeats."""
+"""How much of the caller's input an error repeats."""
 
 _SUSPICIOUS = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?$", re.DOTALL)
@@ -35,7 +35,7 @@ class ClientGone(Exception):
 
 
 class BodyLimit:
-    """ASGI middleware: a body above `max_bytes` is answered 413, whoever would have read it."""
+    """ASGI middleware: a body above `max_bytes` is answered 413, whichever handler would have read it."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self.app = app
@@ -78,7 +78,7 @@ class TooLarge(RequestRefused):
 
 
 def check_content_type(headers: list[tuple[bytes, bytes]]) -> None:
-    """Raise 415 unless the body is said to be JSON in UTF-8, as it stands."""
+    """Raise 415 unless the body is declared as JSON in UTF-8, without content encoding."""
     content_type = encoding = ""
     for name, value in headers:
         if name == b"content-type":
@@ -116,7 +116,7 @@ async def _read_rest(message: Message, receive: Receive) -> bytes:
 
 
 def decode(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
-    """The struct that `body` stands for. Raises INVALID_REQUEST naming the field at fault."""
+    """The struct decoded from `body`. Raises INVALID_REQUEST naming the field at fault."""
     if not body:
         raise invalid("the body is empty; send a JSON object")
     if _SUSPICIOUS.search(body):
@@ -149,7 +149,7 @@ def _refuse_shape(error: msgspec.ValidationError) -> NoReturn:
 
 
 def _refuse_duplicates(body: bytes) -> None:
-    """The decoder keeps the last of two equal keys in silence; which one was meant is not ours to guess."""
+    """The decoder silently keeps the last of two equal keys; we cannot guess which one was meant."""
     _DUPLICATES.decode(body.decode())
 
 
@@ -169,7 +169,7 @@ def _refuse_unstorable(body: bytes) -> None:
     try:
         found = _unstorable(json.loads(body))
     except (ValueError, RecursionError):
-        return  # the decoder says what is wrong with it
+        return  # the decoder reports what is wrong with it
     if found is not None:
         path, what = found
         raise invalid(f"{path}: contains {what}", path)

@@ -1,4 +1,4 @@
-"""What is known of the request under way: its id, and what becomes of it.
+"""What is known about the current request: its id, and its outcome.
 
 One mutable `RequestContext` per request, in a context variable: the log processor, problem bodies of both planes and
 the access log read it. Threads that run Django's views see it too, because asgiref copies the context.
@@ -18,7 +18,7 @@ _SANE = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request. `status` is 0 until the response begins, 499 when the client went away before it."""
+    """One request. `status` is 0 until the response begins, 499 if the client disconnected before that."""
 
     request_id: str
     route: str = ""
@@ -30,28 +30,28 @@ _current: ContextVar[RequestContext | None] = ContextVar("kcoord_request", defau
 
 
 def current() -> RequestContext | None:
-    """The request under way; None outside of one."""
+    """The current request; None outside of one."""
     return _current.get()
 
 
 def request_id() -> str:
-    """The id of the request under way; "" outside of one."""
+    """The id of the current request; "" outside of one."""
     context = _current.get()
     return "" if context is None else context.request_id
 
 
 def enter(context: RequestContext) -> object:
-    """Make `context` the current one; give what is returned to `leave`."""
+    """Make `context` the current one; pass the result to `leave`."""
     return _current.set(context)
 
 
 def leave(token: object) -> None:
-    """End what `enter` began."""
+    """Undo `enter`."""
     _current.reset(token)  # type: ignore[arg-type]
 
 
 def request_id_of(headers: list[tuple[bytes, bytes]]) -> str:
-    """The caller's `X-Request-Id` where it is safe to log and to echo, else a fresh one."""
+    """The caller's `X-Request-Id` if it is safe to log and to echo, else a new one."""
     for name, value in headers:
         if name == HEADER and _SANE.fullmatch(value):
             return value.decode("ascii")

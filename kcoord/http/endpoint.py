@@ -1,4 +1,4 @@
-"""The description of an endpoint: what the OpenAPI document and the server are both made from."""
+"""The description of an endpoint, from which both the OpenAPI document and the server are built."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Endpoint:
     """One endpoint of the data plane.
 
     `path` is a template with at most one of `{group_id}` and `{transactional_id}` in it; `request` and `response` are
-    msgspec structs, `request` None where there is no body; `errors` are those of the call itself, besides those that
+    msgspec structs, `request` None if it has no body; `errors` are those specific to the call, besides those that
     every endpoint can answer (`COMMON_ERRORS`). `takes_empty_group_id`: the call answers for the empty group id with
-    an error of its own.
+    its own error.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""Service endpoints: /livez, /readyz and /metrics. None needs a token; none tells a name of a group, member or topic.
+"""Service endpoints: /livez, /readyz and /metrics. None needs a token; none reveals a group, member or topic name.
 
 Source: http-api.md 5.
 """
@@ -30,7 +30,7 @@ Q = queries("kcoord")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must hold for this process to serve. `detail` says what is wrong and what mends it."""
+    """A condition for this process to serve. `detail` says what is wrong and the remedy."""
 
     ok: bool
     detail: str = ""
@@ -85,7 +85,7 @@ async def _timers(runtime: Runtime, connection: Connection) -> Check:
 
 
 async def _journal(runtime: Runtime, connection: Connection) -> Check | None:
-    """A note, if there is anything to note: without its day the journal serves all the same."""
+    """A note, if there is anything to report: without today's partition the journal still works."""
     if await runtime.db.value(connection, Q.journal_day_is_there, {"now": runtime.db.clock.override_ms()}):
         return None
     return Check(True, "today has no partition yet, its lines go to the default one; is the Celery worker alive?")
@@ -96,7 +96,7 @@ def _json(content: Any, status: int) -> Response:
 
 
 async def livez(request: Request) -> Response:
-    """The process answers; nothing else is looked at, so a lost database does not restart it."""
+    """The process answers; nothing else is checked, so a lost database does not restart it."""
     _name_route(request)
     return _json({"status": "alive"}, 200)
 
@@ -112,11 +112,11 @@ async def readyz(request: Request) -> Response:
 
 
 async def metrics_page(request: Request) -> Response:
-    """Everything that is counted, in Prometheus' text format; while the database is away without what stands there."""
+    """All metrics in the Prometheus text format; while the database is unavailable without those stored there."""
     _name_route(request)
     text = prometheus_client.generate_latest()
     if runtimes.is_running():
-        with contextlib.suppress(ProtocolError):  # that it is away is logged, and /readyz says so
+        with contextlib.suppress(ProtocolError):  # the outage is logged, and /readyz reports it
             text += counters.exposed(await counters.read(runtimes.current().db))
     return Response(text, headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST})
 

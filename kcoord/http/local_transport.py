@@ -3,10 +3,10 @@
     with httpx.Client(transport=LocalTransport(local_operator()), base_url=BASE_URL) as client:
         client.get("/v1/groups")
 
-Management commands use it where no address is given: one code path for both, with the same checks, the same journal,
-the same errors. Whoever can start such a command can read and write the database already, so there is no token to
-store: the caller is named in an entry of the ASGI scope (`kcoord.access.rights.TRUSTED_CALLER`), which servers never
-fill.
+Management commands use it if no address is given: one code path for both, with the same checks, the same journal,
+the same errors. A user who can start such a command can read and write the database already, so no token is
+needed: the caller is named in an entry of the ASGI scope (`kcoord.access.rights.TRUSTED_CALLER`), which servers never
+set.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 
 BASE_URL = "http://localhost"
-"""Nothing is resolved or connected; Django wants a host that it allows."""
+"""Nothing is resolved or connected; Django requires an allowed host name."""
 
 CLOSE_SECONDS = bridge.TIMEOUT_SECONDS + 5
-"""How long closing waits for requests that nobody waits for any more; views give up by themselves before."""
+"""How long closing waits for abandoned requests; views give up on their own before that."""
 
 
 def local_operator() -> Principal:
-    """Whoever runs this process, allowed everything; journals and plans say `local:` and the name of the account."""
+    """The user running this process, allowed everything; journals and plans say `local:` and the account name."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # the account has no name, as in some containers
@@ -44,13 +44,13 @@ def local_operator() -> Principal:
 
 
 class LocalTransport(httpx.BaseTransport):
-    """Answers requests with the application of this process (`ASGI_APPLICATION`), as a caller that is trusted.
+    """Answers requests with the application of this process (`ASGI_APPLICATION`), as a trusted caller.
 
-    It runs on the runtime of `kcoord.process.bridge`; while it is open and the process has no other, that one is the
-    current runtime, so that both planes answer. Parameters: `principal` who calls. A request that cannot be served
+    It runs on the runtime of `kcoord.process.bridge`; while it is open and the process has no other, that becomes the
+    current runtime, so that both planes answer. Parameters: `principal` the caller. A request that cannot be served
     raises `httpx.ConnectError`, one without an answer in time `httpx.ReadTimeout`, as they would over a network; and
-    as there, it continues without its caller. `close` waits for such requests: otherwise their threads would wait for
-    a loop that has ended, and the process would never exit.
+    as over a network, it continues without its caller. `close` waits for such requests: otherwise their threads would
+    wait for a loop that has ended, and the process would never exit.
     """
 
     def __init__(self, principal: Principal) -> None:

@@ -1,6 +1,6 @@
-"""Logging: one JSON object a line on standard error, for our own lines and for those of libraries.
+"""Logging: one JSON object per line on standard error, for our own log entries and those of libraries.
 
-On a terminal the same lines are printed for people. Every line of a request carries its `request_id`.
+On a terminal the same entries are printed in human-readable form. Every line of a request carries its `request_id`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ QUIET = {
     "celery.worker.strategy": logging.WARNING,
     "celery.app.trace": logging.WARNING,
 }
-"""Loggers that say what the access log says already, or that the timers ran, each second."""
+"""Loggers that repeat the access log, or report every second that the timers ran."""
 
 REFUSALS = ("django.security.DisallowedHost",)
-"""Loggers that report a refused request as a failure of the program, with its traceback: anybody could fill the log."""
+"""Loggers that log a refused request as a program error with a traceback: any client could fill the log."""
 
 
 def without_traceback(record: logging.LogRecord) -> bool:
-    """Filter: the line stays, what it says is enough."""
+    """Filter: keep the line but drop its traceback."""
     record.exc_info = None
     return True
 
 
 def add_request_id(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Processor: the id of the request under way, where there is one."""
+    """Processor: the id of the current request, if any."""
     request = context.current()
     if request is not None:
         event.setdefault("request_id", request.request_id)
@@ -58,7 +58,7 @@ SHARED: tuple[Processor, ...] = (
 
 
 class _StandardError(logging.StreamHandler[TextIO]):
-    """Writes to what `sys.stderr` is at that moment; the one of the start may be closed."""
+    """Writes to the current `sys.stderr`; the one at startup may be closed."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -76,7 +76,7 @@ def configure(level: str) -> None:
     threshold = LEVELS[level]
     people = sys.stderr.isatty()
     rendering: list[Processor] = (
-        # The other formatters show local variables, and tokens stand in some.
+        # The other formatters show local variables, and some contain tokens.
         [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if people
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_json)]
@@ -85,7 +85,7 @@ def configure(level: str) -> None:
         processors=[*SHARED, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
-        cache_logger_on_first_use=False,  # a level set later is in force everywhere
+        cache_logger_on_first_use=False,  # a level set later takes effect everywhere
     )
     handler = _StandardError()
     handler.setFormatter(
@@ -100,4 +100,4 @@ def configure(level: str) -> None:
     for name, quiet in QUIET.items():
         logging.getLogger(name).setLevel(max(quiet, threshold))
     for name in REFUSALS:
-        logging.getLogger(name).addFilter(without_traceback)  # once, however often
+        logging.getLogger(name).addFilter(without_traceback)  # added only once, even if called again

@@ -1,5 +1,5 @@
-"""What wraps both planes: request id, access log, metrics, and the promise that no error under /v1 is anything but a
-problem response, whatever part of Django made it.
+"""Wrappers around both planes: request id, access log, metrics, and the guarantee that every error under /v1 is a
+problem response, whatever part of Django produced it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = structlog.get_logger("kcoord.access_log")
 API = "/v1/"
 
 QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
-"""Routes that machines ask every few seconds: logged at level debug."""
+"""Routes that machines request every few seconds: logged at level debug."""
 
 
 class RequestLog:
@@ -75,14 +75,14 @@ class RequestLog:
 
 
 def _plane(path: str) -> str:
-    """The route label of requests that the data plane does not name itself."""
+    """The route label for requests that the data plane does not label itself."""
     return "/v1/*" if path.startswith(API) else "/*"
 
 
 class ProblemNet:
     """ASGI middleware around Django: under /v1 its error pages become problem responses.
 
-    Views answer problems themselves; this is for what never reaches them (unknown paths, refused hosts, crashes).
+    Views answer problems themselves; this handles what never reaches them (unknown paths, refused hosts, crashes).
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -98,7 +98,7 @@ class ProblemNet:
 
 
 class _Catcher:
-    """Passes a response on, reads the error of a problem for the access log, and replaces what is no problem."""
+    """Passes a response on, reads a problem's error for the access log, and replaces errors that are not problems."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
@@ -107,7 +107,7 @@ class _Catcher:
         self._body = b""
 
     async def send(self, message: Message) -> None:
-        """Take one message of Django's response."""
+        """Handle one message of Django's response."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             self._is_problem = _content_type(message).startswith(problem.MEDIA_TYPE.encode())

@@ -22,11 +22,11 @@ MAX_LENGTH = 255
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
 _PLAIN = re.compile(r"[!-.0-~]{1,255}")
-"""Printable ASCII without the slash: what nearly every id is."""
+"""Printable ASCII without the slash, which covers nearly every id."""
 
 
 def check_group_id(group_id: str, *, may_be_empty: bool = False) -> str:
-    """`group_id`, when it is valid. Raises INVALID_GROUP_ID saying which rule it breaks."""
+    """`group_id`, if it is valid. Raises INVALID_GROUP_ID saying which rule it breaks."""
     if _PLAIN.fullmatch(group_id) or (may_be_empty and not group_id):
         return group_id
     if not group_id:
@@ -45,7 +45,7 @@ def check_group_id(group_id: str, *, may_be_empty: bool = False) -> str:
 
 
 def group_id_of(raw: bytes, *, may_be_empty: bool = False) -> str:
-    """The group id that a raw path segment stands for. Raises INVALID_GROUP_ID."""
+    """The group id in a raw path segment. Raises INVALID_GROUP_ID."""
     if _BAD_ESCAPE.search(raw):
         raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is not percent-encoded: '%' is written %25")
     try:
@@ -55,7 +55,7 @@ def group_id_of(raw: bytes, *, may_be_empty: bool = False) -> str:
 
 
 def transactional_id_of(raw: bytes) -> str:
-    """The transactional id that a raw path segment stands for. Raises INVALID_REQUEST."""
+    """The transactional id in a raw path segment. Raises INVALID_REQUEST."""
     try:
         if _BAD_ESCAPE.search(raw):
             raise ValueError

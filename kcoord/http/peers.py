@@ -1,8 +1,8 @@
 """How long a peer may keep a connection without doing its part, and how many connections there may be.
 
-The rules, for any parser of HTTP: an adapter says in which phase its connection is and what has arrived, and closes it
-when it is told to. Time is counted in ticks of the process that watches, each worth at most `LONGEST_STEP` ticks: when
-the process was stopped, or its loop busy, what a peer sent meanwhile is read before its time is up.
+The rules, for any HTTP parser: an adapter reports which phase its connection is in and what has arrived, and closes it
+when asked to. Time is counted in ticks of the process that watches, each worth at most `LONGEST_STEP` ticks: if the
+process was stopped, or its loop busy, what a peer sent meanwhile is read before its time is up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kcoord.protocol.errors import Error
 log = structlog.get_logger(__name__)
 
 SLOWEST_BYTES_PER_SECOND = 16_384
-"""A body, or an answer, may take as much longer as its bytes need at this speed."""
+"""A body, or an answer, may take additional time for its bytes at this speed."""
 
 LONGEST_TICK_SECONDS = 1.0
 TICKS_IN_TIMEOUT = 4
@@ -34,7 +34,7 @@ LONGEST_STEP = 2
 
 
 class Phase(Enum):
-    """What a connection waits for."""
+    """What a connection is waiting for."""
 
     SILENT = "the first byte"
     HEAD = "the rest of a head"
@@ -77,12 +77,12 @@ class PeerLimits:
 
     @property
     def tick(self) -> float:
-        """How often peers are looked at, in seconds."""
+        """The interval between checks of peers, in seconds."""
         return min(LONGEST_TICK_SECONDS, min(self.head, self.body, self.write) / TICKS_IN_TIMEOUT)
 
 
 class Peer:
-    """The other end of one connection: what it owes us, and for how long."""
+    """The other end of one connection: what we expect from it, and until when."""
 
     __slots__ = ("_limits", "_received", "_unread", "_unread_for", "_waited", "phase")
 
@@ -95,24 +95,24 @@ class Peer:
         self._unread_for = 0.0
 
     def enter(self, phase: Phase) -> None:
-        """The connection is in this phase now; entering the one that it is in changes nothing."""
+        """The connection is now in this phase; entering the current one again changes nothing."""
         if phase is not self.phase:
             self.phase = phase
             self._waited = 0.0
             self._received = 0
 
     def received(self, size: int) -> None:
-        """So many bytes have come."""
+        """This many bytes have arrived."""
         self._received += size
 
     def has_read(self) -> None:
-        """The peer took most of what was buffered for it."""
+        """The peer has read most of what was buffered for it."""
         self._unread_for = 0.0
 
     def tick(self, seconds: float, unread: int, *, our_turn: bool) -> Reason | None:
         """Count a tick; returns why the connection is to be closed, None if it is not.
 
-        Parameters: `unread`, bytes that we could not send yet; `our_turn`, true while we do not take what the peer
+        Parameters: `unread`, bytes that we could not send yet; `our_turn`, true while we do not read what the peer
         sends, or have not asked for it.
         """
         if self._is_reading_slowly(seconds, unread):
@@ -134,14 +134,14 @@ class Peer:
         return self._unread_for > self._limits.write + self._unread / SLOWEST_BYTES_PER_SECOND
 
     def _earned(self) -> float:
-        """Seconds more for a body that makes progress; chunks may be padded without end, so it is bounded."""
+        """Additional seconds for a body that makes progress; bounded, because chunks can be padded without end."""
         if self.phase is Phase.REST:
             return 0.0
         return min(self._received, self._limits.body_bytes) / SLOWEST_BYTES_PER_SECOND
 
 
 class Connection(Protocol):
-    """What an adapter offers."""
+    """The interface of an adapter."""
 
     peer: Peer
 
@@ -149,10 +149,10 @@ class Connection(Protocol):
         """Bytes that could not be sent yet."""
 
     def is_our_turn(self) -> bool:
-        """We do not take what the peer sends at the moment, or have not asked for it."""
+        """We are not reading from the peer at the moment, or have not asked for more."""
 
     def give_up(self, reason: Reason) -> None:
-        """Close the connection, with an answer where there can be one."""
+        """Close the connection, with an answer if possible."""
 
 
 class Peers:
@@ -168,7 +168,7 @@ class Peers:
         return len(self._open)
 
     def admit(self, connection: Connection) -> bool:
-        """Whether there may be one more connection; from now on it is watched."""
+        """Whether one more connection is allowed; if so, it is watched from now on."""
         if len(self._open) >= self.limits.connections:
             self.note_closed(Reason.LIMIT)
             return False
@@ -177,7 +177,7 @@ class Peers:
         return True
 
     def forget(self, connection: Connection) -> None:
-        """It is closed."""
+        """The connection is closed."""
         self._open.discard(connection)
         metrics.CONNECTIONS.set(len(self._open))
 
@@ -187,7 +187,7 @@ class Peers:
         self._closed[reason] += 1
 
     def watch(self, now: float) -> None:
-        """Close what is overdue. `now`: seconds of a monotonic clock; calls closer together than a tick do nothing."""
+        """Close overdue connections. `now`: seconds of a monotonic clock; calls less than a tick apart do nothing."""
         if self._looked_at is None:
             self._looked_at = now
         passed, tick = now - self._looked_at, self.limits.tick
@@ -212,7 +212,7 @@ class Peers:
 
 
 def refusal(status: HTTPStatus, error: Error, detail: str) -> bytes:
-    """A whole response that ends the connection, for peers that have no request yet that could be answered."""
+    """A complete response that ends the connection, for peers without a request to answer."""
     content = msgspec.json.encode(problem.body(error, detail, status=status))
     headers = {
         "content-type": problem.MEDIA_TYPE,

@@ -32,7 +32,7 @@ def body(
     """The members of a problem body.
 
     Parameters: `status` and `action` where they differ from the registry's (an unknown path is an INVALID_REQUEST
-    with status 404); `fields` stand beside the fixed members and never replace them.
+    with status 404); `fields` are added to the fixed members and never replace them.
     """
     info = error.value
     chosen = action or info.action
@@ -43,7 +43,7 @@ def body(
         "detail": detail or info.help,
         "error": error.name,
         "error_code": info.code,
-        # A wait that ran out is answered with an error that Kafka does not call retriable; here the same request is.
+        # A wait that timed out is answered with an error that Kafka does not call retriable; here the same request is.
         "retriable": info.retriable or (chosen is Action.RETRY and info.action is not Action.RETRY),
         "action": chosen.value,
         "request_id": context.request_id(),
@@ -52,7 +52,7 @@ def body(
 
 
 def headers(error: Error, retry_after_ms: int | None = None) -> dict[str, str]:
-    """Headers that belong to an error: Retry-After in whole seconds, rounded up, and the challenge of a 401."""
+    """Headers for an error: Retry-After in whole seconds, rounded up, and the challenge of a 401."""
     found: dict[str, str] = {}
     if retry_after_ms is not None or error.status in (429, 503):
         wait_ms = DEFAULT_RETRY_AFTER_MS if retry_after_ms is None else retry_after_ms
@@ -72,7 +72,7 @@ def response(
     retry_after_ms: int | None = None,
     extra_headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem as a response; notes the error for the access log."""
+    """A problem as a response; records the error for the access log."""
     request = context.current()
     if request is not None:
         request.error = error.name
@@ -86,7 +86,7 @@ def response(
 
 
 def from_error(error: ProtocolError, default_retry_after_ms: int = DEFAULT_RETRY_AFTER_MS) -> Response:
-    """The response of a protocol error. `default_retry_after_ms` serves errors that name no time themselves."""
+    """The response for a protocol error. `default_retry_after_ms` is for errors that do not specify a time."""
     retry_after_ms = error.retry_after_ms
     if retry_after_ms is None and error.error.status in (429, 503):
         retry_after_ms = default_retry_after_ms
@@ -101,7 +101,7 @@ def from_error(error: ProtocolError, default_retry_after_ms: int = DEFAULT_RETRY
 
 
 class RequestRefused(ProtocolError):
-    """INVALID_REQUEST with a status of HTTP's own: 404, 405, 413, 415."""
+    """INVALID_REQUEST with a status specific to HTTP: 404, 405, 413, 415."""
 
     def __init__(self, status: int, detail: str, *, fields: Mapping[str, object] | None = None) -> None:
         super().__init__(Error.INVALID_REQUEST, detail, fields=fields)

@@ -1,7 +1,7 @@
 """Serving an endpoint: from the ASGI scope to a typed call, from a struct or an error to a response.
 
 The order of checks: token, group id, query, content type, body; then the handler, which checks the rules of the token.
-A handler that waits is watched: when the client goes away it is cancelled, and the service undoes its wait.
+A handler that waits is watched: when the client disconnects it is cancelled, and the service undoes its wait.
 Source: http-api.md 1.
 """
 
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 B = TypeVar("B")
 
 CLIENT_GONE_STATUS = 499
-"""What the log and the metrics say of a request whose client did not wait for the answer; nobody receives it."""
+"""Status in the log and the metrics if the client did not wait for the answer; no client receives it."""
 
 TRANSACTIONAL_ID = "{transactional_id}"
 _PLACEHOLDER = re.compile(r"\{\w+\}")
@@ -41,7 +41,7 @@ _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[B]):
-    """A request that was let in. `query` has every value of each parameter.
+    """An authenticated request. `query` has every value of each parameter.
 
     `group_id` and `transactional_id` are "" on paths without one.
     """
@@ -56,7 +56,7 @@ class Call(Generic[B]):
 
     @property
     def max_wait_ms(self) -> int:
-        """The longest time one request may be held, whatever it asks for."""
+        """The maximum time one request may be held, whatever it asks for."""
         return self.runtime.config.int("http.max.wait.ms")
 
 
@@ -112,7 +112,7 @@ class Operation:
         return Response(self._encoder.encode(result), media_type="application/json")
 
     def _path_names(self, scope: Scope) -> tuple[str, str]:
-        """Group id and transactional id of the path; "" for the one it does not have."""
+        """Group id and transactional id of the path; "" for the absent one."""
         raw = scope.get("kcoord.path_name")
         if raw is None:
             return "", ""
@@ -143,7 +143,7 @@ def current_runtime() -> Runtime:
 
 
 async def answered_or_gone(work: Awaitable[msgspec.Struct], receive: Receive) -> msgspec.Struct:
-    """The result of `work`. Raises ClientGone, with `work` cancelled and ended, when the connection ends before."""
+    """The result of `work`. Raises ClientGone, with `work` cancelled and ended, if the connection ends first."""
     handler = asyncio.ensure_future(work)
     watcher = asyncio.ensure_future(_disconnected(receive))
     try:
@@ -175,8 +175,8 @@ def serve(endpoint: Endpoint, *, waits: bool = False) -> Callable[[Handler], Ope
 class DataPlaneRoute(BaseRoute):
     """One path of the data plane with its methods.
 
-    It matches the path as it was sent: an encoded slash inside a name must not look like a path of its own, and
-    any text between prefix and suffix is taken for the name, so that a bad one is told it is bad.
+    It matches the raw path: an encoded slash inside a name must not look like a different path, and
+    any text between prefix and suffix is taken as the name, so that an invalid one gets a proper error.
     """
 
     def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
@@ -186,7 +186,7 @@ class DataPlaneRoute(BaseRoute):
         self._pattern = re.compile("(.*)".join(around).encode(), re.DOTALL)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether this is the path of a request; with the raw name in it for the handler."""
+        """Whether this is the path of a request; passes the raw name in it to the handler."""
         if scope["type"] != "http":
             return Match.NONE, {}
         found = self._pattern.fullmatch(paths.raw_path(scope))
@@ -195,7 +195,7 @@ class DataPlaneRoute(BaseRoute):
         return Match.FULL, {"kcoord.path_name": found[1]} if found.re.groups else {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the operation of the method, else 405."""
+        """Answer with the operation for the method, else 405."""
         request = context.current()
         if request is not None:
             request.route = self.path
@@ -214,7 +214,7 @@ class DataPlaneRoute(BaseRoute):
 
 
 def routes(operations: Sequence[Operation]) -> list[DataPlaneRoute]:
-    """The routes of some operations; two methods of one path make one route."""
+    """The routes of some operations; several methods of one path make one route."""
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         methods = by_path.setdefault(operation.endpoint.path, {})

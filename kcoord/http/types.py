@@ -1,4 +1,4 @@
-"""Field types that the wire structs share, with their bounds.
+"""Field types shared by the wire structs, with their bounds.
 
 Patterns end in `(?![\\s\\S])` where `$` would also match before a trailing newline; both Python and the dialect of
 JSON Schema read it the same way.
@@ -28,7 +28,7 @@ GroupInstanceId = Annotated[
     str, Meta(min_length=1, max_length=249, pattern=r"^(?!\.{1,2}(?![\s\S]))[a-zA-Z0-9._-]+(?![\s\S])")
 ]
 CommitInstanceId = Annotated[str, Meta(max_length=249, pattern=r"^(?!\.{1,2}(?![\s\S]))[a-zA-Z0-9._-]*(?![\s\S])")]
-"""Of a commit. The empty one is an identity too, which no member has (offsets.md 3.3)."""
+"""For a commit. The empty id also counts as an identity, one that no member has (offsets.md 3.3)."""
 ClientId = Annotated[str, Meta(max_length=255)]
 ProtocolType = Annotated[str, Meta(max_length=255)]
 ProtocolName = Annotated[str, Meta(max_length=255)]
@@ -53,13 +53,13 @@ REMEDIES = {
     "producer_epoch": "a number from 0 to 32767; initializing gives one",
     "retention_time_ms": "a 64-bit number, as a JSON number or a decimal string; -1 for the server's retention",
 }
-"""What to write instead, for fields whose type does not say it clearly enough."""
+"""What to write instead, for fields whose type does not say so clearly enough."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def int64(value: int | str, field: str) -> int:
-    """The number that `value` stands for. Raises INVALID_REQUEST naming `field` when it has more than 64 bits."""
+    """The number in `value`. Raises INVALID_REQUEST naming `field` if it does not fit 64 bits."""
     number = int(value)
     if not INT64_MIN <= number <= INT64_MAX:
         raise invalid(f"{field}: {number} does not fit in 64 bits", field)

@@ -1,4 +1,4 @@
-"""What the HTTP API answers, as far as the tool reads it. Fields that it does not name are passed over."""
+"""The answers of the HTTP API, as far as the tool reads them. Unlisted fields are ignored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TopicPartitions(Struct, frozen=True):
 
 
 class Member(Struct, frozen=True):
-    """A member of a group of either protocol: `partitions` is of the classic one, what follows of the other."""
+    """A member of a group of either protocol: `partitions` is for the classic one, the later fields for the other."""
 
     member_id: str
     client_id: str
@@ -51,7 +51,7 @@ class Member(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """A group of either protocol: `protocol_type` and `protocol_name` are of the classic one."""
+    """A group of either protocol: `protocol_type` and `protocol_name` are for the classic one."""
 
     group_id: str
     type: str
@@ -66,7 +66,7 @@ class Group(Struct, frozen=True):
 
 
 class CommittedPartition(Struct, frozen=True):
-    """A committed offset; `log_end_offset` None: nobody reported it."""
+    """A committed offset; `log_end_offset` None: not reported."""
 
     topic: str
     partition: int
@@ -104,7 +104,7 @@ class Topic(Struct, frozen=True):
 
 
 class PlannedPartition(Struct, frozen=True):
-    """A partition of a plan; `new_offset` None: the committed offset goes, `old_offset` None: nothing was committed."""
+    """A partition of a plan. `new_offset` None: the committed offset is removed; `old_offset` None: it had none."""
 
     topic: str
     partition: int
@@ -123,7 +123,7 @@ class Plan(Struct, frozen=True):
 
 
 class DeletedGroup(Struct, frozen=True):
-    """What became of one group that was to be deleted."""
+    """The result for one group to be deleted."""
 
     group_id: str
     error_code: int
@@ -132,13 +132,13 @@ class DeletedGroup(Struct, frozen=True):
 
 
 class DeletedGroups(Struct, frozen=True):
-    """What became of each."""
+    """The result for each."""
 
     groups: list[DeletedGroup]
 
 
 class DeletedPartition(Struct, frozen=True):
-    """What became of one offset that was to be deleted."""
+    """The result for one offset to be deleted."""
 
     partition: int
     error_code: int
@@ -146,13 +146,13 @@ class DeletedPartition(Struct, frozen=True):
 
 
 class DeletedTopic(Struct, frozen=True):
-    """What became of a topic's offsets."""
+    """The results for a topic's offsets."""
 
     name: str
     partitions: list[DeletedPartition]
 
 
 class DeletedOffsets(Struct, frozen=True):
-    """What became of each offset."""
+    """The result for each offset."""
 
     topics: list[DeletedTopic]

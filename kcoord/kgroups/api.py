@@ -1,7 +1,7 @@
 """The calls of the HTTP API that the tool makes. Every method may raise ProtocolError.
 
-Reads are repeated while the service says that it is loading or busy, for as long as one request may take; what changes
-something is sent once: whether a change without an answer took effect, only a look tells.
+Reads are repeated while the service reports that it is loading or busy, for as long as one request may take; changes
+are sent once: if a change got no answer, only reading the state tells whether it took effect.
 Source: http-api.md 3 and 4; offsets.md 13.3.
 """
 
@@ -24,16 +24,16 @@ T = TypeVar("T")
 
 PAGE = 1_000
 LONGEST_QUERY = 6_000
-"""Characters of a query string; servers and proxies limit a request line to 8 KiB."""
+"""Maximum length of a query string; servers and proxies limit a request line to 8 KiB."""
 
 PAUSE_MS = 200
-"""Before a read is repeated, unless the answer says when."""
+"""Delay before a read is repeated, unless the answer specifies one."""
 
 _LATER = (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE)
 
 
 class Api:
-    """One service. Parameters: `client` sends the requests; `base_url` without a slash at the end; `token` "" for none;
+    """One service. Parameters: `client` sends the requests; `base_url` has no trailing slash; `token` "" for none;
     `timeout_ms` of one request, and of the repetitions of a read."""
 
     def __init__(self, client: httpx.Client, base_url: str, token: str, timeout_ms: int) -> None:
@@ -42,7 +42,7 @@ class Api:
         self._timeout_ms = timeout_ms
 
     def groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[answers.GroupLine]:
-        """The groups of these states and types, by id; no state (type) given: of all."""
+        """The groups with these states and types, by id; no state (type) given: all."""
         wanted = [("limit", str(PAGE)), *(("state", state) for state in states), *(("type", kind) for kind in types)]
         pages = self._pages("groups", wanted, answers.GroupPage)
         return [group for page in pages for group in page.groups]
@@ -57,7 +57,7 @@ class Api:
         return [offset for page in pages for offset in page.offsets]
 
     def log_ends(self, topic: str) -> dict[int, int]:
-        """Where the log of each partition ends, as far as that was reported."""
+        """The log end offset of each partition, as far as reported."""
         pages = self._pages(f"topics/{segment(topic)}/watermarks", [("limit", str(PAGE))], answers.WatermarkPage)
         return {mark.partition: mark.log_end_offset for page in pages for mark in page.partitions}
 
@@ -66,7 +66,7 @@ class Api:
         return list(range(self._get(f"topics/{segment(topic)}", answers.Topic).partitions))
 
     def delete_groups(self, group_ids: Sequence[str]) -> list[answers.DeletedGroup]:
-        """Delete groups; what became of each, in the order given."""
+        """Delete groups; the result for each, in the order given."""
         results: dict[str, answers.DeletedGroup] = {}
         for query in _queries("group_id", group_ids):
             found = self._http.delete(f"{self._base}/groups?{query}", answers.DeletedGroups)
@@ -74,7 +74,7 @@ class Api:
         return [results[group_id] for group_id in group_ids]
 
     def delete_offsets(self, group_id: str, topics: Mapping[str, Sequence[int]]) -> list[answers.DeletedTopic]:
-        """Delete committed offsets; what became of each."""
+        """Delete committed offsets; the result for each."""
         body = {"topics": [{"name": topic, "partitions": list(numbers)} for topic, numbers in topics.items()]}
         return self._post(f"groups/{segment(group_id)}/offsets/delete", body, answers.DeletedOffsets).topics
 
@@ -86,7 +86,7 @@ class Api:
         parameters: Mapping[str, object],
         reason: str,
     ) -> answers.Plan:
-        """Plan a reset, and the whole plan; `topics` None: what the strategy or the group's committed offsets say."""
+        """Create a reset plan and return it in full; `topics` None: those of the strategy or of the group's commits."""
         body: dict[str, Any] = {"strategy": strategy, **parameters}
         if topics is not None:
             body["topics"] = [
@@ -102,17 +102,17 @@ class Api:
         return structs.replace(planned, partitions=[*planned.partitions, *rest], next_cursor=None)
 
     def find_plan(self, group_id: str, plan_id: str, after: str | None = None) -> answers.Plan:
-        """A plan as it is now, with all its lines, or those behind a cursor."""
+        """The current state of a plan, with all its lines, or those after a cursor."""
         pages = list(self._pages(_plan_path(group_id, plan_id), [("limit", str(PAGE))], answers.Plan, after))
         lines = [line for page in pages for line in page.partitions]
         return structs.replace(pages[-1], partitions=lines)
 
     def apply(self, group_id: str, plan_id: str) -> None:
-        """Do what a plan says."""
+        """Apply a plan."""
         self._post(f"{_plan_path(group_id, plan_id)}/apply", {}, answers.Plan)
 
     def undo(self, group_id: str, plan_id: str) -> None:
-        """Take an applied plan back."""
+        """Undo an applied plan."""
         self._post(f"{_plan_path(group_id, plan_id)}/undo", {}, answers.Plan)
 
     def _pages(
@@ -153,7 +153,7 @@ def _plan_path(group_id: str, plan_id: str) -> str:
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path; `.` and `..` would be taken for steps of the path."""
+    """A name as one segment of a path; `.` and `..` would be treated as relative path segments."""
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 

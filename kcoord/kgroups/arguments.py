@@ -1,4 +1,4 @@
-"""From parsed options to what is wanted, or the reason why they make no sense together.
+"""From parsed options to the requested action, or the reason why they make no sense together.
 
 Source: offsets.md 13.1.
 """
@@ -43,7 +43,7 @@ class Reset:
     """How offsets are reset.
 
     `strategy` is one of the HTTP API or `undo`; `parameters` are its fields in the API, apart from the content of
-    `file`. `plan`: the plan to undo. `execute` False: nothing is changed; `unasked`: because nobody said what to do.
+    `file`. `plan`: the plan to undo. `execute` False: nothing is changed; `unasked`: because neither was requested.
     """
 
     strategy: str
@@ -58,9 +58,9 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the tool is asked to do.
+    """The requested action.
 
-    `groups` and `topics` None: all of them. `states` and `types` None: the column is not wanted; empty: no condition.
+    `groups` and `topics` None: all of them. `states` and `types` None: the column is not shown; empty: no filter.
     `url` None: this installation.
     """
 
@@ -79,7 +79,7 @@ class Arguments:
 
 
 def check(given: argparse.Namespace) -> Arguments:
-    """What is wanted. Raises UsageError."""
+    """The requested action. Raises UsageError."""
     options = _Options(vars(given))
     action = _action(options)
     for option, actions in TAKEN_BY.items():
@@ -110,7 +110,7 @@ class _Options:
         self._values = values
 
     def has(self, option: str) -> bool:
-        """It was given; an empty value counts."""
+        """The option was given, even if empty."""
         value = self._values.get(destination(option))
         return value is not None and value is not False
 
@@ -125,7 +125,7 @@ class _Options:
         return list(dict.fromkeys(value)) if isinstance(value, list) else []
 
     def read(self, option: str, parse: Callable[[str], T]) -> T:
-        """Its value, read by `parse`. Raises UsageError."""
+        """Its value, parsed by `parse`. Raises UsageError."""
         try:
             return parse(self.text(option) or "")
         except ValueError as error:
@@ -191,7 +191,7 @@ def _view(options: _Options, action: Action) -> View:
 
 
 def _names(options: _Options, option: str, valid: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The names listed in an option, as they are written properly."""
+    """The names listed in an option, in their canonical spelling."""
     if not options.has(option):
         return None
     text = options.text(option) or ""

@@ -18,11 +18,11 @@ _COLUMNS = [Column("TOPIC", 15, grows=True), Column("PARTITION", 10), Column("ST
 SUCCESSFUL = "Successful"
 
 Results = dict[tuple[str, int | None], str]
-"""Status by topic and partition; None: the topic has no partitions that could be named."""
+"""Status by topic and partition; None: no partition of the topic is known."""
 
 
 def delete_groups(arguments: Arguments, api: Api, output: Output) -> None:
-    """Delete groups and say what became of them."""
+    """Delete groups and print the results."""
     group_ids = wanted_groups(api, arguments.groups)
     if not group_ids:
         output.line("There are no consumer groups.")
@@ -52,7 +52,7 @@ def _help(code: int) -> str:
 
 
 def delete_offsets(arguments: Arguments, api: Api, output: Output) -> None:
-    """Delete offsets of one group and print a table of what became of each."""
+    """Delete offsets of one group and print a table of the results."""
     assert arguments.groups is not None, "the arguments were checked"
     (group_id,) = arguments.groups
     results: Results = {}
@@ -81,7 +81,7 @@ def _committed(api: Api, group_id: str) -> dict[str, list[int]]:
 
 
 def _named(api: Api, topics: tuple[TopicScope, ...], results: Results) -> dict[str, list[int]]:
-    """The partitions that were named; a topic that has none goes to the results."""
+    """The named partitions; a topic that has none goes to the results."""
     found: dict[str, list[int]] = {}
     for scope in topics:
         try:

@@ -16,7 +16,7 @@ Row = Sequence[object]
 
 
 def describe(arguments: Arguments, api: Api, output: Output) -> None:
-    """Print what is asked for of each group, in the order of their ids."""
+    """Print what was requested for each group, in the order of their ids."""
     for group_id in wanted_groups(api, arguments.groups):
         group = find_group(api, group_id, output)
         if group is None:
@@ -32,7 +32,7 @@ def describe(arguments: Arguments, api: Api, output: Output) -> None:
 
 
 def _tell_state(group: Group, output: Output) -> bool:
-    """Print what is to be known of the group's state; false: there is no such group."""
+    """Print the group's state; false: the group does not exist."""
     if group.state == DEAD:
         output.error(f"Consumer group '{group.group_id}' does not exist.")
     elif group.state == EMPTY:
@@ -71,7 +71,7 @@ def _offset_columns(verbose: bool) -> list[Column]:
 
 
 def _offset_rows(group: Group, verbose: bool, api: Api) -> Iterator[Row]:
-    """Members with most partitions first, then what is committed and nobody owns."""
+    """Members with most partitions first, then committed partitions without an owner."""
     committed = {(offset.topic, offset.partition): offset for offset in api.committed(group.group_id)}
     owned = {key for member in group.members for key in member.assignment}
     ends = _log_ends(api, committed, owned)
@@ -86,7 +86,7 @@ def _offset_rows(group: Group, verbose: bool, api: Api) -> Iterator[Row]:
 def _log_ends(
     api: Api, committed: Mapping[TopicPartition, CommittedPartition], owned: set[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Ends of logs: known beside what is committed, asked for by topic where an owner has not committed yet."""
+    """Log end offsets: included with commits, requested by topic where an owner has not committed yet."""
     ends = {key: found.log_end_offset for key, found in committed.items() if found.log_end_offset is not None}
     for topic in sorted({topic for topic, _ in owned - committed.keys()}):
         try:

@@ -1,4 +1,4 @@
-"""A group as the tool sees it, whatever protocol it speaks (offsets.md 13.3)."""
+"""A group as the tool sees it, in either protocol (offsets.md 13.3)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Group:
 
 
 def wanted_groups(api: Api, groups: tuple[str, ...] | None) -> list[str]:
-    """The ids of the groups that are meant, in order; None: all that --list would show."""
+    """The ids of the selected groups, in order; None: all that --list would show."""
     if groups is None:
         return [group.group_id for group in consumer_groups(api)]
     return sorted(groups)

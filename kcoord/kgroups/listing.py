@@ -17,12 +17,12 @@ BESIDE_LONGEST = 10
 
 
 def consumer_groups(api: Api, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupLine]:
-    """The groups that the tool is about, by id."""
+    """The selected groups, by id."""
     return [group for group in api.groups(states, types) if group.protocol_type in SHOWN_PROTOCOL_TYPES]
 
 
 def list_groups(arguments: Arguments, api: Api, output: Output) -> None:
-    """Print the groups; with states or types asked for, as a table."""
+    """Print the groups; as a table if states or types were requested."""
     found = consumer_groups(api, arguments.states or (), arguments.types or ())
     if arguments.states is None and arguments.types is None:
         for group in found:

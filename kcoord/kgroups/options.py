@@ -11,7 +11,7 @@ from enum import Enum
 from offsets.core.strategies import Strategy
 
 UNDO = "undo"
-"""Beside the strategies: takes an applied plan back."""
+"""In addition to the strategies: undoes an applied plan."""
 
 
 class Action(str, Enum):
@@ -42,10 +42,10 @@ STRATEGIES: dict[str, tuple[str | None, str]] = {
     Strategy.COPY_FROM_GROUP.value: ("GROUP", "what another group has committed (not in Kafka)"),
     UNDO: ("PLAN", "what was committed before the plan with this id was applied (not in Kafka)"),
 }
-"""Option -> name of its value, help. Exactly one goes with --reset-offsets."""
+"""Option -> name of its value, help. Exactly one is given with --reset-offsets."""
 
 WITHOUT_SCOPE = (Strategy.FROM_FILE.value, UNDO)
-"""These say themselves which partitions they are about."""
+"""These determine the partitions themselves."""
 
 TAKEN_BY: dict[str, tuple[Action, ...]] = {
     "group": (*_ON_GROUPS, Action.DELETE_OFFSETS),
@@ -63,16 +63,16 @@ TAKEN_BY: dict[str, tuple[Action, ...]] = {
     "reason": _RESET,
     **dict.fromkeys(STRATEGIES, _RESET),
 }
-"""Option -> the actions that it goes with. What is not listed goes with all of them."""
+"""Option -> the actions that accept it. Options not listed are accepted by all of them."""
 
 
 def destination(option: str) -> str:
-    """The attribute under which the parser puts an option."""
+    """The attribute in which the parser stores an option."""
     return option.replace("-", "_")
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """Add every option to a parser. Values stay texts: `kcoord.kgroups.arguments` reads them."""
+    """Add every option to a parser. Values remain texts: `kcoord.kgroups.arguments` parses them."""
     _declare_actions(parser.add_argument_group("actions (exactly one)"))
     _declare_scope(parser.add_argument_group("groups and topics"))
     views = parser.add_argument_group("with --describe and --list")
@@ -124,7 +124,7 @@ def _declare_service(service: argparse._ArgumentGroup) -> None:
     service.add_argument("--url", metavar="URL", help="address of a running service, as in https://kcoord.example")
     text = "file with the API token for --url; without it, the environment variable KCOORD_TOKEN"
     service.add_argument("--token-file", metavar="FILE", help=text)
-    # Declared so that a secret given with it is not repeated in the complaint about an option that is not known.
+    # Declared so that a secret given with it is not repeated in the error about an unknown option.
     service.add_argument("--token", nargs="?", const="", help=argparse.SUPPRESS)
     text = "milliseconds that one request may take (default: %(default)s)"
     service.add_argument("--timeout", metavar="MS", default="30000", help=text)

@@ -1,7 +1,7 @@
-"""What the tool says and where: results and errors on standard output, notices on standard error.
+"""The tool's output: results and errors on standard output, notices on standard error.
 
 Source: offsets.md 13.1. Differs from Kafka: with `--export` errors go to standard error, so that a
-file that standard output is sent to holds nothing but CSV.
+file to which standard output is redirected contains only CSV.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Writable(Protocol):
     """A stream of text."""
 
     def write(self, text: str, /) -> object:
-        """Take some text as it is."""
+        """Write some text as it is."""
         ...
 
 
@@ -38,11 +38,11 @@ class Output:
         self._stdout.write("".join(f"\n{line}" for line in lines) + "\n")
 
     def notice(self, text: str) -> None:
-        """Something to know that is no part of the result."""
+        """Information that is not part of the result."""
         self._stderr.write(f"\n{text}\n")
 
     def error(self, text: str, *details: str) -> None:
-        """Something that was asked for and was not done; the exit status will say so."""
+        """Something that was requested but not done; the exit status reflects it."""
         self.failed = True
         self._errors.write("".join(f"{line}\n" for line in (f"\nError: {text}", *details)))
 

@@ -1,4 +1,4 @@
-"""--reset-offsets (offsets.md 13.5), by way of offset plans: what is done can be undone.
+"""--reset-offsets (offsets.md 13.5), through offset plans, so that a reset can be undone.
 
 All groups are planned before the first is changed.
 """
@@ -30,7 +30,7 @@ FROM_ELSEWHERE = (Strategy.COPY_FROM_GROUP, Strategy.TO_COMMITTED_AT)
 APPLIED = "applied"
 
 Row = tuple[str, str, int, int | None]
-"""Group, topic, partition, new offset; None: the committed offset goes."""
+"""Group, topic, partition, new offset; None: the committed offset is removed."""
 
 
 class Aborted(Exception):
@@ -39,7 +39,7 @@ class Aborted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan of one group that is still to be carried out, or only shown."""
+    """A plan for one group that is yet to be applied, or only shown."""
 
     group_id: str
     plan: Plan
@@ -64,7 +64,7 @@ def reset_offsets(arguments: Arguments, api: Api, output: Output) -> None:
 
 
 def csv_lines(rows: Iterable[Row], *, names_group: bool) -> list[str]:
-    """Rows in one of the two layouts of --from-file. What has no new offset cannot be written there."""
+    """Rows in one of the two layouts of --from-file. A row without a new offset cannot be written there."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows(row if names_group else row[1:] for row in rows if row[3] is not None)
@@ -92,7 +92,7 @@ def _plan(arguments: Arguments, reset: Reset, api: Api, output: Output) -> list[
 
 
 def _carried_out(planned: Sequence[Planned], execute: bool, api: Api, output: Output) -> list[Row]:
-    """The rows of the plans, applied if that is wanted; a plan that is refused contributes none."""
+    """The rows of the plans, applied if requested; a refused plan contributes none."""
     rows: list[Row] = []
     for one in planned:
         for line in one.plan.partitions:
@@ -111,7 +111,7 @@ def _carried_out(planned: Sequence[Planned], execute: bool, api: Api, output: Ou
 
 
 def _resettable(api: Api, group_id: str, output: Output) -> Group | None:
-    """The group, where it has no members or does not exist; else None, after an error was printed."""
+    """The group, if it has no members or does not exist; else None, after an error was printed."""
     group = find_group(api, group_id, output)
     if group is None or group.state in (EMPTY, DEAD):
         return group
@@ -120,7 +120,7 @@ def _resettable(api: Api, group_id: str, output: Output) -> Group | None:
 
 
 def _has_nothing_to_reset(api: Api, group: Group, arguments: Arguments, output: Output) -> bool:
-    """All topics are meant, and the group has committed on none: no error, as in Kafka."""
+    """All topics are selected, and the group has committed on none: not an error, as in Kafka."""
     assert arguments.reset is not None, "the arguments were checked"
     if arguments.topics is not None or arguments.reset.strategy in FROM_ELSEWHERE:
         return False
@@ -135,7 +135,7 @@ def _has_nothing_to_reset(api: Api, group: Group, arguments: Arguments, output: 
 
 
 def _read(path: str, groups: Sequence[str] | None) -> OffsetFile:
-    """The file of --from-file. Raises Aborted naming every line that is wrong."""
+    """The file of --from-file. Raises Aborted naming every malformed line."""
     try:
         file = read_offset_file(Path(path).read_text(encoding="utf-8"))
         file.refuse_bad_lines()
@@ -153,14 +153,14 @@ def _read(path: str, groups: Sequence[str] | None) -> OffsetFile:
 
 
 def _lines_of(file: OffsetFile, group_id: str) -> str:
-    """What a file says of one group, as the HTTP API takes it. Raises ProtocolError where it says nothing."""
+    """A file's content for one group, as the HTTP API takes it. Raises ProtocolError if it has none."""
     lines = file.of_group(group_id)
     rows: list[Row] = [(group_id, topic, partition, offset) for (topic, partition), offset in lines.items()]
     return "\n".join(csv_lines(rows, names_group=False))
 
 
 def _undo(arguments: Arguments, reset: Reset, api: Api, output: Output) -> list[Row]:
-    """What was committed before a plan was applied; with --execute put back."""
+    """What was committed before a plan was applied; restored with --execute."""
     assert arguments.groups is not None, "the arguments were checked"
     assert reset.plan is not None, "the arguments were checked"
     (group_id,) = arguments.groups

@@ -26,7 +26,7 @@ _VERBS: Mapping[Action, Callable[[Arguments, Api, Output], None]] = {
 
 
 def run(arguments: Arguments, api: Api, output: Output) -> int:
-    """Do what is asked for. Returns SUCCESS, or FAILURE where any part of it failed."""
+    """Perform the requested action. Returns SUCCESS, or FAILURE if any part of it failed."""
     try:
         _VERBS[arguments.action](arguments, api, output)
     except ProtocolError as error:
@@ -35,9 +35,9 @@ def run(arguments: Arguments, api: Api, output: Output) -> int:
 
 
 def validate_regex(regex: str, problem: str | None, output: Output) -> int:
-    """Say whether a regular expression is one that the service takes; no request is sent.
+    """Print whether the service accepts a regular expression; no request is sent.
 
-    `problem`: what RE2 says against it, if anything. Differs from Kafka: one that is not valid is a failure.
+    `problem`: the error from RE2, if any. Differs from Kafka: one that is not valid is a failure.
     """
     if problem is not None:
         output.line(f"The regular expression `{regex}` is invalid: {problem}.")

@@ -1,4 +1,4 @@
-"""What the values of options mean: whole numbers, topics with partitions, instants.
+"""Parsing of option values: integers, topics with partitions, instants.
 
 Source: offsets.md 13.1 and 13.5. Functions raise ValueError, saying what is wrong with the value.
 """
@@ -21,21 +21,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class TopicScope:
-    """Partitions of a topic; None: all there are."""
+    """Partitions of a topic; None: all of them."""
 
     topic: str
     partitions: tuple[int, ...] | None
 
 
 def whole_number(text: str, minimum: int, maximum: int) -> int:
-    """A whole number written in ASCII digits."""
+    """An integer written in ASCII digits."""
     if not _WHOLE.fullmatch(text) or not minimum <= int(text) <= maximum:
         raise ValueError(f"{text[:50]!r} is not a whole number from {minimum} to {maximum}")
     return int(text)
 
 
 def topics_of(texts: Iterable[str]) -> tuple[TopicScope, ...]:
-    """What `--topic t` and `--topic t:0,2` stand for, one entry a topic, in the order of their first mention."""
+    """The meaning of `--topic t` and `--topic t:0,2`, one entry per topic, in the order of their first mention."""
     found: dict[str, set[int] | None] = {}
     for text in texts:
         topic, colon, numbers = text.rpartition(":")
@@ -54,7 +54,7 @@ def topics_of(texts: Iterable[str]) -> tuple[TopicScope, ...]:
 
 
 def instant_of(text: str) -> str:
-    """RFC 3339 of an instant written `YYYY-MM-DDTHH:mm:SS.sss`, perhaps with a zone; UTC where there is none."""
+    """RFC 3339 of an instant written `YYYY-MM-DDTHH:mm:SS.sss`, optionally with a time zone; UTC without one."""
     try:
         instant = _EPOCH + timedelta(milliseconds=parse_datetime(text))
     except ProtocolError as error:
@@ -65,7 +65,7 @@ def instant_of(text: str) -> str:
 
 
 def duration_of(text: str) -> str:
-    """An ISO 8601 duration, as it was given."""
+    """An ISO 8601 duration, unchanged."""
     try:
         parse_duration(text)
     except ProtocolError as error:
@@ -74,5 +74,5 @@ def duration_of(text: str) -> str:
 
 
 def _without_field(error: ProtocolError) -> str:
-    """What is wrong, without the name that the field has in the HTTP API."""
+    """The fault, without the name that the field has in the HTTP API."""
     return error.detail.removeprefix(f"{error.fields.get('field')}: ")

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MISSING = "-"
-"""What a value that there is not prints as."""
+"""How a missing value is printed."""
 
 _ESCAPED = frozenset({"Cc", "Zl", "Zp", "Cs"})
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. `width` 0: as wide as each value; `grows`: at least `width`, wider where a value is."""
+    """A column. `width` 0: as wide as each value; `grows`: at least `width`, wider if a value is."""
 
     title: str
     width: int = 0
@@ -37,7 +37,7 @@ def _width(column: Column, values: Sequence[str]) -> int:
 
 
 def cell(value: object) -> str:
-    """A value as a table shows it; control characters are escaped, so that no member id can play with a terminal."""
+    """A value as a table shows it; control characters are escaped, so that no member id can manipulate a terminal."""
     text = "" if value is None else str(value)
     return "".join(map(_visible, text)) or MISSING
 

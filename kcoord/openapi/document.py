@@ -1,4 +1,4 @@
-"""One OpenAPI 3.1 document for all of it: what drf-spectacular found, the data plane and the service endpoints.
+"""One OpenAPI 3.1 document for the whole service: drf-spectacular's, the data plane and the service endpoints.
 
 The data plane describes itself by `Endpoint`s, whose msgspec structs are JSON Schema already.
 """
@@ -34,12 +34,12 @@ TRANSACTIONAL_ID = Name("transactional_id", "The transactional id, percent-encod
 PATH_NAMES = (GROUP_ID, TRANSACTIONAL_ID)
 
 OFFSETS = ("/offsets/", "/transactions/")
-"""What the paths of operations on offsets have in them."""
+"""Substrings of the paths of operations on offsets."""
 
 
 def add_data_plane(result: Json, generator: Any, request: Any, public: bool) -> Json:
-    """Post-processing hook of drf-spectacular: the control plane's document becomes that of everything."""
-    from kcoord.asgi import DATA_PLANE_ROUTES  # the composition root imports the URLs, and they this module
+    """Post-processing hook of drf-spectacular: extends the control plane's document to cover everything."""
+    from kcoord.asgi import DATA_PLANE_ROUTES  # the composition root imports the URLs, and those import this module
 
     _close_requests(result)
     _drop_enum_ids(result)
@@ -110,7 +110,7 @@ def _add_components(result: Json, endpoints: Iterable[Endpoint]) -> None:
 
 
 def _drop_enum_ids(tree: Any) -> None:
-    """Take out what drf-spectacular notes for a hook of its own that names enums."""
+    """Remove what drf-spectacular records for its own hook that names enums."""
     if isinstance(tree, dict):
         tree.pop("x-spec-enum-id", None)
     for item in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
@@ -118,7 +118,7 @@ def _drop_enum_ids(tree: Any) -> None:
 
 
 def _close_requests(result: Json) -> None:
-    """Say in the document that requests have no other fields than these: the server refuses them."""
+    """State in the document that requests have no other fields than these: the server refuses them."""
     schemas = result["components"]["schemas"]
     for path in result["paths"].values():
         for operation in path.values():

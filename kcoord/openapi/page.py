@@ -1,6 +1,6 @@
 """The OpenAPI document of both planes, and the page that shows it. Neither needs a token.
 
-The page loads its scripts and styles from this server and holds none inline, as the content security policy asks.
+The page loads its scripts and styles from this server and contains none inline, as its content security policy asks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kcoord.rest.views import ControlView
 
 @cache
 def document() -> bytes:
-    """The document as JSON. It depends on the code alone, so it is made once."""
+    """The document as JSON. It depends only on the code, so it is generated once."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     return json.dumps(schema, ensure_ascii=False, indent=1).encode()
 

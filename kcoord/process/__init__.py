@@ -1,1 +1,1 @@
-"""What lives as long as a server process: its runtime, the bridge for threads, copies that follow the database."""
+"""Components with the lifetime of a server process: its runtime, the bridge for threads, in-memory database copies."""

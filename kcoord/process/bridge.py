@@ -1,9 +1,9 @@
 """The one bridge from synchronous code to the async services.
 
 Services are written once, as coroutines. REST views, Celery tasks and management commands call them through `call`,
-from whatever thread they run on. In a process that serves requests the coroutine runs on the loop of the current
-runtime. In any other process the bridge starts, at the first call, one background thread with a loop and a runtime of
-its own, made from Django's settings; the thread ends with the process, and a forked child starts its own.
+from any thread. In a process that serves requests the coroutine runs on the loop of the current
+runtime. In any other process the bridge starts, at the first call, one background thread with its own loop and runtime,
+built from Django's settings; the thread ends with the process, and a forked child starts its own.
 
 Source: architecture.md 4 ("Sync callers run the same async services through one bridge").
 """
@@ -26,19 +26,19 @@ from kcoord.protocol.errors import Error, ProtocolError
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 30.0
-"""The longest a synchronous caller waits unless it says otherwise."""
+"""The longest a synchronous caller waits by default."""
 
 STOP_SECONDS = 5.0
-"""How long the end of the process waits for the background runtime to close its connections."""
+"""How long process exit waits for the background runtime to close its connections."""
 
 
 def call(work: Callable[[Runtime], Awaitable[T]], timeout_seconds: float = TIMEOUT_SECONDS) -> T:
-    """Run `work(runtime)` on the loop of this process's runtime and return its result, or raise what it raised.
+    """Run `work(runtime)` on the loop of this process's runtime and return its result, or raise its exception.
 
-    Raises ProtocolError REQUEST_TIMED_OUT when there is no result after `timeout_seconds`; the work is cancelled, and
-    whether a transaction that was under way committed is then unknown. Raises COORDINATOR_NOT_AVAILABLE while the
+    Raises ProtocolError REQUEST_TIMED_OUT if no result arrives within `timeout_seconds`; the work is cancelled, and
+    it is then unknown whether an open transaction committed. Raises COORDINATOR_NOT_AVAILABLE while the
     process starts or stops. Raises RuntimeError when called on a thread that runs an event loop: blocking there would
-    stop the loop that the result is waiting for.
+    stall the loop that produces the result.
     """
     _refuse_on_a_loop()
     runtime = runtimes.current() if runtimes.is_running() else _background()
@@ -72,7 +72,7 @@ def _refuse_on_a_loop() -> None:
 
 
 class _Background:
-    """A thread with a loop and a runtime, for a process that has none of its own."""
+    """A thread with a loop and a runtime, for a process without its own."""
 
     def __init__(self) -> None:
         from django.conf import settings
@@ -96,7 +96,7 @@ class _Background:
 
     def _end_loop(self) -> None:
         with contextlib.suppress(TimeoutError):
-            # What a busy machine did not let end in time, such as workers of the pool, would be complained about.
+            # Otherwise tasks that a busy machine did not finish in time, such as pool workers, would be reported.
             asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result(STOP_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_SECONDS)
@@ -105,7 +105,7 @@ class _Background:
 
 
 async def _end_tasks() -> None:
-    """Cancel what still runs on this loop, and see it end."""
+    """Cancel what is still running on this loop, and wait for it to end."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()
@@ -126,7 +126,7 @@ def _background() -> Runtime:
 
 
 def close() -> None:
-    """Close the background runtime, where there is one; the next call starts another."""
+    """Close the background runtime, if any; the next call starts another."""
     global _started
     with _lock:
         started, _started = _started, None
@@ -135,11 +135,11 @@ def close() -> None:
 
 
 _inherited: list[_Background | None] = []
-"""What a forked child has of its parents: kept, because asyncio would complain of its tasks if it were collected."""
+"""References a forked child has from its parents: kept, because asyncio would log their tasks if garbage-collected."""
 
 
 def _forget_parent() -> None:
-    """A fork copies no thread, so no loop runs in the child: it starts with no runtime and a lock that nobody holds."""
+    """A fork copies no threads, so no loop runs in the child: it starts without a runtime and with an unlocked lock."""
     global _lock, _started
     runtimes.use(None)
     _inherited.append(_started)

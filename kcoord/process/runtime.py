@@ -1,7 +1,7 @@
 """One running process: its settings, database, notifications and services.
 
-The composition root of a process makes a `Runtime`, starts it on its event loop and makes it current. Services are
-made on demand, once each, and get the runtime; they never import the composition root.
+The composition root of a process creates a `Runtime`, starts it on its event loop and makes it current. Services are
+created on demand, once each, and get the runtime; they never import the composition root.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Runtime:
-    """What services of one process share. Use it on the loop it was started on."""
+    """What the services of one process share. Use it on the loop it was started on."""
 
     def __init__(self, config: Config, conninfo: str, clock: Clock | None = None) -> None:
         self.config = config
@@ -31,7 +31,7 @@ class Runtime:
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
     def get(self, service: Callable[[Runtime], T]) -> T:
-        """The one instance of a service class in this runtime; made as `service(runtime)` at the first call."""
+        """The only instance of a service class in this runtime; created as `service(runtime)` at the first call."""
         assert isinstance(service, type)
         if service not in self._services:
             self._services[service] = service(self)
@@ -39,37 +39,37 @@ class Runtime:
         return instance
 
     def on_drain(self, drainer: Callable[[], Awaitable[None]]) -> None:
-        """Run `drainer` when the process begins to stop: it answers who waits. Requests still come in after it."""
+        """Run `drainer` when the process begins to stop: it answers waiting requests. More may still arrive later."""
         self._drainers.append(drainer)
 
     def on_stop(self, closer: Callable[[], Awaitable[None]]) -> None:
-        """Run `closer` when the runtime stops, before the database goes; the latest registered first."""
+        """Run `closer` when the runtime stops, before the database closes; the latest registered first."""
         self._closers.append(closer)
 
     def on_connection_lost(self, dropper: Callable[[], None]) -> None:
         """Call `dropper` when a connection of the pool or of the listener was lost.
 
-        What answers from then on may be another server, or an older state of the same one: copies in memory are to be
+        Later answers may come from another server, or an older state of the same one: in-memory copies must be
         dropped, whatever version they have.
         """
         self.db.on_connection_lost(dropper)
         self.notifications.on_connection_lost(dropper)
 
     async def start(self) -> None:
-        """Open the pool and begin to listen."""
+        """Open the pool and start listening."""
         self.loop = asyncio.get_running_loop()
         await self.db.open()
         await self.notifications.start()
 
     async def drain(self) -> None:
-        """Answer who waits and end the streams, so that open requests end; the rest goes on. Harmless twice."""
+        """Answer waiting requests and end the streams, so that open requests end; the rest continues. Idempotent."""
         self.db.hurry()
         self.notifications.end_subscriptions()
         for drainer in self._drainers:
             await drainer()
 
     async def stop(self) -> None:
-        """Answer who waits, stop listening, close the pool."""
+        """Answer waiting requests, stop listening, close the pool."""
         await self.drain()
         for closer in reversed(self._closers):
             await closer()
@@ -82,7 +82,7 @@ _current: Runtime | None = None
 
 
 def use(runtime: Runtime | None) -> None:
-    """Make a runtime the process's current one; None: there is none."""
+    """Make a runtime the process's current one; None: no current runtime."""
     global _current
     _current = runtime
 
@@ -95,5 +95,5 @@ def current() -> Runtime:
 
 
 def is_running() -> bool:
-    """There is a current runtime."""
+    """A current runtime exists."""
     return _current is not None

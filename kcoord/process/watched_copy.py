@@ -1,10 +1,10 @@
-"""A copy in memory of something small in the database that every request needs and that changes seldom.
+"""An in-memory copy of something small in the database that every request needs and that rarely changes.
 
-Reading the copy costs no query. It is read again after a hint, and every few seconds
-(`notifications.repair.interval.ms`) in case a hint was lost; a caller that asks after a hint gets what was read after
-it. The database is the truth: what must not be wrong is checked there, in its transaction. When a connection was lost
-the copy is dropped: what answers from then on may be an older state of the database (restore, failover), and its
-revision tells nothing about the copy.
+Reading the copy costs no query. It is refreshed after a hint, and every few seconds
+(`notifications.repair.interval.ms`) in case a hint was lost; a caller that reads after a hint gets a copy read after
+it. The database is the truth: anything that must not be wrong is checked there, in its transaction. When a connection
+is lost the copy is dropped: the next answer may come from an older state of the database (restore, failover), and its
+revision says nothing about the copy.
 
 Source: architecture.md 5.
 """
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 
 class WatchedCopy(Generic[T]):
-    """The copy. Nothing is read before somebody asks for it.
+    """The copy. Nothing is read before the first use.
 
-    Parameters: `channel` of the notifications that hint at changes; `read` returns the copy, given the one there is
-    (None before the first, and after a connection was lost), which it may return again when nothing has changed.
+    Parameters: `channel` of the notifications that hint at changes; `read` returns the copy, given the current one
+    (None at first, and after a connection was lost), which it may return again if nothing has changed.
     """
 
     def __init__(self, runtime: Runtime, channel: str, read: Callable[[T | None], Awaitable[T]]) -> None:
@@ -49,18 +49,18 @@ class WatchedCopy(Generic[T]):
         runtime.on_stop(self._close)
 
     def hint(self, payload: str | None = None) -> None:
-        """It may have changed: who asks from now on gets what is read from now on."""
+        """It may have changed: callers from now on get what is read from now on."""
         self._hints += 1
         if self._repairing is not None and not self._closed:
             self._begin()
 
     def drop(self) -> None:
-        """Whatever the copy says of itself, it is not to be trusted: what is read next is read in full."""
+        """The copy cannot be trusted, whatever its revision: the next reading is a full one."""
         self._dropped = True
         self.hint()
 
     async def get(self) -> T:
-        """The copy. Raises what `read` raises while there is none, or none as new as the last hint."""
+        """The copy. Raises what `read` raises if it has none, or none as new as the last hint."""
         hints = self._hints
         while self._hints_seen < hints:
             await asyncio.shield(self._begin())
@@ -68,16 +68,16 @@ class WatchedCopy(Generic[T]):
             self._repairing = asyncio.create_task(
                 self._repair(),
                 name=f"{self._channel}-copy",
-                context=contextvars.Context(),  # else what it logs bears the id of the first request for ever
+                context=contextvars.Context(),  # else its log lines would carry the first request's id forever
             )
         assert self._value is not None
         return self._value
 
     def _begin(self) -> asyncio.Task[None]:
-        """The reading under way, else a new one: many who ask at the same time make one query.
+        """The reading in progress, else a new one: concurrent callers share one query.
 
-        One that is done is none, although `_ended` may not have been called yet: awaiting it does not give way, and
-        who asks again until it has seen the last hint would keep the loop from ever calling it.
+        One that is done does not count, even if `_ended` has not been called yet: awaiting it does not yield, and a
+        caller that retries until it has seen the last hint would keep the loop from ever calling it.
         """
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._renew(), name=f"{self._channel}-read")
@@ -99,20 +99,20 @@ class WatchedCopy(Generic[T]):
             self._reading = None
         if reading.cancelled():
             return
-        error = reading.exception()  # seen here, or asyncio reports it when every caller went away
+        error = reading.exception()  # retrieved here, or asyncio logs it if every caller is gone
         if error is None and self._hints_seen < self._hints:
             self._begin()
         elif error is not None and not isinstance(error, ProtocolError):
             log.error("watched_copy_failed", channel=self._channel, exc_info=error)
 
     async def _repair(self) -> None:
-        """A reading that fails is one of many: the copy stays, and the next reading is not far."""
+        """A failed reading is not serious: the copy stays, and the next reading is soon."""
         while True:
             await asyncio.sleep(self._repair_seconds)
             await asyncio.wait([self._begin()])
 
     async def _close(self) -> None:
-        """Look no more by itself; who waits for a reading gets it."""
+        """Stop refreshing; callers waiting for a reading still get it."""
         self._closed = True
         if self._repairing is not None:
             self._repairing.cancel()

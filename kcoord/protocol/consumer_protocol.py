@@ -1,14 +1,14 @@
 """Kafka's ConsumerProtocol: the bytes that members of protocol type "consumer" put into joins and syncs.
 
 A subscription is what a member sends as the metadata of each of its protocols, an assignment what the leader sends for
-each member. To the coordinator both are opaque; this module reads and writes them for clients that speak JSON, for
-`POST /v1/assign` and for people who look at a group.
+each member. Both are opaque to the coordinator; this module reads and writes them for clients that speak JSON, for
+`POST /v1/assign` and for people who inspect a group.
 
 Framing: an int16 version, then the message of that version (0 to 3; big-endian, classic encoding without tags).
 Source: Kafka's `ConsumerProtocol`, `ConsumerProtocolSubscription.json`, `ConsumerProtocolAssignment.json`.
 
-The bytes come from anybody who may join a group, so nothing is allocated that a length field promises and the bytes
-do not hold. kio's reader, generated from the same schemas, does allocate it, and aborts the process where memory is
+The bytes come from any client that may join a group, so nothing is allocated that a length field promises but the bytes
+do not contain. kio's reader, generated from the same schemas, does allocate it, and aborts the process if memory is
 limited; it serves as the reference in the tests instead.
 """
 
@@ -30,7 +30,7 @@ _LONGEST_STRING = 32_767
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member asks for.
+    """What a member subscribes to and owns.
 
     Parameters: `topics` it subscribes to; `owned_partitions` topic -> partitions it had in `generation_id` (-1:
     unknown); `rack_id` where it runs; `user_data` for the assignor, None where absent; `version` of the message.
@@ -46,7 +46,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a member gets: `partitions` topic -> partitions, `user_data` of the assignor, None where absent."""
+    """A member's assignment: `partitions` topic -> partitions, `user_data` of the assignor, None where absent."""
 
     partitions: Mapping[str, tuple[int, ...]]
     user_data: bytes | None = None
@@ -54,10 +54,10 @@ class Assignment:
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """The bytes of `subscription`; fields that its version does not have are left out.
+    """The bytes of `subscription`; fields that its version lacks are omitted.
 
-    Topics and partitions are written in order and once: the coordinator compares the bytes, and a subscription
-    that only lists its topics in another order must not look like a change.
+    Topics and partitions are written in order and without duplicates: the coordinator compares the bytes, and a
+    subscription that only lists its topics in another order must not look like a change.
 
     Raises `ProtocolError` (INVALID_REQUEST) naming the field that does not fit the format.
     """
@@ -75,7 +75,7 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 
 def decode_subscription(data: bytes) -> Subscription | None:
-    """The subscription that `data` holds, None when it holds none. Raises nothing, whatever the bytes.
+    """The subscription in `data`, None if `data` is not one. Never raises, whatever the bytes.
 
     A version newer than the newest known is read as that one, and bytes after the message are ignored, as Kafka does.
     """
@@ -103,7 +103,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 
 def decode_assignment(data: bytes) -> Assignment | None:
-    """The assignment that `data` holds, None when it holds none (no bytes at all: nothing was assigned yet)."""
+    """The assignment in `data`, None if `data` is not one (no bytes at all: nothing was assigned yet)."""
     try:
         reader = _Reader(data)
         version = reader.version()
@@ -113,11 +113,11 @@ def decode_assignment(data: bytes) -> Assignment | None:
 
 
 class _MalformedError(Exception):
-    """The bytes are not the message they should be."""
+    """The bytes are not a valid message."""
 
 
 class _Reader:
-    """Reads fields one after another. Every method raises `_MalformedError` where the bytes do not hold the field."""
+    """Reads fields one after another. Every method raises `_MalformedError` if the bytes do not hold the field."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -132,7 +132,7 @@ class _Reader:
         return taken
 
     def _count(self) -> int:
-        """The length of an array. Nothing has checked yet that as many elements follow."""
+        """The length of an array. It has not been checked yet that as many elements follow."""
         count = self.int32()
         if count < 0:
             raise _MalformedError

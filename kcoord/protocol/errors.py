@@ -1,7 +1,7 @@
 """The one registry of protocol errors.
 
-Every error that a member or an operator can see is a row here: Kafka's name and number, the HTTP status it travels
-with, whether the same request may succeed later, and what a client does next. The pure cores, the data plane, the
+Every error that a member or an operator can see is a row here: Kafka's name and number, its HTTP status,
+whether the same request may succeed later, and what a client does next. The pure cores, the data plane, the
 REST views, the OpenAPI document and the client all read this table; nothing else maps errors.
 
 Source: http-api.md 1; Kafka's `Errors`.
@@ -104,9 +104,9 @@ BY_CODE: Mapping[int, Error] = {error.code: error for error in Error}
 class ProtocolError(Exception):
     """A request that is answered with an error.
 
-    Parameters: `error` the registry row; `detail` what was wrong and how to mend it; `fields` extra members of the
+    Parameters: `error` the registry row; `detail` the fault and the remedy; `fields` extra members of the
     problem body (`member_id`, `coordinator`, …); `action` where it differs from the registry's; `retry_after_ms`
-    for errors that say when to come back.
+    for errors that say when to retry.
     """
 
     def __init__(
@@ -126,5 +126,5 @@ class ProtocolError(Exception):
         self.retry_after_ms = retry_after_ms
 
     def __reduce__(self) -> tuple[object, ...]:
-        """So that it can be sent to another process, as Celery does with what a task raised."""
+        """Allows pickling, which Celery needs to pass on what a task raised."""
         return type(self).__new__, (type(self), str(self)), {**self.__dict__, "fields": dict(self.fields)}

@@ -1,7 +1,7 @@
-"""What every REST view of the control plane shares: who calls, strict input, problem responses.
+"""What every REST view of the control plane shares: authentication, strict input, problem responses.
 
 Strict means, as on the data plane: an unknown field or parameter, a number in a string, a field given twice, NUL and
-unpaired surrogates are refused with INVALID_REQUEST naming the field. `kcoord.rest.fields` has the fields that do so.
+unpaired surrogates are refused with INVALID_REQUEST naming the field. The fields in `kcoord.rest.fields` do this.
 Source: http-api.md 1 and 7.
 """
 
@@ -34,7 +34,7 @@ NOTHING_HERE = "there is nothing at this path; /v1/openapi.json lists what there
 
 
 class BearerAuthentication(BaseAuthentication):
-    """The token of the Authorization header. People who are signed in to the dashboard do not use this API."""
+    """The token of the Authorization header. Users signed in to the dashboard do not use this API."""
 
     def authenticate(self, request: Request) -> tuple[None, Principal]:
         """The principal as `request.auth`. Raises ProtocolError SASL_AUTHENTICATION_FAILED."""
@@ -47,7 +47,7 @@ class BearerAuthentication(BaseAuthentication):
 
 
 class HasToken(BasePermission):
-    """Nothing without a token; what a token may do, each view asks itself."""
+    """Nothing without a token; each view checks what the token may do."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Whether the request carries a valid token."""
@@ -55,7 +55,7 @@ class HasToken(BasePermission):
 
 
 class StrictJSONParser(BaseParser):
-    """JSON as the data plane reads it."""
+    """JSON, parsed as on the data plane."""
 
     media_type = "application/json"
 
@@ -75,7 +75,7 @@ _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
 def strict_json(body: bytes) -> Any:
-    """The value of a JSON text. Raises ProtocolError INVALID_REQUEST naming what is wrong."""
+    """The value of a JSON text. Raises ProtocolError INVALID_REQUEST naming the fault."""
     try:
         return bodies.decode(_DECODER, body)
     except RecursionError:
@@ -129,7 +129,7 @@ def _invalid_field(detail: Any) -> ProtocolError:
 
 
 def first_complaint(detail: Any, path: str = "") -> tuple[str, str]:
-    """The first complaint in what a serializer collected, with the path of its field."""
+    """The first error in a serializer's errors, with the path of its field."""
     if isinstance(detail, Mapping):
         name, inner = next((name, inner) for name, inner in detail.items() if inner)
         if name == "non_field_errors":

@@ -6,7 +6,7 @@ from django.urls import register_converter
 
 
 class Anything:
-    """Whatever stands there, nothing and slashes included: the view reads the raw path and says what is wrong."""
+    """Any text, including empty and with slashes: the view reads the raw path and reports what is wrong."""
 
     regex = r"[\s\S]*"
 

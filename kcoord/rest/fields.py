@@ -1,4 +1,4 @@
-"""Serializers and fields of the control plane that take nothing for something else.
+"""Serializers and fields of the control plane that do not coerce types.
 
 Django REST framework's own fields read `"5"` as a number, `5` as a text and `true` as 1, and serializers drop fields
 they do not know. These do not.
@@ -21,14 +21,14 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d
 _DECIMAL = re.compile(r"-?[0-9]{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999: RFC 3339 knows no later one."""
+"""The last millisecond of the year 9999, the latest that RFC 3339 can express."""
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses fields that it does not have."""
+    """Refuses unknown fields."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """The validated fields. Raises ValidationError naming the first field that is not known."""
+        """The validated fields. Raises ValidationError naming the first unknown field."""
         if isinstance(data, Mapping):
             for name in data:
                 if name not in self.fields:
@@ -53,7 +53,7 @@ class Text(serializers.CharField):
 
 
 class Choice(serializers.ChoiceField):
-    """One of some texts; the complaint about another lists them."""
+    """One of several texts; the error for any other lists them."""
 
     def __init__(self, choices: Sequence[str], **kwargs: Any) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ class Choice(serializers.ChoiceField):
 
 
 class Number(serializers.IntegerField):
-    """A whole JSON number."""
+    """A JSON integer."""
 
     default_error_messages = {"invalid": "this is not a whole number"}
 
@@ -88,7 +88,7 @@ class Number(serializers.IntegerField):
     }
 )
 class OffsetInput(Number):
-    """An offset: a JSON number, or a decimal string for languages whose numbers have 53 bits."""
+    """An offset: a JSON number, or a decimal string for languages with 53-bit numbers."""
 
     default_error_messages = {"invalid": "an offset is a whole number, or a text with one in decimal"}
 
@@ -109,7 +109,7 @@ class Offset(serializers.IntegerField):
 
 @extend_schema_field({"type": "string", "format": "date-time"})
 class Instant(serializers.Field):  # type: ignore[type-arg]
-    """An instant: RFC 3339 outside, milliseconds since the epoch inside."""
+    """An instant: RFC 3339 externally, milliseconds since the epoch internally."""
 
     default_error_messages = {
         "invalid": "this is not an instant in RFC 3339, such as 2026-01-31T12:00:00Z; in a query string '+' is %2B"
@@ -144,7 +144,7 @@ MAX_LABEL_VALUE = 255
     }
 )
 class Labels(serializers.DictField):
-    """Names and values that people attach to a thing."""
+    """Names and values that users attach to an object."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(child=Text(max_length=MAX_LABEL_VALUE, allow_blank=True), **kwargs)

@@ -1,7 +1,7 @@
-"""Keyset pages: what a list returns, the cursor that continues it, and which names its caller may see.
+"""Keyset paging: what a list returns, the cursor that continues it, and which names its caller may see.
 
-A cursor holds the sort key of the last item of a page, so a page costs the same however deep it lies, and items that
-come or go in between neither repeat nor hide others.
+A cursor holds the sort key of the last item of a page, so a page costs the same at any depth, and items that
+are added or removed meanwhile neither repeat nor hide others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_CURSOR_LENGTH = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some items of a list, and the cursor of the rest; `next_cursor` None: there is no more."""
+    """Some items of a list, and the cursor for the rest; `next_cursor` None: no more items."""
 
     items: Sequence[T]
     next_cursor: str | None
@@ -48,7 +48,7 @@ class Visible:
         return "" in self.prefixes
 
     def parameters(self) -> dict[str, list[str]]:
-        """As list statements take them."""
+        """In the form that list statements take."""
         return {"visible_names": list(self.names), "visible_prefixes": list(self.prefixes)}
 
 
@@ -56,7 +56,7 @@ EVERYTHING = Visible(prefixes=("",))
 
 
 def cut(items: Sequence[T], limit: int) -> tuple[Sequence[T], bool]:
-    """The first `limit` of items read with a limit one higher, and whether there are more."""
+    """The first `limit` of items read with a limit one higher, and whether more exist."""
     return items[:limit], len(items) > limit
 
 
@@ -66,9 +66,9 @@ def encode_cursor(*key: Key) -> str:
 
 
 def decode_cursor(cursor: str, *kinds: type[Key]) -> tuple[Key, ...]:
-    """The key in a cursor, whose parts are of these types.
+    """The key in a cursor, whose parts have these types.
 
-    Raises ProtocolError INVALID_REQUEST for a text that `encode_cursor` did not make for this list.
+    Raises ProtocolError INVALID_REQUEST for text that `encode_cursor` did not produce for this list.
     """
     try:
         if len(cursor) > MAX_CURSOR_LENGTH:

@@ -1,4 +1,4 @@
-"""How REST views describe themselves for the OpenAPI document: one decorator, and the shape of a problem.
+"""How REST views describe themselves for the OpenAPI document: one decorator, and the schema of a problem.
 
 Source: http-api.md 1.
 """
@@ -26,7 +26,7 @@ CONTROL_ERRORS = (*COMMON_ERRORS, Error.REQUEST_TIMED_OUT)
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How the document calls the token of the Authorization header."""
+    """How the document names the token of the Authorization header."""
 
     target_class = "kcoord.rest.base.BearerAuthentication"
     name = TOKEN_SCHEME
@@ -52,7 +52,7 @@ class Problem(serializers.Serializer[Any]):
 
 
 def statuses(errors: Iterable[Error]) -> dict[int, list[Error]]:
-    """The errors by the HTTP status they travel with."""
+    """The errors by their HTTP status."""
     found: dict[int, list[Error]] = {}
     for error in dict.fromkeys(errors):
         found.setdefault(error.status, []).append(error)
@@ -84,7 +84,7 @@ class Name:
     schema: Mapping[str, Any]
 
     def parameter(self) -> OpenApiParameter:
-        """As drf-spectacular takes it."""
+        """In the form drf-spectacular takes."""
         return OpenApiParameter(
             self.name, dict(self.schema), OpenApiParameter.PATH, required=True, description=self.description
         )
@@ -116,10 +116,10 @@ def describe(
     missing: str = "",
     conflict: str = "",
 ) -> Callable[[F], F]:
-    """Decorator of a view's method: what the document says of it.
+    """Decorator of a view's method: what the document says about it.
 
-    `response` None: there is no body. `missing`, `conflict`: what a 404 and a 409 mean that no error of the registry
-    stands for.
+    `response` None: no body. `missing`, `conflict`: what a 404 and a 409 mean if no error of the registry covers
+    it.
     """
     responses: dict[Any, Any] = {status: OpenApiResponse(response, "Done.")}
     said = error_texts((*CONTROL_ERRORS, *errors), has_body=request is not None, missing=missing, conflict=conflict)

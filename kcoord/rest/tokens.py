@@ -1,6 +1,6 @@
 """API tokens over the REST API (http-api.md 7).
 
-Whoever makes tokens can give any right, so only a token with `admin` on every resource of every kind may.
+A caller that creates tokens can grant any right, so this requires a token with `admin` on every resource of every kind.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RuleView(StrictSerializer):
     name = Text(allow_blank=True, max_length=NAME_MAX)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """The rule. Raises ValidationError for an empty literal, which nothing is called."""
+        """The rule. Raises ValidationError for an empty literal, since no resource has an empty name."""
         if not attrs["name"] and attrs["pattern"] == AccessRule.Pattern.LITERAL.value:
             raise serializers.ValidationError(
                 {"name": "a name is missing; the pattern prefix with an empty name is all"}
@@ -49,7 +49,7 @@ class RuleView(StrictSerializer):
 
 
 class TokenRequest(StrictSerializer):
-    """A token to be made."""
+    """A token to be created."""
 
     name = Text(max_length=TOKEN_NAME_MAX, help_text="Who or what uses it; each name is used once.")
     rules = serializers.ListField(child=RuleView(), min_length=1, max_length=MOST_RULES)
@@ -68,23 +68,23 @@ class TokenView(serializers.Serializer[Any]):
 
 
 class CreatedToken(TokenView):
-    """A token that was just made."""
+    """A token that was just created."""
 
     secret = serializers.CharField(help_text="Shown this once: it is stored nowhere.")
 
 
 class TokenPage(serializers.Serializer[Any]):
-    """A page of tokens, the oldest first."""
+    """A page of tokens, oldest first."""
 
     tokens = TokenView(many=True)
     next_cursor = NextCursor()
 
 
 class TokenAdminView(ControlView):
-    """What the views of tokens share."""
+    """What the token views share."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check the token that calls, then that it may manage tokens."""
+        """Check the calling token, then that it may manage tokens."""
         super().initial(request, *args, **kwargs)
         for resource in Resource:
             _, prefixes = self.principal.rules.names(Operation.ADMIN, resource)
@@ -139,7 +139,7 @@ class TokensView(TokenAdminView):
         ],
     )
     def post(self, request: Request) -> Response:
-        """Make a token."""
+        """Create a token."""
         self.query()
         given = self.given(TokenRequest)
         if given["expires_at"] is not None and given["expires_at"] <= self.service(_now):

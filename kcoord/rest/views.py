@@ -1,6 +1,6 @@
 """The base of the control plane's views: strict requests, the caller, and what the caller may see.
 
-Apart from `kcoord.rest.base`, which Django REST framework imports before it has views.
+Separate from `kcoord.rest.base`, which Django REST framework imports before it has views.
 Source: http-api.md 1 and 7.
 """
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class AlwaysJSON(BaseContentNegotiation):
-    """There is one representation, and Accept does not change it; the data plane answers the same way."""
+    """Only one representation exists, and Accept does not change it; the data plane answers the same way."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
         """The one parser; it refuses other content types itself."""
@@ -45,7 +45,7 @@ class AlwaysJSON(BaseContentNegotiation):
 
 
 class StrictRequest(Request):
-    """A request whose body is read whatever announces it: Django REST framework overlooks a chunked one."""
+    """A request whose body is read however it is announced: Django REST framework overlooks a chunked one."""
 
     def _load_stream(self) -> None:
         content = self._request.read()
@@ -70,13 +70,13 @@ class ControlView(APIView):
 
     @property
     def principal(self) -> Principal:
-        """Who calls."""
+        """The caller."""
         found = self.request.auth
         assert isinstance(found, Principal)
         return found
 
     def visible(self, resource: Resource) -> Visible:
-        """The groups or topics that the caller may describe, as lists take them."""
+        """The groups or topics that the caller may describe, in the form that lists take."""
         return self.principal.visible(resource)
 
     def service(self, work: Callable[[Runtime], Awaitable[T]]) -> T:
@@ -84,16 +84,16 @@ class ControlView(APIView):
         return bridge.call(work)
 
     def given(self, serializer: type[Serializer[Any]]) -> Mapping[str, Any]:
-        """The valid fields of the body. Raises INVALID_REQUEST naming the first field that is not."""
+        """The validated fields of the body. Raises INVALID_REQUEST naming the first invalid one."""
         return validated(serializer(data=self.request.data))
 
     def query(self, serializer: type[Serializer[Any]] | None = None) -> Mapping[str, Any]:
-        """The valid parameters of the query string; without a serializer there may be none."""
+        """The validated parameters of the query string; without a serializer none are allowed."""
         try:
             return validated((serializer or NoParameters)(data=_parameters(self.request.GET, serializer)))
         except ValidationError as error:
             path, message = first_complaint(error.detail)
-            name = path.partition("[")[0]  # which of its values it was, the message says
+            name = path.partition("[")[0]  # the message says which of its values it was
             raise problem.invalid(f"{name}: {message}", name) from None
 
 
@@ -124,10 +124,10 @@ def _parameters(given: QueryDict, serializer: type[Serializer[Any]] | None) -> d
 
 
 def path_name(request: Request, index: int, taken: str, decode: Callable[[bytes], str]) -> str:
-    """The name in the path segment at `index` (0 is `v1`), read from the path as it was sent.
+    """The name in the path segment at `index` (0 is `v1`), read from the raw path.
 
-    Django routes on the decoded path, where an encoded slash inside a name looks like a path of its own. `taken` is
-    what the route took for the name. Raises what `decode` raises for a bad name, and 404 for a path with more segments.
+    Django routes on the decoded path, where an encoded slash inside a name looks like a separator. `taken` is
+    what the route matched as the name. Raises what `decode` raises for a bad name, and 404 for a longer path.
     """
     scope = getattr(request._request, "scope", None) or {"path": request.path}
     name = decode(paths.raw_path(scope).split(b"/")[index + 1])

@@ -1,8 +1,8 @@
 """Named SQL from `.sql` files.
 
-Grammar of a file: `-- name: lock_group` starts a statement; comment lines that follow say why it is as it is; then
+Grammar of a file: `-- name: lock_group` starts a statement; comment lines that follow explain it; then
 the statement with `%(parameter)s` placeholders. Each statement is sent with its name in front as a comment, so that
-logs and `pg_stat_statements` speak our names. Statements are never put together from pieces.
+logs and `pg_stat_statements` show our names. Statements are never assembled from pieces.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Queries:
 
 
 def parse(text: str, origin: str) -> dict[str, str]:
-    """Statements of one file by name. Raises ValueError for text before the first name, a double or empty name."""
+    """Statements of one file by name. Raises ValueError for text before the first name, a duplicate or empty name."""
     found: dict[str, list[str]] = {}
     current: list[str] | None = None
     for line in text.splitlines():
@@ -56,7 +56,7 @@ def parse(text: str, origin: str) -> dict[str, str]:
 
 
 def queries(package: str) -> Queries:
-    """All statements of `package`/sql/*.sql. Raises ValueError where a name stands in two files."""
+    """All statements of `package`/sql/*.sql. Raises ValueError if a name occurs in two files."""
     statements: dict[str, str] = {}
     for path in sorted(files(package).joinpath("sql").iterdir(), key=lambda p: p.name):
         if not path.name.endswith(".sql"):

@@ -1,8 +1,8 @@
-"""`python -m kcoord.stack`. Written so that an old Python still reads it and says what is wrong."""
+"""`python -m kcoord.stack`. Written so that an old Python can still parse it and report what is wrong."""
 
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036 - the check is for who runs it with another interpreter
+if sys.version_info < (3, 11):  # noqa: UP036 - the check is for users with an older interpreter
     sys.stderr.write(
         "kcoord: Python 3.11 or newer is needed, this is %d.%d (%s); remove .venv and run "  # noqa: UP031
         "`make up PYTHON=/path/to/python3.12`\n" % (sys.version_info[0], sys.version_info[1], sys.executable)

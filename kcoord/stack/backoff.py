@@ -1,4 +1,4 @@
-"""How long to wait before a service that ended is started again."""
+"""How long to wait before a service that ended is restarted."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ STEADY_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Backoff:
-    """Twice as long each time, up to LONGEST_SECONDS; from the start again once it lived for STEADY_SECONDS."""
+    """Doubles each time, up to LONGEST_SECONDS; resets once the service has lived for STEADY_SECONDS."""
 
     _next: float = FIRST_SECONDS
 
     def after(self, lived_seconds: float) -> float:
-        """Seconds to wait now that the service ended after `lived_seconds`."""
+        """Seconds to wait after the service ended, having lived for `lived_seconds`."""
         if lived_seconds >= STEADY_SECONDS:
             self._next = FIRST_SECONDS
         delay = self._next

@@ -1,8 +1,8 @@
 """Before the services start: the database, its migrations, the first admin account and API token.
 
-A process of its own (`python -m kcoord.stack.bootstrap`), so that the supervisor stays small and Django's start
-overlaps with that of Postgres. It does what is missing and nothing else, under a lock in the database, so that several
-stacks on one database may start at once; where nothing is missing it ends without starting Django. A problem is one
+A separate process (`python -m kcoord.stack.bootstrap`), so that the supervisor stays small and Django's start
+overlaps with that of Postgres. It does only what is missing, under a lock in the database, so that several
+stacks on one database may start at once; if nothing is missing it ends without starting Django. A problem is one
 line and exit status 2.
 """
 
@@ -26,17 +26,17 @@ from kcoord.stack.prepared import is_prepared
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
 
 STARTING_SECONDS = 120.0
-"""How long Postgres may take to come up; after a crash it replays its log first."""
+"""How long Postgres may take to start; after a crash it replays its log first."""
 
 LOCK_KEY = 0x6B636F6F7264
-"""Advisory lock of whoever prepares the database: "kcoord" in ASCII."""
+"""Advisory lock held while preparing the database: "kcoord" in ASCII."""
 
 ADMIN = "admin"
 TOKEN_NAME = "first start"  # noqa: S105 - a name
 
 
 def main() -> int:
-    """Prepare the database of the settings in force; the exit status."""
+    """Prepare the database of the current settings; returns the exit status."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
     from django.conf import settings
 
@@ -70,7 +70,7 @@ def say(text: str) -> None:
 
 
 def wait_for(conninfo: str, seconds: float) -> None:
-    """Wait until Postgres answers. Raises StartProblem when it does not within `seconds`."""
+    """Wait until Postgres answers. Raises StartProblem if it does not within `seconds`."""
     deadline = time.monotonic() + seconds
     said = time.monotonic() + 5
     while True:
@@ -88,14 +88,14 @@ def wait_for(conninfo: str, seconds: float) -> None:
 
 
 def create_database(admin: str, name: str) -> None:
-    """Create the database of the embedded server where it is not there yet."""
+    """Create the database of the embedded server if it does not exist yet."""
     with psycopg.connect(admin, autocommit=True) as connection:
         if connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone() is None:
             connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
 
 def check(*, everything: bool = False) -> None:
-    """Run our system checks, or all of Django's. Errors raise StartProblem with all of them, our warnings are said."""
+    """Run our system checks, or all of Django's. Errors raise one StartProblem for all; our warnings are printed."""
     from django.core.checks import ERROR, run_checks
 
     from kcoord.checks import TAG
@@ -111,14 +111,14 @@ def check(*, everything: bool = False) -> None:
 
 @contextmanager
 def alone(conninfo: str) -> Iterator[None]:
-    """Hold the lock of whoever prepares this database; waits while another stack does."""
+    """Hold the lock for preparing this database; waits while another stack has it."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("select pg_advisory_lock(%s)", [LOCK_KEY])
         yield
 
 
 def migrate() -> None:
-    """Apply the migrations that are missing. Raises StartProblem where the database is ahead of this release."""
+    """Apply the missing migrations. Raises StartProblem if the database is ahead of this release."""
     from django.core.management import call_command
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
@@ -141,9 +141,9 @@ def migrate() -> None:
 
 
 def create_first_access(data_dir: Path) -> None:
-    """Make the admin account and the API token of the first start, unless there has been one of either.
+    """Create the admin account and the API token of the first start, unless either has existed before.
 
-    They are stored before they are committed: what is in the database is never without its secret on disk.
+    The file is written before the commit: the database never contains them without the secrets being on disk.
     """
     from django.contrib.auth import get_user_model
     from django.db import transaction

@@ -1,4 +1,4 @@
-"""`python -m kcoord.stack`: check, start in order, say when it is ready, stop on a signal."""
+"""`python -m kcoord.stack`: check, start in order, report readiness, stop on a signal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LATE_SECONDS = 30.0
 
 
 def main() -> int:
-    """Run the stack until a signal. Exit status 0 after a stop, 2 where it cannot start, 1 where the setup crashed."""
+    """Run the stack until a signal. Exit status 0 after a stop, 2 if it cannot start, 1 if the setup crashed."""
     began = time.monotonic()
     environ = dict(os.environ)
     try:
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], log: Logbook, began: float) -> int:
-    """Start, supervise, stop; the exit status. `began` is when the start began, by the monotonic clock."""
+    """Start, supervise, stop; returns the exit status. `began` is when the start began, by the monotonic clock."""
 
     def write(service: str, line: str) -> None:
         for shown in readable(line):
@@ -73,7 +73,7 @@ async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], lo
 
 
 async def _announce(config: Config, supervisor: Supervisor, began: float) -> None:
-    """Say when the server is ready, and once when that takes long."""
+    """Report when the server is ready, and once if that takes long."""
     ready = asyncio.ensure_future(wait_until_ready(config.str("host"), config.int("port")))
     try:
         done, _ = await asyncio.wait({ready}, timeout=LATE_SECONDS)
@@ -86,7 +86,7 @@ async def _announce(config: Config, supervisor: Supervisor, began: float) -> Non
 
 
 def url_of(config: Config) -> str:
-    """Where the server is reached, as people are told."""
+    """The server's address, as shown to users."""
     host = config.str("host")
     if config.str("advertised.url"):
         return config.str("advertised.url").rstrip("/") + "/"
@@ -119,7 +119,7 @@ def _open_log(data_dir: Path) -> Logbook:
 
 
 def _identity(data_dir: Path) -> tuple[int, int] | None:
-    """Which credentials file is there now: setup replaces it when it makes new ones."""
+    """Identifies the current credentials file: setup replaces it when it creates new credentials."""
     try:
         found = (data_dir / credentials.CREDENTIALS_FILE).stat()
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def _identity(data_dir: Path) -> tuple[int, int] | None:
 
 
 def _show_credentials(plan: Plan, log: Logbook) -> None:
-    """Print what the first start made, to the terminal alone: the log keeps no secrets."""
+    """Print the credentials of the first start, to the terminal only: the log keeps no secrets."""
     found = credentials.read(plan.data_dir)
     log.show(
         "\n  The first start made an account and an API token. They are shown this once and kept, readable by you\n"

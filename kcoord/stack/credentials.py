@@ -1,4 +1,4 @@
-"""The credentials of the first start: an admin account and an API token, in a file that its owner alone may read."""
+"""The credentials of the first start: an admin account and an API token, in a file that only its owner may read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Credentials:
 
 
 def write(data_dir: Path, credentials: Credentials) -> Path:
-    """Store them, in place of older ones; returns the file."""
+    """Store them, replacing older ones; returns the file."""
     lines = [f"{name}={getattr(credentials, name)}\n" for name in credentials.__slots__]
     return write_private(data_dir / CREDENTIALS_FILE, NOTE + "".join(lines))
 

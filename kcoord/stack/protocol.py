@@ -21,15 +21,15 @@ NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class StrictConnection(h11.Connection):
-    """h11 goes by Transfer-Encoding where there is a Content-Length too; here that is an error of the peer.
+    """h11 follows Transfer-Encoding even if Content-Length is present too; here that is an error of the peer.
 
-    `ambiguity`: what was wrong, after next_event raised RemoteProtocolError for that.
+    `ambiguity`: what was wrong, after next_event raised RemoteProtocolError for it.
     """
 
     ambiguity: str | None = None
 
     def next_event(self) -> Any:
-        """As h11's. Raises RemoteProtocolError."""
+        """As in h11. Raises RemoteProtocolError."""
         event = super().next_event()
         if isinstance(event, h11.Request):
             self.ambiguity = ambiguous_framing(event.http_version, (name for name, _ in event.headers))
@@ -50,7 +50,7 @@ class PeerProtocol(H11Protocol):
         self.conn = StrictConnection(h11.SERVER, LONGEST_HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Watch it, or refuse it where there are too many."""
+        """Watch it, or refuse it if too many are open."""
         if self._peers.admit(self):
             super().connection_made(transport)
             return
@@ -59,23 +59,23 @@ class PeerProtocol(H11Protocol):
         transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """The connection is closed."""
         self._peers.forget(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, and see what the peer owes us now."""
+        """Parse what arrived, and update what we expect from the peer."""
         super().data_received(data)
         self.peer.enter(self._phase())
         self.peer.received(len(data))
 
     def on_response_complete(self) -> None:
-        """The peer may go on with its next request, which may have arrived already."""
+        """The peer may continue with its next request, which may have arrived already."""
         super().on_response_complete()
         self.peer.enter(self._phase())
 
     def resume_writing(self) -> None:
-        """The peer took most of what was buffered."""
+        """The peer has read most of what was buffered."""
         self.peer.has_read()
         super().resume_writing()
 
@@ -92,7 +92,7 @@ class PeerProtocol(H11Protocol):
     def give_up(self, reason: Reason) -> None:
         """Close it; what a peer does not read is dropped, by the kernel too."""
         if reason is Reason.WRITE:
-            with contextlib.suppress(OSError):  # the peer may have ended it this moment
+            with contextlib.suppress(OSError):  # the peer may have just closed it
                 self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
             self.transport.abort()
             return
@@ -100,14 +100,14 @@ class PeerProtocol(H11Protocol):
         self._close(TOO_LATE[reason] if owed in (Phase.HEAD, Phase.BODY) else b"")
 
     def send_400_response(self, msg: str) -> None:
-        """As uvicorn's, in the shape of other errors, and also for a request whose response has begun."""
+        """Like uvicorn's, in the same form as other errors, and also for a request whose response has begun."""
         ambiguity = self.conn.ambiguity
         self._peers.note_closed(Reason.INVALID if ambiguity is None else Reason.FRAMING)
         answer = refusal(HTTPStatus.BAD_REQUEST, Error.INVALID_REQUEST, ambiguity or msg)
         self._close(b"" if self.peer.phase is Phase.REST else answer)
 
     def shutdown(self) -> None:
-        """The server stops: as uvicorn's, which would end a connection that is ending already."""
+        """The server stops. Unlike uvicorn's, it leaves a connection alone that is already closing."""
         if not self.transport.is_closing():
             super().shutdown()
 

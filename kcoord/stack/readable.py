@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 DROPPED = frozenset({"at", "timestamp"})
-"""The log has its own time in front of every line."""
+"""The log puts its own time in front of every line."""
 
 
 def readable(line: str) -> list[str]:
-    """The lines to show for one line that a service wrote; several where it carries a traceback."""
+    """The lines to show for one line that a service wrote; several if it contains a traceback."""
     if not line.startswith("{"):
         return [line]
     try:

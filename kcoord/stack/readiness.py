@@ -10,13 +10,13 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S1
 
 
 async def wait_until_ready(host: str, port: int) -> None:
-    """Return when GET /readyz answers 200; it asks every PAUSE_SECONDS until then, so give the wait a bound."""
-    while await _status(ANY_ADDRESS.get(host, host), port) != 200:  # noqa: ASYNC110 - no event comes from another process
+    """Return when GET /readyz answers 200; polls every PAUSE_SECONDS until then, so callers must set a timeout."""
+    while await _status(ANY_ADDRESS.get(host, host), port) != 200:  # noqa: ASYNC110 - another process sends no event
         await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def _status(host: str, port: int) -> int | None:
-    """The status of GET /readyz; None where there is no answer yet."""
+    """The status of GET /readyz; None if it does not answer yet."""
     try:
         async with asyncio.timeout(ASK_SECONDS):
             reader, writer = await asyncio.open_connection(host, port)

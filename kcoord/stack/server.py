@@ -33,11 +33,11 @@ log = structlog.get_logger(__name__)
 APPLICATION = "kcoord.asgi:application"
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
-"""Longer than the usual 60 s of proxies: so the proxy closes idle connections and never writes into a closed one."""
+"""Longer than the usual 60 s of proxies: so the proxy closes idle connections and never writes to a closed one."""
 
 GRACE_SECONDS = 2
 OTHER_FILES = 256
-"""File descriptors that are kept for what is no client's connection: Postgres, files that are read, the log."""
+"""File descriptors reserved for purposes other than client connections: Postgres, files being read, the log."""
 
 
 class Server(uvicorn.Server):
@@ -56,14 +56,14 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer the requests that wait, then stop as uvicorn does."""
+        """Answer the waiting requests, then stop as uvicorn does."""
         if runtimes.is_running():
             await runtimes.current().drain()
         await super().shutdown(sockets)
 
 
 def connections_for(wanted: int) -> int:
-    """How many connections of `wanted` the process may have; raises its limit of open files where it can."""
+    """How many of `wanted` connections the process may have; raises its limit of open files if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + OTHER_FILES
     unlimited = resource.RLIM_INFINITY
@@ -83,7 +83,7 @@ def connections_for(wanted: int) -> int:
 
 
 def make_server(config: Config) -> Server:
-    """The server, with what the settings say."""
+    """The server, configured from the settings."""
     limits = PeerLimits.of(config)
     peers = Peers(replace(limits, connections=connections_for(limits.connections)))
     return Server(
@@ -105,7 +105,7 @@ def make_server(config: Config) -> Server:
 
 
 def main() -> int:
-    """Serve until a signal; the exit status."""
+    """Serve until a signal; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m kcoord.stack.server", description=__doc__)
     parser.add_argument("--fd", type=int, help="file descriptor of the bound socket")
     arguments = parser.parse_args()

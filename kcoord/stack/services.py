@@ -14,7 +14,7 @@ from kcoord.stack.process import Command
 
 WORKER_THREADS = 4
 ROOT_WARNING = "ignore:You're running the worker with superuser"
-"""Celery warns root in five lines; messages are JSON, not pickles, so that it may run as root as much as the rest."""
+"""Celery warns root in five lines; messages are JSON, not pickles, so running it as root is as safe as the rest."""
 
 
 def postgres(plan: Plan, server: Embedded, environ: Mapping[str, str]) -> Command:
@@ -23,7 +23,7 @@ def postgres(plan: Plan, server: Embedded, environ: Mapping[str, str]) -> Comman
 
 
 def setup(plan: Plan, environ: Mapping[str, str]) -> Command:
-    """What prepares the database and ends."""
+    """The command that prepares the database and exits."""
     return _python(plan, environ, "setup", ["-m", "kcoord.stack.bootstrap"])
 
 
@@ -36,7 +36,7 @@ def services(plan: Plan, environ: Mapping[str, str]) -> list[Command]:
 
 
 def worker_arguments() -> list[str]:
-    """Python's arguments for the Celery worker: threads, and no talk among workers, which nobody listens to."""
+    """Python's arguments for the Celery worker: threads, and no gossip between workers, which nothing listens to."""
     pool = ("--pool", "threads", "--concurrency", str(WORKER_THREADS))
     alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     return ["-W", ROOT_WARNING, "-m", "celery", "--quiet", "--app", "kcoord.celery", "worker", *pool, *alone]

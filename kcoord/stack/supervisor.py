@@ -1,8 +1,8 @@
-"""The supervisor: starts commands, starts again what dies, and stops all of it within five seconds.
+"""The supervisor: starts commands, restarts what dies, and stops all of it within five seconds.
 
-A command that ends for whatever reason is started again with back-off, and the log says so. At the end commands get
-their stop signal; what has not ended after its grace is killed. Commands marked `last` outlive the others: they stop
-when nobody needs them any more.
+A command that ends for any reason is restarted with backoff, and the log says so. On shutdown commands get
+their stop signal; what has not ended after its grace period is killed. Commands marked `last` outlive the others: they
+stop when no other command needs them anymore.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ GRACE_SECONDS = 3.0
 """How long commands may take to end."""
 
 ASKING_SECONDS = 4.2
-"""When the `last` commands must have ended, counted from the start of the stop: they get what the others left."""
+"""When the `last` commands must have ended, counted from the start of the stop: they get the remaining time."""
 
 KILL_SECONDS = 0.3
-"""How long each harder signal has."""
+"""How long each escalated signal has to take effect."""
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 OWN_NAME = "stack"
 
 
 class Supervisor:
-    """Runs commands until it is asked to stop. Use it on the event loop of the main thread, one at a time.
+    """Runs commands until a stop is requested. Use it on the event loop of the main thread, one at a time.
 
-    `write(service, line)` gets every line of the commands and what the supervisor itself has to say.
+    `write(service, line)` gets every line of the commands and the supervisor's own messages.
     """
 
     def __init__(self, write: Callable[[str, str], None]) -> None:
@@ -48,21 +48,21 @@ class Supervisor:
 
     @property
     def stopping(self) -> bool:
-        """It was asked to stop."""
+        """A stop was requested."""
         return self._stopping.is_set()
 
     def say(self, text: str) -> None:
-        """One line of our own."""
+        """Write one of our own lines."""
         self._write(OWN_NAME, text)
 
     async def stopped(self) -> None:
-        """Wait until it is asked to stop."""
+        """Wait until a stop is requested."""
         await self._stopping.wait()
 
     async def run_once(self, command: Command) -> int | None:
-        """Run a command to its end and return its exit status; None where a stop was asked for first.
+        """Run a command until it exits and return its exit status; None if a stop was requested first.
 
-        Status 127, as in a shell, where it could not be started; the log says why.
+        Status 127, as in a shell, if it could not be started; the log says why.
         """
         if self.stopping:
             return None
@@ -79,7 +79,7 @@ class Supervisor:
         self._keepers.append(asyncio.create_task(self._keep(command)))
 
     async def stop(self) -> None:
-        """Stop everything: first what is not `last`, then the rest. Nothing of it runs afterwards."""
+        """Stop everything: first what is not `last`, then the rest. None of it is running afterwards."""
         self._stopping.set()
         started = time.monotonic()
         running = {name: process for name, process in self._running.items() if not process.exited.done()}
@@ -124,7 +124,7 @@ class Supervisor:
         stop.cancel()
 
     async def _end(self, processes: list[Process], deadline: float) -> None:
-        """Ask processes to end, insist where they have not by the deadline, and wait until they are gone."""
+        """Ask processes to end, kill those that have not by the deadline, and wait until they are gone."""
         grace = deadline - time.monotonic()
         for process in processes:
             process.send(process.command.stop_signal)

@@ -27,13 +27,13 @@ from kcoord.protocol.errors import ProtocolError
 log = logging.getLogger("kcoord.client")
 
 JOIN_ANSWER_S = 1.0
-"""How long a member that leaves waits for the answer to its join: a leave that overtakes it would leave nobody."""
+"""How long a leaving member waits for the answer to its join: a leave that overtakes it would have no effect."""
 
 HELD_ANSWER_S = 1.0
-"""How long the end waits for the answer to a heartbeat that the service may still hold."""
+"""How long closing waits for the answer to a heartbeat that the service may still hold."""
 
 _LOST = frozenset({State.FENCED, State.STALE, State.FATAL, State.LEAVING})
-"""States in which a user who polls no longer has its partitions."""
+"""States in which the member no longer has its partitions when the user polls."""
 
 _NOT_A_MEMBER = "this consumer is not part of the group: it was removed, or has not joined yet"
 
@@ -65,20 +65,20 @@ class ConsumerGroupCoordinator:
 
     @property
     def state(self) -> MemberState:
-        """How far the member's part in the group has come."""
+        """The state of the member in the group."""
         with self._monitor:
             return SHOWN[self._membership.state]
 
     @property
     def generation(self) -> Generation:
-        """The member's id, and its epoch in place of a generation; -1 while it has none."""
+        """The member's id, and its epoch in place of a generation; -1 while it has no epoch."""
         with self._monitor:
             return Generation(self._membership.epoch or NO_GENERATION, self._membership.member_id)
 
     def poll(self) -> None:
-        """Take part in the group as far as it goes without waiting for the service, except for commits.
+        """Take part in the group as far as possible without waiting for the service, except for commits.
 
-        Raises what a heartbeat found to be fatal or worth telling, and what the listener raises.
+        Raises errors from heartbeats that are fatal or need reporting, and what the listener raises.
         """
         with self._monitor:
             self._member.timer.polled(time.monotonic())
@@ -94,7 +94,7 @@ class ConsumerGroupCoordinator:
         self._autocommit.when_due(allowed=allowed)
 
     def wait_s(self) -> float | None:
-        """How long `poll` has nothing to do unless there is news."""
+        """How long `poll` has nothing to do unless news arrives."""
         return self._autocommit.wait_s()
 
     def request_rejoin(self, reason: str) -> None:
@@ -102,10 +102,10 @@ class ConsumerGroupCoordinator:
         raise IllegalStateError('group_protocol="consumer": the service balances the group, members cannot ask for it')
 
     def begin_commit(self) -> Identity:
-        """A commit begins. Raises CommitFailedError where it cannot succeed.
+        """Begin a commit. Raises CommitFailedError where it cannot succeed.
 
-        Each of its attempts goes out with the epoch of that moment, as long as the member stays in the group without
-        a break: then nobody else has had its partitions in between.
+        Each attempt is sent with the epoch current at that time, as long as the member stays in the group without
+        interruption: then no other member has had its partitions in between.
         """
         if not self._subscription.automatic:
             return Generation
@@ -125,7 +125,7 @@ class ConsumerGroupCoordinator:
         return identity
 
     def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
-        """What the user is told of a commit that failed; None: try again."""
+        """The error reported to the user for a failed commit; None: try again."""
         if not sent.known:
             return LoneReader().commit_failed(failure, sent)
         reaction = commit_reaction(failure.error)
@@ -136,7 +136,7 @@ class ConsumerGroupCoordinator:
         return error_of(failure)
 
     def fetches_as(self) -> Generation | None:
-        """The member, so that a fetch with an outdated epoch is refused; anybody outside of the group."""
+        """The member, so that a fetch with an outdated epoch is refused; no member while outside the group."""
         with self._monitor:
             membership = self._membership
             return Generation(membership.epoch, membership.member_id) if membership.may_commit else None
@@ -144,7 +144,7 @@ class ConsumerGroupCoordinator:
     def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
         """Commit (if automatic, and `commit`), report the partitions, leave the group.
 
-        What the listener raises is raised after that.
+        An exception of the listener is raised after that.
         """
         log.info("group %s: leaving: %s", self._config.group_id, reason)
         with self._monitor:
@@ -161,7 +161,7 @@ class ConsumerGroupCoordinator:
             self._say_leave(deadline)
 
     def stop(self, timeout_s: float) -> bool:
-        """End the heartbeat thread. True if it ended in time."""
+        """Stop the heartbeat thread. True if it ended in time."""
         with self._monitor:
             held = self._membership.in_flight is not None
         return self._heartbeat.stop(min(timeout_s, HELD_ANSWER_S) if held else timeout_s)
@@ -169,11 +169,11 @@ class ConsumerGroupCoordinator:
     # Losing and joining
 
     def _settle(self) -> bool:
-        """One step after what happened meanwhile: report losses, join. False if there is nothing to do."""
+        """Take one step after recent events: report losses, join. False if nothing is left to do."""
         with self._monitor:
             self._member.subscribed = Subscribed(self._subscription.topics, self._subscription.pattern)
             membership = self._membership
-            # One look at the state: what the heartbeat thread finds out after it is the next step's.
+            # Read the state once: what the heartbeat thread finds out later is handled by the next step.
             lost = membership.state in _LOST and bool(self._held)
             if not lost:
                 self._raise_failures()
@@ -194,7 +194,7 @@ class ConsumerGroupCoordinator:
             raise error_of(self._membership.reported.pop(0))
 
     def _report_lost(self) -> None:
-        """Whatever the member held is not its own any more."""
+        """The member no longer owns any of its partitions."""
         lost = self._subscription.assigned
         if not self._held:
             return
@@ -207,10 +207,10 @@ class ConsumerGroupCoordinator:
     # Reconciling
 
     def _reconcile(self) -> bool:
-        """Put the service's assignment in place. False if there is nothing to do.
+        """Put the service's assignment in place. False if nothing is left to do.
 
         Revocations come first; both calls of the listener must have returned before the member acknowledges. After a
-        call that raised, nothing is acknowledged and the next poll makes that call again.
+        call that raised, nothing is acknowledged and the next poll repeats that call.
         """
         with self._monitor:
             work = self._membership.reconciliation()
@@ -223,7 +223,7 @@ class ConsumerGroupCoordinator:
         return True
 
     def _revoke(self, work: Reconciliation, revoked: frozenset[TopicIdPartition]) -> bool:
-        """Commit and give up `revoked`. False if the assignment does not count any more."""
+        """Commit and give up `revoked`. False if the assignment is no longer valid."""
         named = _named(revoked)
         self._subscription.withhold(named, True)
         self._autocommit.now(named, min(self._config.request_timeout_ms, self._config.max_poll_interval_ms))
@@ -235,7 +235,7 @@ class ConsumerGroupCoordinator:
         return self._stands(work)
 
     def _assign(self, work: Reconciliation) -> None:
-        """Take over what is new, then acknowledge. Nothing of it is read before the listener has returned."""
+        """Take over new partitions, then acknowledge. None of them is read before the listener has returned."""
         target = work.target.partitions
         added = (target - self._held) | (self._untold & target)
         self._have(target)
@@ -262,7 +262,7 @@ class ConsumerGroupCoordinator:
         self._positions.forget()
 
     def _call(self, what: str, partitions: Collection[TopicPartition]) -> None:
-        """Call the listener. A poll in there reads what is held, but does not begin another reconciliation."""
+        """Call the listener. A poll inside it reads what is held, but does not begin another reconciliation."""
         listener = self._subscription.listener
         method = {
             "revoked": listener.on_partitions_revoked,

@@ -28,7 +28,7 @@ PATH = "consumer-heartbeat"
 
 @dataclass(slots=True)
 class Member:
-    """What the two threads of a member share. All but `config`, `link` and `monitor` is guarded by `monitor`."""
+    """State shared by the two threads of a member. All but `config`, `link` and `monitor` is guarded by `monitor`."""
 
     config: ConsumerConfig
     link: Link
@@ -62,10 +62,10 @@ class Going:
 
 
 class ConsumerHeartbeatThread:
-    """Sends heartbeats while the member has something to say or a session to keep, one at a time; leaves when
+    """Sends heartbeats while the member has something to report or a session to keep, one at a time; leaves when
     max_poll_interval_ms passed without a poll.
 
-    `failure` is what ended the thread, if it was not `stop`: without heartbeats the membership cannot go on.
+    `failure` is what ended the thread, if it was not `stop`: without heartbeats the membership cannot continue.
     """
 
     def __init__(self, member: Member) -> None:
@@ -78,12 +78,12 @@ class ConsumerHeartbeatThread:
         )
 
     def start(self) -> None:
-        """Begin, if it did not yet."""
+        """Start, unless already started."""
         if self._thread.ident is None:
             self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:
-        """End it; waits for a heartbeat under way, at most `timeout_s`. True if the thread ended."""
+        """Stop; waits for a heartbeat in flight, at most `timeout_s`. True if the thread ended."""
         with self._member.monitor:
             self._stopped = True
             self._member.monitor.changed()
@@ -94,7 +94,7 @@ class ConsumerHeartbeatThread:
     def _run(self) -> None:
         try:
             self._beat_until_stopped()
-        except Exception as error:  # noqa: BLE001 - poll() raises it; a thread of its own has nobody to tell
+        except Exception as error:  # noqa: BLE001 - poll() raises it; a thread has no caller to raise it to
             with self._member.monitor:
                 self.failure = error
                 self._member.monitor.changed()
@@ -120,7 +120,7 @@ class ConsumerHeartbeatThread:
                 self._beat(going)
 
     def _wait_s(self, now: float) -> float | None:
-        """How long there is nothing to do; None: until there is news."""
+        """How long nothing has to be done; None: until news arrives."""
         membership, timer = self._member.membership, self._member.timer
         if not membership.heartbeating:
             return None
@@ -153,8 +153,8 @@ class ConsumerHeartbeatThread:
         with member.monitor:
             self._old_session.forget()
             news = member.membership.answered(going.sent, answer.member_epoch, _partitions(answer))
-            # With nothing to do, wait for news at the service rather than here. An answer without news to a heartbeat
-            # that could have been held means that the service does not hold: then the interval counts.
+            # With nothing to do, wait for news at the service rather than here. If a heartbeat that could have been
+            # held is answered without news, the service does not hold heartbeats: then the interval applies.
             at_once = member.membership.state is State.STABLE and (news or going.full)
             member.timer.succeeded(time.monotonic(), answer.heartbeat_interval_ms, at_once=at_once)
             member.monitor.changed()
@@ -199,7 +199,7 @@ def _partitions(answer: wire.ConsumerHeartbeatAnswer) -> list[TopicIdPartition] 
 def _named(assignment: wire.ConsumerAssignment) -> Iterator[TopicIdPartition]:
     for topic in assignment.topic_partitions:
         if topic.topic is None:
-            # The service takes partitions of deleted topics away with the next assignment.
+            # The service removes partitions of deleted topics in the next assignment.
             log.warning("topic %s was deleted: its partitions are not read", topic.topic_id)
             continue
         for partition in topic.partitions:

@@ -1,6 +1,6 @@
 """One member as a state machine: answers go in, states and work come out.
 
-No network, no threads, no clock: whoever calls holds a lock around each call here. Source: consumer.md 11.
+No network, no threads, no clock: the caller holds a lock around each call. Source: consumer.md 11.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class TopicIdPartition(NamedTuple):
 
     @property
     def named(self) -> TopicPartition:
-        """As users know it."""
+        """In the form users see."""
         return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Partitions under a number of this client's own: two assignments with equal partitions are still two."""
+    """Partitions with a number assigned by this client: two assignments with equal partitions are still distinct."""
 
     number: int
     partitions: frozenset[TopicIdPartition]
@@ -45,7 +45,7 @@ NOTHING = Assignment(0, frozenset())
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a heartbeat was sent as. `stay` counts the joins: answers to an earlier stay in the group do not count."""
+    """The identity a heartbeat was sent with. `stay` counts joins: answers to an earlier stay do not count."""
 
     stay: int
     epoch: int
@@ -53,7 +53,7 @@ class Sent:
 
     @property
     def joining(self) -> bool:
-        """It had epoch 0."""
+        """It was sent with epoch 0."""
         return self.epoch == JOIN_EPOCH
 
 
@@ -68,10 +68,10 @@ class Reconciliation:
 class ConsumerMembership:
     """One member's state.
 
-    Parameters: `member_id` is kept for life, also across fencing (KIP-848); `static`: it leaves for a while only.
+    Parameters: `member_id` is kept for life, also across fencing (KIP-848); `static`: it only leaves temporarily.
     `epoch` is the member epoch, 0 before the first answer; `stay` grows with each join; `target` what the service
-    assigned, `applied` what was put in place; `in_flight` the heartbeat under way; `fatal` what ended it; `reported`
-    failures that the user must hear of once.
+    assigned, `applied` what was put in place; `in_flight` the heartbeat in flight; `fatal` what ended it; `reported`
+    failures to report to the user once.
     """
 
     def __init__(self, member_id: str, *, static: bool = False) -> None:
@@ -90,7 +90,7 @@ class ConsumerMembership:
 
     @property
     def takes_part(self) -> bool:
-        """The group counts on this member, or is about to."""
+        """The group counts this member, or is about to."""
         return self.state in MEMBERS
 
     @property
@@ -100,18 +100,18 @@ class ConsumerMembership:
 
     @property
     def may_commit(self) -> bool:
-        """The group knows this member, and its partitions are its own."""
+        """The group knows this member, and it owns its partitions."""
         return self.heartbeating and self.epoch > JOIN_EPOCH
 
     @property
     def idle(self) -> bool:
-        """Once its next heartbeat is sent, the member waits for the service alone: it may hold that heartbeat."""
+        """Once its next heartbeat is sent, the member only waits for the service, which may hold that heartbeat."""
         at_rest = self.state in (State.STABLE, State.ACKNOWLEDGING)
         return at_rest and self.applied.number == self.target.number
 
     @property
     def leave_epoch(self) -> int:
-        """The epoch that says "I leave": a static member keeps its partitions until its session ends."""
+        """The epoch that means "I leave": a static member keeps its partitions until its session ends."""
         return LEAVE_STATIC_EPOCH if self.static else LEAVE_EPOCH
 
     # Joining and heartbeats
@@ -123,7 +123,7 @@ class ConsumerMembership:
         self._asked = False
 
     def sending(self) -> Sent:
-        """A heartbeat goes out. What it acknowledges counts as acknowledged (11.2): one that fails is sent in full."""
+        """A heartbeat is sent. What it acknowledges counts as acknowledged (11.2): one that fails is sent in full."""
         sent = Sent(self.stay, self.epoch, self.state)
         self.in_flight = sent
         self._asked = True
@@ -132,7 +132,7 @@ class ConsumerMembership:
         return sent
 
     def answered(self, sent: Sent, epoch: int, partitions: Iterable[TopicIdPartition] | None) -> bool:
-        """A heartbeat succeeded (11.3). `partitions` None: unchanged. True if there was anything new."""
+        """A heartbeat succeeded (11.3). `partitions` None: unchanged. True if anything was new."""
         self.in_flight = None
         if sent.stay != self.stay or not self.heartbeating:
             return False
@@ -157,13 +157,13 @@ class ConsumerMembership:
         if self.applied.number == self.target.number:
             self._to(State.STABLE)
         elif self.state is not State.ACKNOWLEDGING:
-            # What was put in place is told first, at once; `sending` goes on from there.
+            # What was put in place is reported first, immediately; `sending` continues from there.
             self._to(State.RECONCILING)
 
     def failed(self, sent: Sent, failure: ProtocolError, *, passes: bool = False) -> Reaction | None:
-        """A heartbeat failed (11.4): change the state, say what comes next; None: the member has left meanwhile.
+        """A heartbeat failed (11.4): change the state, return the next step; None: the member has left meanwhile.
 
-        `passes`: what the failure says is over soon, whatever the table has for the error.
+        `passes`: the failure is known to be temporary, whatever the table says about the error.
         """
         self.in_flight = None
         reaction = Reaction.BACK_OFF if passes else heartbeat_reaction(failure.error, joining=sent.joining)
@@ -193,11 +193,11 @@ class ConsumerMembership:
         return Reconciliation(self.stay, self.target)
 
     def stands(self, work: Reconciliation) -> bool:
-        """`work` still makes sense: the member did not leave, was not fenced, did not join again."""
+        """`work` is still valid: the member did not leave, was not fenced, did not rejoin."""
         return self.state is State.RECONCILING and self.stay == work.stay
 
     def reconciled(self, work: Reconciliation) -> bool:
-        """`work` is in place and the listener has returned. False if that does not count any more."""
+        """`work` is in place and the listener has returned. False if it is no longer valid."""
         if not self.stands(work):
             return False
         self.applied = work.target
@@ -207,7 +207,7 @@ class ConsumerMembership:
     # Leaving
 
     def prepare_leaving(self) -> bool:
-        """The user leaves. False if the member is not in the group: what it holds, if anything, is lost."""
+        """The user leaves. False if the member is not in the group: any partitions it holds are lost."""
         if self.state is State.FENCED:
             self._to(State.UNSUBSCRIBED)
         if not self.takes_part:
@@ -216,7 +216,7 @@ class ConsumerMembership:
         return True
 
     def begin_leaving(self) -> bool:
-        """The listener has returned. True if a leave must be sent, and `left` called then."""
+        """The listener has returned. True if a leave must be sent, followed by a call to `left`."""
         if self.state is not State.PREPARE_LEAVING:
             return False
         self._to(State.LEAVING)
@@ -232,7 +232,7 @@ class ConsumerMembership:
             self._forget()
 
     def poll_expired(self) -> bool:
-        """The user does not poll. True if a leave must be sent, and `stale` called then."""
+        """The user does not poll. True if a leave must be sent, followed by a call to `stale`."""
         if not self.takes_part:
             return False
         self._to(State.PREPARE_LEAVING)
@@ -240,7 +240,7 @@ class ConsumerMembership:
         return True
 
     def stale(self) -> None:
-        """The leave of a user who does not poll was sent."""
+        """The leave of a member whose user does not poll was sent."""
         if self.state is State.LEAVING:
             self._to(State.STALE)
             self._forget()

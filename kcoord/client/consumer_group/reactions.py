@@ -1,6 +1,6 @@
 """What a member does when a request is answered with an error, as data. Source: consumer.md 11.4 and 10.
 
-Errors that are in no table get the default, which is fatal for heartbeats and raised for commits.
+Errors that are in neither table get the default, which is fatal for heartbeats and raised for commits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kcoord.protocol.errors import Error
 
 
 class Reaction(Enum):
-    """What to do on an error. The record of what was sent is cleared in any case: the next heartbeat is a full one."""
+    """What to do on an error. The record of what was sent is always cleared: the next heartbeat is a full one."""
 
     BACK_OFF = "another heartbeat after the back-off"
     REDISCOVER = "find the coordinator; the first time in a row another heartbeat at once, else after the back-off"
@@ -38,22 +38,22 @@ HEARTBEAT: Mapping[Error, Reaction] = {
     Error.INVALID_REQUEST: R.FAIL,
     Error.GROUP_MAX_SIZE_REACHED: R.FAIL,
     Error.UNSUPPORTED_ASSIGNOR: R.FAIL,
-    # Once the session that was there is over; until then `release.OldSession` has the member try again.
+    # Once the previous session is over; until then `release.OldSession` makes the member retry.
     Error.UNRELEASED_INSTANCE_ID: R.FAIL,
     Error.FENCED_INSTANCE_ID: R.FAIL,
     Error.INVALID_REGULAR_EXPRESSION: R.FAIL,
-    # The service checks what is reported, which Kafka does not (http-api.md): the member has a wrong picture.
+    # The service checks what is reported, which Kafka does not (http-api.md): the member's view is wrong.
     Error.UNKNOWN_TOPIC_ID: R.REJOIN,
     Error.UNKNOWN_TOPIC_OR_PARTITION: R.REJOIN,
     # Kafka throttles by delaying answers; over HTTP it is 429 with Retry-After, and the member keeps its session.
     Error.THROTTLING_QUOTA_EXCEEDED: R.BACK_OFF,
-    # Differs from Kafka: there an unexpected failure of the service ends the member. One bad moment of a service would
-    # end all members of all groups; the session bounds how long a member may go on like this.
+    # Differs from Kafka: there an unexpected failure of the service ends the member. One brief service outage would
+    # end all members of all groups; the session bounds how long a member may continue like this.
     Error.UNKNOWN_SERVER_ERROR: R.BACK_OFF,
 }
 
 JOIN: Mapping[Error, Reaction] = {
-    # The group exists, but is of another type and stays so.
+    # The group exists, but has another type, which does not change.
     Error.GROUP_ID_NOT_FOUND: R.FAIL,
     Error.UNKNOWN_SERVER_ERROR: R.FAIL,
 }
@@ -61,7 +61,7 @@ JOIN: Mapping[Error, Reaction] = {
 
 
 class CommitReaction(Enum):
-    """What to do on an error of a commit. The membership is left alone: the next heartbeat finds out what it is."""
+    """What to do on an error of a commit. The membership is left alone: the next heartbeat finds out its state."""
 
     RETRY = "another attempt, with what the epoch is then"
     OUT = "the group went on without this member: the commit failed"
@@ -84,11 +84,11 @@ COMMIT: Mapping[Error, CommitReaction] = {
 
 
 def heartbeat_reaction(error: Error, *, joining: bool) -> Reaction:
-    """What follows a heartbeat that was answered with `error`; `joining`: it had epoch 0."""
+    """The reaction to a heartbeat that was answered with `error`; `joining`: it had epoch 0."""
     special = JOIN.get(error) if joining else None
     return special or HEARTBEAT.get(error, R.FAIL)
 
 
 def commit_reaction(error: Error) -> CommitReaction:
-    """What follows a commit that was answered with `error`."""
+    """The reaction to a commit that was answered with `error`."""
     return COMMIT.get(error, CommitReaction.RAISE)

@@ -1,8 +1,8 @@
-"""A static member that comes back while the session of its crashed predecessor still runs.
+"""A static member that comes back while the session of its crashed predecessor is still running.
 
-Differs from Kafka: there UNRELEASED_INSTANCE_ID ends the client at once, so a worker that crashed fails as often as its
-supervisor starts it, until the old session is over. Ours joins by itself then. That another live member has the
-instance id shows in its session: it is renewed, and outlasts what the first refusal said.
+Differs from Kafka: there UNRELEASED_INSTANCE_ID ends the client at once, so a worker that crashed fails every time its
+supervisor starts it, until the old session is over. Ours then joins by itself. If another live member has the
+instance id, its session shows it: it is renewed, and outlasts the time that the first refusal announced.
 Source: consumer.md 3.2 and 11.4; http-api.md 1 (`action: retry`).
 """
 
@@ -14,7 +14,7 @@ ATTEMPT_MS = 5_000
 """Longest wait before the next attempt: the predecessor may leave before its session ends."""
 
 GRACE_S = 2.0
-"""A session may last that much longer than was said: a request that is held ends a little late."""
+"""A session may last this much longer than announced: a request that is held ends a little late."""
 
 
 class OldSession:
@@ -24,7 +24,7 @@ class OldSession:
         self._ends_at: float | None = None
 
     def outlives(self, failure: ProtocolError, now: float) -> bool:
-        """Is this a refusal that ends with the old session, and may that still run?"""
+        """Whether this refusal ends with the old session, and that may still be running."""
         if failure.error is not Error.UNRELEASED_INSTANCE_ID or failure.retry_after_ms is None:
             return False
         if self._ends_at is None:
@@ -32,5 +32,5 @@ class OldSession:
         return now < self._ends_at + GRACE_S
 
     def forget(self) -> None:
-        """The member got in, or goes on for another reason."""
+        """The member joined, or continues for another reason."""
         self._ends_at = None

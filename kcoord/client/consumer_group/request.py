@@ -1,4 +1,4 @@
-"""What a heartbeat says: everything when it joins or after a failure, else only what changed (11.2)."""
+"""The content of a heartbeat: everything when it joins or after a failure, else only what changed (11.2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Subscribed:
 
 
 class HeartbeatRequest:
-    """Makes the bodies of one member's heartbeats, and remembers what the service was told."""
+    """Builds the bodies of one member's heartbeats, and remembers what was sent to the service."""
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._config = config
@@ -28,13 +28,13 @@ class HeartbeatRequest:
         self._told_number: int | None = None
 
     def forget(self) -> None:
-        """Nobody knows what arrived: the next one says everything, and the service repeats the assignment."""
+        """It is unknown what arrived: the next one is a full one, and the service repeats the assignment."""
         self._told = {}
         self._told_number = None
 
     @property
     def is_full(self) -> bool:
-        """The next one says everything."""
+        """The next one is a full one."""
         return not self._told
 
     def body(self, membership: ConsumerMembership, subscribed: Subscribed, max_wait_ms: int) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class HeartbeatRequest:
         return body
 
     def leave(self, membership: ConsumerMembership) -> dict[str, Any]:
-        """The request of a member that leaves."""
+        """The request of a leaving member."""
         return self._identity(membership, membership.leave_epoch)
 
     def _identity(self, membership: ConsumerMembership, epoch: int) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class HeartbeatRequest:
             "client_id": self._config.client_id,
             "rebalance_timeout_ms": self._config.max_poll_interval_ms,
             "subscribed_topic_names": sorted(subscribed.topics),
-            # Empty, not absent: a pattern that the service remembers must go when the user gives it up.
+            # Empty, not absent: the service must forget a pattern when the user drops it.
             "subscribed_topic_regex": subscribed.pattern,
         }
         if self._config.client_rack is not None:
@@ -76,7 +76,7 @@ class HeartbeatRequest:
 
 
 def by_topic_id(partitions: Iterable[TopicIdPartition]) -> list[dict[str, Any]]:
-    """Partitions as a heartbeat reports them."""
+    """Partitions in the form that a heartbeat reports."""
     topics: dict[str, list[int]] = {}
     for topic_id, _, partition in sorted(partitions):
         topics.setdefault(topic_id, []).append(partition)

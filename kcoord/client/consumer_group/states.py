@@ -9,7 +9,7 @@ from kcoord.client.types import MemberState
 
 
 class State(Enum):
-    """Where a member is."""
+    """The state of a member."""
 
     UNSUBSCRIBED = "not in the group"
     JOINING = "the next heartbeat joins"
@@ -42,7 +42,7 @@ ENTERED_FROM: Mapping[State, frozenset[State]] = {
 """State -> the states from which it may be entered."""
 
 MEMBERS = frozenset({S.JOINING, S.RECONCILING, S.ACKNOWLEDGING, S.STABLE})
-"""States of a member that takes part, or is about to."""
+"""States of a member that takes part in the group, or is about to."""
 
 HEARTBEATING = MEMBERS | {S.PREPARE_LEAVING}
 """States in which the heartbeat thread sends."""
@@ -62,7 +62,7 @@ SHOWN: Mapping[State, MemberState] = {
     S.STALE: MemberState.UNJOINED,
     S.FATAL: MemberState.UNJOINED,
 }
-"""What users are told."""
+"""The states reported to users."""
 
 
 class IllegalTransition(Exception):

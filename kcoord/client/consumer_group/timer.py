@@ -11,10 +11,10 @@ LEAST_TIMEOUT_MS = 3_000
 class ConsumerHeartbeatTimer:
     """The member's deadlines. Times are seconds of a monotonic clock; the interval comes from the service.
 
-    How long a heartbeat may be held: at most one interval, so that the service hears of a held member as often as of
-    one that sends heartbeats in Kafka's way, and a request that was lost with its connection is missed after the
-    interval and the time that an answer may take. The service asks for sessions that are longer than the interval and
-    lets them begin when it stops holding: there is time for another attempt. Never beyond the moment at which the user
+    How long a heartbeat may be held: at most one interval, so that the service hears from a held member as often as
+    from one that sends heartbeats in Kafka's way, and a request lost with its connection is detected after the
+    interval plus the time that an answer may take. The service requires sessions that are longer than the interval and
+    starts them when it stops holding, so there is time for another attempt. Never beyond the time at which the user
     must have polled, since the thread that waits for the answer is the one that would leave the group then.
     Source: consumer.md 11.2; http-api.md "Waiting".
     """
@@ -34,7 +34,7 @@ class ConsumerHeartbeatTimer:
         self.poll_deadline = now + self._poll_s
 
     def sent(self, now: float) -> None:
-        """A heartbeat goes out."""
+        """A heartbeat is being sent."""
         self._next_at = now + self._interval_ms / 1000
 
     def succeeded(self, now: float, interval_ms: int, *, at_once: bool) -> None:
@@ -47,14 +47,14 @@ class ConsumerHeartbeatTimer:
             self._next_at = now
 
     def failed(self, now: float, retry_after_ms: int | None, *, at_once: bool) -> None:
-        """A heartbeat failed. `at_once`: the next one needs no back-off, if this is the first failure in a row."""
+        """A heartbeat failed. `at_once`: the next one needs no backoff, if this is the first failure in a row."""
         first = self._backoff.attempts == 0
         delay_ms = self._backoff.next_ms(retry_after_ms)
         self._next_at = now
         self._not_before = now if at_once and first and not retry_after_ms else now + delay_ms / 1000
 
     def reported(self, now: float, retry_after_ms: int | None) -> None:
-        """A heartbeat was refused for what the user must change: the next follows after the interval."""
+        """A heartbeat was refused for a reason the user must fix: the next one follows after the interval."""
         self.failed(now, retry_after_ms, at_once=False)
         self._not_before = max(self._not_before, now + self._interval_ms / 1000)
 
@@ -68,7 +68,7 @@ class ConsumerHeartbeatTimer:
         return max(0, min(self._interval_ms, self._most_wait_ms, left_ms))
 
     def timeout_ms(self) -> int:
-        """How long an answer may take, beyond the time of holding."""
+        """How long an answer may take, in addition to the hold time."""
         if not self._interval_ms:
             return self._request_timeout_ms
         return min(self._request_timeout_ms, max(self._interval_ms, LEAST_TIMEOUT_MS))

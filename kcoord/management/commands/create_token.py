@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Make an API token. Its secret is printed once and cannot be read again."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Who uses it, what it may do, how long."""
+        """The name, the rules and the lifetime."""
         parser.add_argument("name", help="who or what uses it; unique")
         parser.add_argument(
             "--allow",
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--days", type=int, help="days until it expires; without it, it does not")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make it and print its secret, alone on standard output so that a script can take it."""
+        """Create the token and print only its secret on standard output, so that a script can read it."""
         days = options["days"]
         if days is not None and days < 1:
             raise CommandError(f"--days {days}: a token lives for at least one day")

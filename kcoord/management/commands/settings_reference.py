@@ -18,7 +18,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Which settings, and how they are written."""
+        """Which settings, and the output format."""
         parser.add_argument("name", nargs="?", help="only settings whose name or variable contains this")
         parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
 
 def bounds(setting: Setting) -> str:
-    """What values are allowed, in words; empty where all are."""
+    """The allowed values, as text; empty if all are."""
     if setting.choices:
         return (", " if setting.listed else " | ").join(setting.choices)
     if isinstance(setting.default, bool):
@@ -43,12 +43,12 @@ def bounds(setting: Setting) -> str:
 
 
 def written(value: Value) -> str:
-    """A value as the environment would have it."""
+    """A value as it would be written in the environment."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def in_force(setting: Setting, config: Config) -> Value:
-    """The value in force; that of a secret is only told to be there."""
+    """The value in effect; a secret is only reported to be set."""
     value: Value
     if isinstance(setting.default, bool):
         value = config.bool(setting.name)
@@ -60,7 +60,7 @@ def in_force(setting: Setting, config: Config) -> Value:
 
 
 def as_text(found: list[Setting], config: Config) -> str:
-    """One paragraph for each, for a terminal."""
+    """One paragraph per setting, for a terminal."""
     paragraphs = []
     for setting in found:
         value, default = written(in_force(setting, config)), written(setting.default)

@@ -1,4 +1,4 @@
-"""`manage.py up`: the same as `make up`, without looking after the virtual environment."""
+"""`manage.py up`: the same as `make up`, without managing the virtual environment."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Become the supervisor, so that nothing of Django stays in its memory."""
-        os.execv(sys.executable, [sys.executable, "-m", "kcoord.stack"])  # noqa: S606 - ourselves
+        """Replace this process by the supervisor, so that no part of Django stays in memory."""
+        os.execv(sys.executable, [sys.executable, "-m", "kcoord.stack"])  # noqa: S606 - our own module
