@@ -201,12 +201,12 @@ async def test_a_topic_that_only_other_processes_know_has_its_name(
 
     full = {name: joining()[name] for name in ("rebalance_timeout_ms", "subscribed_topic_names")}
     service = consumers.service
-    world = await service._contexts.world("g")
+    world = await service._contexts.context_of("g")
 
     async def fresh(group_id: str) -> Any:
         return world
 
-    monkeypatch.setattr(service._contexts, "world", fresh)
+    monkeypatch.setattr(service._contexts, "context_of", fresh)
     monkeypatch.setattr(topics, "view", stale)
     answer = await consumers.go_on(joined, **full, topic_partitions=joined["assignment"]["topic_partitions"])
     assert answer["assignment"] == joined["assignment"]
