@@ -190,8 +190,7 @@ def join_consumer_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     _downgrade(turn)
     if holder.subscribed_topic_names != member.subscribed_topic_names or holder.subscribed_topic_regex:
         prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, reply.member_id, command.reason or "")
-    # Differs from Kafka: Kafka answers generation 0 where the subscription changed (consumer.md 0.0 and 9.6, trigger
-    # B).
+    # Differs from Kafka: Kafka answers generation 0 if the subscription changed (consumer.md 0.0 and 9.6, trigger B).
     return replace(reply, generation_id=turn.classic.generation_id)
 
 

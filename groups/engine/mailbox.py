@@ -95,7 +95,7 @@ class Batch:
 
     @property
     def skip_locked(self) -> bool:
-        """Nobody waits for an answer: if another transaction holds the group, it is skipped."""
+        """No caller waits for an answer: if another transaction holds the group, it is skipped."""
         return all(work.skip_locked for work in self.works)
 
     @property

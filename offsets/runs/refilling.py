@@ -60,7 +60,7 @@ class RefillService:
             await connection.execute(Q.raise_record_offset.encode(), {"least": newest})
 
     async def missing_topics(self, names: Iterable[str]) -> list[str]:
-        """The topics that do not exist, of those given."""
+        """The given topics that do not exist."""
         wanted = sorted(set(names))
         there = await self._offsets.partition_counts(wanted)
         return [name for name in wanted if name not in there]

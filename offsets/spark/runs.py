@@ -3,7 +3,7 @@
     with running(conninfo, "archive", RunRequest(requested_by="local:ada")) as run:
         run.enter("read")
         ...
-        run.check()          # before anything is published: is the lock still ours, does somebody want it to end?
+        run.check()          # before anything is published: is the lock still ours, was it cancelled?
         run.outcome = Outcome(rows=10, result={...})
 
 The lock is an advisory lock of the run's own session, so it is released with the process, however that ends.

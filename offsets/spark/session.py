@@ -86,7 +86,7 @@ def start_spark(settings: SparkSettings, environ: Mapping[str, str] | None = Non
 
 @contextmanager
 def _java_home(home: Path) -> Iterator[None]:
-    """Only for the launcher: the next start would find our script as the Java, and make it call itself."""
+    """Only for the launcher: the next start would take our script for Java and make it call itself."""
     before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = str(home)
     try:

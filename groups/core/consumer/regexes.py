@@ -2,7 +2,7 @@
 that may describe the same topics.
 
 Differs from Kafka: in Kafka an expression is matched with the rights of the member whose heartbeat happens to start it,
-and members with other rights share the result: they may be given partitions that they may not read.
+and members with other rights share the result: they are given partitions that they may not read.
 
 Source: consumer.md 4.6.
 """
