@@ -1,4 +1,4 @@
-"""Can this server coordinate groups at all? Not while the offset tables, like Kafka's offsets topic, are missing.
+"""Can this server coordinate groups at all? Not while the offset tables are missing: Kafka's offsets topic.
 
 Source: offsets.md 8.1, rows 4 to 6.
 """

@@ -150,7 +150,7 @@ def _bounded(value: object) -> object:
 
 
 class _Timeline:
-    """What events say beside their record: the generation, and since when the group is in its state."""
+    """What events say besides their record: the generation, and since when the group is in its state."""
 
     def __init__(self, before: Group | None) -> None:
         self._generation = 0

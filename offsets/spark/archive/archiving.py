@@ -1,4 +1,4 @@
-"""A run of the archive: what was committed since the last run, and can no longer change by open transactions."""
+"""A run of the archive: what was committed since the last run, and no open transaction can still add to."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def archive(
 ) -> ArchiveReport:
     """Publish the rows that are not in the archive yet. Spark is started after the archive has been checked.
 
-    Raises JobError, ArchiveDamaged, RunCancelled; in which case nothing is published.
+    Raises JobError, ArchiveDamaged, RunCancelled; in these cases nothing is published.
     """
     run.enter("check")
     table = open_or_create(storage)

@@ -1,7 +1,7 @@
 """From staged files to published ones, in an order that may be interrupted anywhere.
 
 1. Each file is on disk, counted and hashed in `staging/<run>`, then moved next to the published ones: it is not in the
-log, so no reader of the table sees it.
+   log, so no reader of the table sees it.
 2. The manifest is written: it counts once the log has its number.
 3. The log entry: the files are published, all at once.
 4. The run's row in Postgres records it.

@@ -57,11 +57,11 @@ class Storage:
             raise JobError(f"KCOORD_ARCHIVE_PATH={address}: {first_line(error)}") from error
 
     def spark_path(self, path: str) -> str:
-        """Its URI for Spark."""
+        """The path in the form that Spark uses."""
         return f"file:{self.address}/{path}" if self.is_local else f"{self.address}/{path}"
 
     def delta_path(self) -> str:
-        """The table's URI for the deltalake wheel."""
+        """The table in the form that the deltalake wheel opens."""
         return f"{self.address.replace('s3a://', 's3://')}/{JOURNAL}"
 
     def check_writable(self) -> None:

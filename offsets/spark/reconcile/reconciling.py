@@ -78,7 +78,7 @@ def reconcile(
 ) -> ReconcileReport:
     """Compare what was committed with what is stored, and store the findings. `storage` None: from the journal alone.
 
-    Raises JobError, ArchiveDamaged, RunCancelled; in which case nothing is stored.
+    Raises JobError, ArchiveDamaged, RunCancelled; in these cases nothing is stored.
     """
     run.enter("check")
     if storage is not None:
