@@ -52,7 +52,7 @@ NO_PINS = Pins()
 
 @dataclass(frozen=True, slots=True)
 class StoredOffset:
-    """What retention considers in a committed offset. `expire_timestamp`: if the commit named a retention time.
+    """What retention considers in a committed offset. `expire_timestamp`: set if the commit named a retention time.
 
     `pending`: an open transaction has an offset for the same partition.
     """
@@ -77,7 +77,7 @@ class RetentionRule:
     """What applies to the offsets of one group in its current state.
 
     `since`: retention counts from this instant for all offsets; None: from the commit of each. `kept`: why none of them
-    expires, regardless of `since`; None: they do.
+    expires, whatever the offset says; None: they do.
     """
 
     retention_ms: Millis

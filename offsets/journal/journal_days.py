@@ -111,7 +111,7 @@ class JournalDays:
     async def keep(self) -> UpkeepReport:
         """Drop the days that are too old, then create the missing ones.
 
-        A day that cannot be locked is postponed and logged; the rest is still done. Raises ProtocolError
+        A day that would block others is postponed and logged; the rest is still done. Raises ProtocolError
         COORDINATOR_NOT_AVAILABLE while the database is unavailable.
         """
         report = UpkeepReport()
@@ -241,7 +241,7 @@ class JournalDays:
             await self._drop_locked(connection, day)
 
     async def _drop_locked(self, connection: Connection, day: Day) -> None:
-        """The day is locked before the journal is: so that commits do not wait behind us while a job reads the day."""
+        """The day is locked before the journal, so that commits do not wait behind us while a job reads the day."""
         await connection.execute(_about(_LOCK_DAY, day))
         await connection.execute(_about(_DROP, day))
 

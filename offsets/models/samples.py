@@ -35,7 +35,7 @@ class WatermarkSample(ProtocolOwned):
 
 
 class LagSample(ProtocolOwned):
-    """How far a group was behind on a topic at an instant; the same for all topics. It outlives its group.
+    """How far a group was behind on a topic at an instant, the same for all topics. It outlives its group.
 
     Topics with an unknown lag at that instant have no row.
     """
