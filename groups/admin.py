@@ -1,6 +1,6 @@
 """The Django admin of groups: to look at rows, never to change them. The protocol owns the data.
 
-Assignments have a composite primary key, which the admin cannot list; they stand on the page of their group.
+Assignments have a composite primary key, which the admin cannot list; they are shown on the page of their group.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_ROWS = 200
 
 
 def table(headings: tuple[str, ...], rows: Sequence[tuple[object, ...]], total: int) -> SafeString:
-    """A plain table of at most MOST_ROWS rows, and how many there are in all."""
+    """A plain table of at most MOST_ROWS rows, and the total number of rows."""
     if not rows:
         return SafeString("none")
     head = format_html_join("", '<th class="pr-6 text-left font-semibold">{}</th>', ((h,) for h in headings))
@@ -61,7 +61,7 @@ class ConsumerMemberInline(ReadOnlyInline):
 
 
 class PendingMemberInline(ReadOnlyInline):
-    """Member ids that were handed out and not used yet."""
+    """Member ids that were handed out but not used yet."""
 
     model = PendingMember
     fields = ("member_id", "forgotten")
@@ -71,7 +71,7 @@ class PendingMemberInline(ReadOnlyInline):
 
 
 def _count(members: type[Member | ConsumerMember]) -> Coalesce:
-    """How many rows of a table of members each group has."""
+    """The number of rows that each group has in a table of members."""
     mine = members._default_manager.filter(group=OuterRef("pk")).values("group")
     return Coalesce(Subquery(mine.annotate(count=Count("pk")).values("count")), 0)
 
@@ -124,7 +124,7 @@ class GroupAdmin(ReadOnlyAdmin):
 
     @admin.display(description="members")
     def member_count(self, group: Any) -> int:
-        """How many members there are."""
+        """The number of members."""
         return int(group.members_now)
 
     @admin.display(description="dashboard")
@@ -265,7 +265,7 @@ class TopicAdmin(ReadOnlyAdmin):
 
 @admin.register(Watermark)
 class WatermarkAdmin(ReadOnlyAdmin):
-    """Where logs begin and end, as a producer or probe last said."""
+    """Where logs begin and end, as last reported by a producer or probe."""
 
     list_display = ("topic", "partition", "log_start_offset", "log_end_offset", "sampled")
     list_select_related = ("topic",)
@@ -276,7 +276,7 @@ class WatermarkAdmin(ReadOnlyAdmin):
     sampled = instant("sampled_at", "sampled")
 
 
-# A table without an admin of its own can be looked at all the same.
+# Tables without an admin class of their own can be viewed as well.
 for model in apps.get_app_config("groups").get_models():
     if len(model._meta.pk_fields) == 1 and not admin.site.is_registered(model):
         admin.site.register(model, ReadOnlyAdmin)

@@ -11,5 +11,5 @@ class GroupsConfig(AppConfig):
     verbose_name = "Groups"
 
     def ready(self) -> None:
-        """Assignors are checked where settings are."""
+        """Assignors are checked together with the settings."""
         from groups import checks  # noqa: F401

@@ -1,4 +1,4 @@
-"""System checks of groups: settings that only they can tell are wrong."""
+"""System checks of groups: settings that only they can validate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kcoord.checks import REFERENCE, TAG
 
 @register(TAG)
 def assignors_can_be_loaded(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """`kcoord.E004`: an assignor of `group.consumer.assignors` that is none."""
+    """`kcoord.E004`: an entry of `group.consumer.assignors` that is not an assignor."""
     try:
         load_assignors(settings.KCOORD)
     except AssignorLoadError as error:

@@ -1,9 +1,9 @@
-"""Settings that a group has for itself, over those of the server.
+"""Settings that a group overrides.
 
 They concern groups of the consumer protocol only: members of classic groups bring their own timeouts. They exist
-whether or not the group does, and stay when it is deleted. A change is in force from a member's next heartbeat in
-every process; timers that run are left alone. All overrides of all groups are kept in memory: they are set by hand, so
-there are few of them.
+whether or not the group does, and survive its deletion. A change applies from a member's next heartbeat in every
+process; running timers are left alone. All overrides of all groups are kept in memory: they are set by hand, so there
+are few of them.
 
 Source: consumer.md 10; offsets.md 10.2; http-api.md 4.
 """
@@ -43,9 +43,9 @@ ASSIGNOR = "consumer.assignor"
 
 @dataclass(frozen=True, slots=True)
 class GroupSetting:
-    """A setting that groups may override. `inherited_from`: the server's setting; `limits`: those that bound it.
+    """A setting that groups may override. `inherited_from`: the server's setting; `limits`: the settings that bound it.
 
-    `least`: the smallest number that it can be under any limits.
+    `least`: the smallest number that it can be, whatever the limits.
     """
 
     name: str
@@ -83,7 +83,8 @@ GROUP_SETTINGS: tuple[GroupSetting, ...] = (
 )
 """In the order in which they are checked.
 
-Differs from Kafka: `consumer.assignor` is ours; there a group without votes uses the first of the server's assignors.
+Differs from Kafka: `consumer.assignor` is an addition; in Kafka a group without votes uses the first of the server's
+assignors.
 """
 
 SETTINGS: Mapping[str, GroupSetting] = {setting.name: setting for setting in GROUP_SETTINGS}
@@ -102,8 +103,8 @@ class Entry:
     """A setting as a group has it.
 
     `default` is built in; `inherited` is in force without an override; `minimum` and `maximum` are the server's limits
-    of a number, `choices` what a text can be. `updated_at` (ms) and `updated_by` belong to the override, None: there is
-    none that is in force.
+    of a number, `choices` what a text can be. `updated_at` (ms) and `updated_by` belong to the override, None: no
+    override is in force.
     """
 
     name: str
@@ -122,14 +123,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What groups have for themselves: all settings by group, for groups that override any."""
+    """The overrides of groups: all settings by group, for groups that override any."""
 
     version: int
     by_group: Mapping[str, Mapping[str, Value]]
 
 
 class GroupConfigs:
-    """Reads and changes the settings of groups. Raises AssignorLoadError for assignors that are none."""
+    """Reads and changes the settings of groups. Raises AssignorLoadError for entries that are not assignors."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -143,22 +144,22 @@ class GroupConfigs:
     async def resolved(self, group_id: str) -> Mapping[str, Value]:
         """The value in force of every group setting by name, numbers in the unit of `GROUP_SETTINGS`. Costs no query.
 
-        It has every change that this process was told of. Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change
-        that it was told of cannot be read.
+        It includes every change that this process was notified of. Raises ProtocolError COORDINATOR_NOT_AVAILABLE while
+        such a change cannot be read.
         """
         return (await self._overrides.get()).by_group.get(group_id, self._inherited)
 
     async def describe(self, group_id: str) -> list[Entry]:
-        """Every setting of a group, as the database has it now. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+        """Every setting of a group, as stored now. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
         async with self._db.connection() as connection:
             return await self._entries(connection, group_id)
 
     async def alter(self, group_id: str, changes: Mapping[str, object], updated_by: str) -> list[Entry]:
-        """Set the settings given, all or none, and remove the overrides of those given as None; returns all.
+        """Apply the given settings, all or none, removing the overrides of those given as None; returns all settings.
 
         Raises ProtocolError INVALID_CONFIG naming the setting, checked in the order of offsets.md 10.2. Differs from
-        Kafka: None removes an override, and the server's limits are applied to what is given only, so that an override
-        which a later limit forbids does not stand in the way of other changes.
+        Kafka: None removes an override, and the server's limits are applied only to the given settings, so that an
+        override which a later limit forbids does not block other changes.
         """
         given = self.checked(changes)
         if not given:
@@ -170,7 +171,7 @@ class GroupConfigs:
         return entries
 
     async def check_together(self, group_id: str, given: Mapping[str, Value | None]) -> None:
-        """Would settings that were `checked` go with those in force? Raises ProtocolError INVALID_CONFIG."""
+        """Are settings that were `checked` compatible with those in force? Raises ProtocolError INVALID_CONFIG."""
         _check_timeouts(self._merged(await self.describe(group_id), given), given)
 
     def _merged(self, entries: Iterable[Entry], given: Mapping[str, Value | None]) -> dict[str, Value]:
@@ -180,11 +181,11 @@ class GroupConfigs:
     async def alter_within(
         self, connection: Connection, group_id: str, given: Mapping[str, Value | None], updated_by: str
     ) -> list[Entry]:
-        """Change settings that were `checked` in the caller's transaction; the caller says `altered` after its commit.
+        """Change settings that were `checked` in the caller's transaction; the caller calls `altered` after its commit.
 
-        Raises ProtocolError INVALID_CONFIG, before any of them is written, where they do not go with those in force.
+        Raises ProtocolError INVALID_CONFIG, before any of them is written, if they conflict with those in force.
         """
-        await revisions.lock(connection, Subject.CONFIGS)  # before the reading: what is checked is what is kept
+        await revisions.lock(connection, Subject.CONFIGS)  # before reading, so that what is checked is what is stored
         entries = await self._entries(connection, group_id)
         after = self._merged(entries, given)
         _check_timeouts(after, given)
@@ -209,7 +210,7 @@ class GroupConfigs:
         principal: str,
         now: Millis,
     ) -> None:
-        """Put what is in force from now on into the timeline of the group, whether the group exists or not."""
+        """Record what is in force from now on in the timeline of the group, whether the group exists or not."""
         changed = {name: [before[name], value] for name, value in after.items() if before[name] != value}
         if not changed:
             return
@@ -220,12 +221,12 @@ class GroupConfigs:
         await self._store.notify(connection, group_id, wake=False, changed=True)
 
     def altered(self, group_id: str, given: Mapping[str, Value | None], updated_by: str) -> None:
-        """A change of `alter_within` was committed: this process looks at once."""
+        """A change made with `alter_within` was committed: this process reads it at once."""
         self._overrides.hint()
         log.info("group_config_changed", group_id=group_id, changes=dict(given), updated_by=updated_by)
 
     def checked(self, changes: Mapping[str, object]) -> dict[str, Value | None]:
-        """The settings given, each as its type and within its limits. Raises ProtocolError INVALID_CONFIG."""
+        """The given settings, each converted to its type and within its limits. Raises ProtocolError INVALID_CONFIG."""
         for name in changes:
             if name not in SETTINGS:
                 raise invalid_config(name, f"groups have no such setting; they have {', '.join(SETTINGS)}")
@@ -297,7 +298,7 @@ class GroupConfigs:
         )
 
     def _usable(self, group_id: str, stored: Iterable[tuple[str, str]]) -> dict[str, Value]:
-        """The stored overrides by name, without those that this server cannot use.
+        """The stored overrides by name, except those that this server cannot use.
 
         Another version wrote them, or the assignor is no longer configured. As in Kafka, limits are not applied again.
         """
@@ -314,12 +315,12 @@ class GroupConfigs:
 
 
 def invalid_config(name: str, detail: str) -> ProtocolError:
-    """The answer for a setting that cannot be so."""
+    """The error for a setting with an invalid value."""
     return ProtocolError(Error.INVALID_CONFIG, f"{name[:100]}: {detail}", fields={"field": name[:100]})
 
 
 def _typed(setting: GroupSetting, value: object) -> Value:
-    """The value as its type. Raises ProtocolError INVALID_CONFIG."""
+    """The value converted to its type. Raises ProtocolError INVALID_CONFIG."""
     if setting.limits is None:
         if not isinstance(value, str):
             raise invalid_config(setting.name, "this is not a text; null removes the override")
@@ -332,7 +333,7 @@ def _typed(setting: GroupSetting, value: object) -> Value:
 
 
 def _check_timeouts(effective: Mapping[str, Value], given: Mapping[str, Value | None]) -> None:
-    """A session outlasts a heartbeat interval. The counterpart of the one given is what is in force beside it."""
+    """A session must outlast a heartbeat interval. A given value is compared with the value in force of the other."""
     session, heartbeat = effective[SESSION_TIMEOUT], effective[HEARTBEAT_INTERVAL]
     assert isinstance(session, int)
     assert isinstance(heartbeat, int)

@@ -1,6 +1,6 @@
 """The schema of groups: fields, constraints, indexes.
 
-Models serve migrations, admin, pages and tests. The protocol's rows are written by `groups.store.store` alone, in SQL,
+Models serve migrations, admin, pages and tests. The protocol's rows are written only by `groups.store.store`, in SQL,
 so these models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go with it in the database itself
 (`on delete cascade`, see migration `0002_cascades`): Django's own cascade would never see the store's deletes.
 """
@@ -98,7 +98,7 @@ class Group(ProtocolOwned):
 def group_key(related_name: str, *, db_index: bool = True) -> models.ForeignKey[Group, Group]:
     """The reference of a child row to its group; the constraint with its cascade is made by the migration.
 
-    `db_index` False: the key of the table begins with the group; another index would only mislead the planner.
+    `db_index` False: the key of the table begins with the group; an additional index would only mislead the planner.
     """
     return models.ForeignKey(
         Group, on_delete=models.DO_NOTHING, related_name=related_name, db_constraint=False, db_index=db_index
@@ -106,7 +106,7 @@ def group_key(related_name: str, *, db_index: bool = True) -> models.ForeignKey[
 
 
 class Member(ProtocolOwned):
-    """A member of a group. Rows keep the order of arrival by `id`."""
+    """A member of a group. `id` keeps the order of arrival."""
 
     group = group_key("members")
     member_id = models.CharField(max_length=300)
@@ -141,7 +141,7 @@ class Member(ProtocolOwned):
 
 
 class PendingMember(ProtocolOwned):
-    """A member id handed out with MEMBER_ID_REQUIRED and not used yet."""
+    """A member id handed out with MEMBER_ID_REQUIRED but not used yet."""
 
     group = group_key("pending_members")
     member_id = models.CharField(max_length=300)
@@ -155,9 +155,9 @@ class PendingMember(ProtocolOwned):
 
 
 class GenerationTopics(ProtocolOwned):
-    """What the members of a classic group subscribed to when its last generation began; no row: that cannot be told.
+    """What the members of a classic group subscribed to when its last generation began; no row: unknown.
 
-    A table of its own, because the header is read and written with every request.
+    A separate table, because the header is read and written with every request.
     """
 
     group = models.OneToOneField(
@@ -174,7 +174,7 @@ class GenerationTopics(ProtocolOwned):
 
 
 class ConsumerMember(ProtocolOwned):
-    """A member of a consumer group (KIP-848). What it owns stands in `Assignment`."""
+    """A member of a consumer group (KIP-848). What it owns is stored in `Assignment`."""
 
     group = group_key("consumer_members")
     member_id = models.CharField(max_length=300)
@@ -220,11 +220,11 @@ class ConsumerMember(ProtocolOwned):
 
 
 class Assignment(ProtocolOwned):
-    """Who owns a partition in a group: its primary key is why no partition has two owners.
+    """The owner of a partition in a group: the primary key ensures that no partition has two owners.
 
-    Of consumer groups it is the truth; `pending` partitions are to be given up and nobody else may have them yet. Of
-    classic groups the rows repeat what the leader assigned, where its bytes are Kafka's ConsumerProtocol, with the
-    topic's name for its id; a partition that a leader gave to two members stands here once.
+    For consumer groups it is authoritative; `pending` partitions are to be given up and no other member may have them
+    yet. For classic groups the rows repeat what the leader assigned, if its bytes are Kafka's ConsumerProtocol, with
+    the topic's name as its id; a partition that a leader gave to two members is stored here once.
     """
 
     pk = models.CompositePrimaryKey("group_id", "topic_id", "partition")
@@ -248,7 +248,7 @@ class Assignment(ProtocolOwned):
 
 
 class Event(ProtocolOwned):
-    """What happened to a group, for people. It outlives the group, so it names it instead of referring to it."""
+    """What happened to a group, for people. It outlives the group, so it names the group instead of referencing it."""
 
     group_name = models.CharField(max_length=255)
     at = MillisField()
@@ -285,7 +285,7 @@ class Topic(models.Model):
 
 
 class Watermark(models.Model):
-    """Where a partition's log begins and ends, as a producer or probe last said."""
+    """Where a partition's log begins and ends, as last reported by a producer or probe."""
 
     topic = models.ForeignKey(Topic, on_delete=models.CASCADE, related_name="watermarks")
     partition = models.PositiveIntegerField()
@@ -307,9 +307,9 @@ class Watermark(models.Model):
 
 
 class GroupConfigOverride(ProtocolOwned):
-    """A setting that one group has for itself. It exists whether or not the group does, so it names the group.
+    """A setting that one group overrides. It exists whether or not the group does, so it names the group.
 
-    Written by `groups.configs` alone, which checks it and tells the other processes.
+    Written only by `groups.configs`, which validates it and notifies the other processes.
     """
 
     group_name = models.CharField(max_length=255)
@@ -326,10 +326,10 @@ class GroupConfigOverride(ProtocolOwned):
 
 
 class Revision(ProtocolOwned):
-    """Which state something is in of which every process keeps a copy in memory; no row: it was never changed.
+    """The version of something that every process keeps a copy of in memory; no row: it was never changed.
 
-    Whoever changes it raises the version in the same transaction, last, so that a copy with a version has all changes
-    up to it. The steps are random: after a restore other changes do not lead to the same versions.
+    A transaction that changes it raises the version as its last step, so that a copy with a version has all changes up
+    to it. The steps are random, so that different changes after a restore do not lead to the same versions.
     """
 
     subject = models.CharField(max_length=32, primary_key=True)

@@ -1,6 +1,6 @@
 """Read models of groups for the REST API: the list and the timeline. Nothing here writes and nothing decides.
 
-What a group is like in full comes from `GroupService.describe`; here are lists, which never load whole groups.
+The full description of a group comes from `GroupService.describe`; the lists here never load whole groups.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from kcoord.sql import queries
 Q = queries("groups")
 
 MAX_TOPICS = 100
-"""Names of topics that the list gives of one group."""
+"""The number of topic names that the list shows per group."""
 
 
 class GroupSort(str, Enum):
-    """The orders of the list; groups that are equal in it follow each other by id."""
+    """The sort orders of the list; groups that compare equal are ordered by id."""
 
     GROUP_ID = "group_id"
     UPDATED = "-updated_at"
@@ -41,14 +41,14 @@ class GroupSort(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
-    """Which groups to list: all conditions hold, any of the values of one does. None: no condition.
+    """Which groups to list: all conditions must hold, each with any one of its values. None: no condition.
 
-    `states` in any case and with blanks around them, `types` in any case, as in ListGroups; a name that does not
-    exist matches nothing. `q` is a part of the group id in any case, `member` a part of a member id, group instance id
-    or client id. `topic`: one that members own partitions of, or on which offsets are committed. `labels` are those of
-    topics, name and value, None for any value: some such topic has the label, or one that members of a consumer group
-    subscribe to by name (what members of a classic group subscribe to, only their bytes say). `min_lag`: groups that
-    were at least so many records behind when lag was last sampled; one whose lag is not known is not.
+    `states` ignore case and surrounding blanks, `types` ignore case, as in ListGroups; an unknown name matches nothing.
+    `q` is a part of the group id, ignoring case, `member` a part of a member id, group instance id or client id.
+    `topic`: one that members own partitions of, or on which offsets are committed. `labels` are those of topics, name
+    and value, None for any value: some such topic has the label, or one that members of a consumer group subscribe to
+    by name (the subscriptions of members of a classic group are only in their bytes). `min_lag`: groups that were at
+    least this many records behind when lag was last sampled; groups with unknown lag do not match.
     """
 
     q: str = ""
@@ -60,7 +60,7 @@ class GroupFilter:
     labels: Sequence[tuple[str, str | None]] | None = None
 
     def parameters(self) -> dict[str, Any]:
-        """As the statements take them."""
+        """In the form that the statements take."""
         return {
             "q": self.q,
             "states": None if self.states is None else [state.strip().lower() for state in self.states],
@@ -73,9 +73,9 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A line of the list. `protocol_name` is "" unless the group is Stable (classic.md 1).
+    """A row of the list. `protocol_name` is "" unless the group is Stable (classic.md 1).
 
-    `lag`: in records, as of `lag_sampled_at` (ms), when lag was last sampled; None where it is not known.
+    `lag`: in records, as of `lag_sampled_at` (ms), when lag was last sampled; None if it is unknown.
     """
 
     group_id: str
@@ -93,9 +93,9 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a member of a consumer group has, to use or to give up: partitions by topic id, topic ids by name.
+    """What a member of a consumer group owns or has to give up: partitions by topic id, topic ids by name.
 
-    A deleted topic is still there with the name it had. `member_epoch` None: there is no such member.
+    A deleted topic is still listed under its old name. `member_epoch` None: no such member exists.
     """
 
     member_epoch: int | None = None
@@ -117,7 +117,7 @@ class LoggedEvent:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """How one sort reads: its statement, the key of the first page, the key's type, further parameters."""
+    """How one sort order is read: its statement, the key of the first page, the key's type, further parameters."""
 
     statement: str
     first: Key | None
@@ -153,7 +153,7 @@ class GroupReads:
         visible: Visible = EVERYTHING,
         visible_topics: Visible = EVERYTHING,
     ) -> Page[GroupSummary]:
-        """A page of the groups in `visible` that match, as if there were no topics but `visible_topics`.
+        """A page of the groups in `visible` that match, as if only the topics in `visible_topics` existed.
 
         Raises INVALID_REQUEST for a cursor of another list.
         """
@@ -185,7 +185,7 @@ class GroupReads:
     async def _labelled(
         self, connection: Connection, labels: Sequence[tuple[str, str | None]] | None, visible: Visible
     ) -> list[str] | None:
-        """Names of the topics that have any of the labels; None: there is no such condition."""
+        """Names of the topics that have any of the labels; None: no such condition."""
         if labels is None:
             return None
         parameters = {
@@ -196,7 +196,7 @@ class GroupReads:
         return [row[0] for row in await self._db.rows(connection, Q.labelled_topics, parameters)]
 
     async def holdings(self, group_id: str, member_id: str) -> Holdings:
-        """What a member of a consumer group has, as its rows say."""
+        """What a member of a consumer group has, according to its rows."""
         parameters = {"group_id": group_id, "member_id": member_id}
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.member_holdings, parameters)
@@ -217,11 +217,11 @@ class GroupReads:
         limit: int = DEFAULT_LIMIT,
         visible: Visible = EVERYTHING,
     ) -> Page[LoggedEvent]:
-        """A page of what happened to a group, the newest first; also of one that is gone.
+        """A page of what happened to a group, newest first; also for a deleted group.
 
-        `since` in ms: nothing older. What is about topics that are not in `visible` alone is left out; of the others
-        what tells of such topics is (`seen.seen_detail`). Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of
-        another list.
+        `since` in ms: nothing older. Events that concern only topics outside `visible` are left out; other events are
+        shown without details of such topics (`seen.seen_detail`). Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a
+        cursor of another list.
         """
         before = None if cursor is None else decode_cursor(cursor, int)[0]
         parameters = {
@@ -242,7 +242,7 @@ class GroupReads:
 
 
 def unknown_group(group_id: str) -> ProtocolError:
-    """The answer for a group that does not exist or that the caller may not see."""
+    """The error for a group that does not exist or that the caller may not see."""
     return ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
 
 

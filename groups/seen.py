@@ -1,6 +1,6 @@
-"""What is left of groups for somebody who may not describe all topics: as if the others did not exist.
+"""What a caller that may not describe all topics sees of groups: as if the other topics did not exist.
 
-Source: http-api.md 7. Which topics those are, `kcoord.access.rights` says.
+Source: http-api.md 7. `kcoord.access.rights` determines which topics those are.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _OF_ALL_TOPICS: Mapping[str, str] = {
     EventKind.REBALANCE_STARTED.value: "reason",
     EventKind.MEMBER_LEFT.value: "reason",
 }
-"""What a kind of event counts over all topics of a group, or says in words of an assignor or a client: those of Kafka's
+"""What a kind of event counts over all topics of a group, or quotes from an assignor or a client: those of Kafka's
 clients name topics.
 """
 
 
 def seen_detail(kind: str, detail: Mapping[str, Any], visible: Visible) -> Mapping[str, Any]:
-    """The detail of an event without names of topics that are not in `visible`, and without what counts these too.
+    """The detail of an event without names of topics outside `visible`, and without counts that include such topics.
 
-    A list of topics that is cut off may go on with such topics, so how many partitions it stands for is not told.
+    A truncated list of topics may continue with such topics, so the number of its partitions is left out.
     """
     if visible.unlimited:
         return detail
@@ -48,7 +48,7 @@ def seen_detail(kind: str, detail: Mapping[str, Any], visible: Visible) -> Mappi
 class SeenLag:
     """The lag of groups on the topics in `visible`, as of the last sample, within one snapshot.
 
-    For somebody who sees all topics that is what is stored of each group, and no query.
+    For a caller that sees all topics it is the stored lag of each group, without a query.
     """
 
     def __init__(self, db: Database, connection: Connection, visible: Visible) -> None:
@@ -57,7 +57,7 @@ class SeenLag:
         self._visible = visible
 
     async def conditions(self, min_lag: int | None, *, sorts: bool) -> dict[str, Any]:
-        """What the finders of groups take: which groups are so far behind, and the lag that they are sorted by."""
+        """Parameters of the group queries: which groups are far enough behind, and the lag that they are sorted by."""
         all_groups: dict[str, Any] = {"lagging": None, "lag_of": None, "lags": None}
         if self._visible.unlimited:
             return all_groups
@@ -69,7 +69,7 @@ class SeenLag:
         return all_groups
 
     async def with_lags(self, ids: Sequence[int], rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
-        """Rows of `group_summaries` with this lag; it is their last column but one."""
+        """Rows of `group_summaries` with this lag; it is their second to last column."""
         if self._visible.unlimited:
             return rows
         lags = dict(await self._lags(ids, None))

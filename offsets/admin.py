@@ -1,8 +1,8 @@
 """The Django admin of offsets: to look at rows, never to change them.
 
-Tables with a composite primary key, which the admin cannot list, stand on the page of what they belong to: committed
-offsets on that of their group, lines of a plan on that of the plan, pending offsets on that of their producer, archived
-days and findings on that of the run.
+Tables with a composite primary key, which the admin cannot list, are shown on the page of what they belong to:
+committed offsets on that of their group, lines of a plan on that of the plan, pending offsets on that of their
+producer, archived days and findings on that of the run.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ class GroupWithOffsetsAdmin(GroupAdmin):
 
 
 class DayFilter(admin.SimpleListFilter):
-    """The days of the journal, in UTC: those that are not asked for are not read."""
+    """The days of the journal, in UTC: days that are not requested are not read."""
 
     title = "day"
     parameter_name = "day"
 
     _SPANS = {"today": (0, 1), "yesterday": (1, 1), "week": (6, 7), "month": (29, 30)}
-    """First day, counted back from today, and how many days."""
+    """First day, counted back from today, and number of days."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """What can be chosen."""
+        """The available choices."""
         names = ("Today", "Yesterday", "Last 7 days", "Last 30 days")
         return list(zip(self._SPANS, names, strict=True))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The lines of the days chosen."""
+        """The lines of the chosen days."""
         span = self._SPANS.get(self.value() or "")
         if span is None:
             return queryset
@@ -83,10 +83,10 @@ class DayFilter(admin.SimpleListFilter):
 
 @admin.register(OffsetCommitLog)
 class OffsetCommitLogAdmin(ReadOnlyAdmin):
-    """The journal of one group, the newest first.
+    """The journal of one group, newest first.
 
-    It is read by group alone: there is no index for anything else, so nothing is listed before a group is named, and a
-    line has no page of its own.
+    It is read only by group: no other column is indexed, so nothing is listed until a group is named, and a line has no
+    page.
     """
 
     list_display = (
@@ -112,11 +112,11 @@ class OffsetCommitLogAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """The lines of the group with just this id."""
+        """The lines of the group with exactly this id."""
         return (queryset.filter(group_name=search_term) if search_term else queryset.none()), False
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> None:
-        """No line has a page: to find it by its id all days would be read."""
+        """Lines have no page: finding one by its id would read all days."""
         return
 
 
@@ -161,7 +161,7 @@ class OffsetPlanAdmin(ReadOnlyAdmin):
 
     @admin.display(description="offsets")
     def offsets(self, plan: OffsetPlan) -> SafeString:
-        """What is committed, and what is to be."""
+        """The committed offset, and the planned one."""
         lines = PlannedOffset.objects.filter(plan=plan).order_by("topic", "partition")
         columns = ("topic", "partition", "old_offset", "requested_offset", "new_offset", "note")
         rows = [
@@ -173,7 +173,7 @@ class OffsetPlanAdmin(ReadOnlyAdmin):
 
 @admin.register(Producer)
 class ProducerAdmin(ReadOnlyAdmin):
-    """Who commits in transactions, with what is pending."""
+    """Transactional producers, with their pending offsets."""
 
     list_display = ("transactional_id", "producer_id", "producer_epoch", "updated")
     search_fields = ("transactional_id",)
@@ -206,7 +206,7 @@ class GroupLagAdmin(ReadOnlyAdmin):
 
 @admin.register(DeletedTopic)
 class DeletedTopicAdmin(ReadOnlyAdmin):
-    """Topics that were deleted and whose offsets are on their way out."""
+    """Deleted topics whose offsets are being removed."""
 
     list_display = ("topic", "deleted", "principal", "swept")
     fields = ("topic", "deleted", "principal", "record_offset", "swept")
@@ -239,7 +239,7 @@ class SparkRunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="days")
     def archived_days(self, run: SparkRun) -> SafeString:
-        """What it published of each day, and whether that still counts for the journal."""
+        """What it published for each day, and whether that still counts for the journal."""
         days = ArchivedDay.objects.filter(run=run).order_by("manifest", "day")
         columns = ("manifest", "day", "rows", "checksum", "counts")
         rows = [(row[0], written_day(row[1]), *row[2:]) for row in days.values_list(*columns)[:MOST_ROWS]]

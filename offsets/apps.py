@@ -11,7 +11,7 @@ class OffsetsConfig(AppConfig):
     verbose_name = "Offsets"
 
     def ready(self) -> None:
-        """Whoever deletes a group or a topic, in whatever process: offsets go with a line of the journal each."""
+        """When any process deletes a group or a topic, its offsets are deleted with a line of the journal each."""
         from django.db.models.signals import post_migrate
 
         from groups.catalogue.topic_deletion import on_topic_deletion

@@ -1,6 +1,6 @@
-"""What the SQL function `kcoord.commit_offsets` has to know of the settings, told to it after each migration.
+"""The settings that the SQL function `kcoord.commit_offsets` needs, passed to it after each migration.
 
-The function runs in the database, where nobody can read the environment of the service.
+The function runs in the database, which has no access to the environment of the service.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REPLACE = sql.SQL(
 
 
 def tell_metadata_limit(*, using: str, **kwargs: Any) -> None:
-    """Give the function the limit of the settings, if it is there. A receiver of `post_migrate`."""
+    """Set the function's limit from the settings, if the function exists. A receiver of `post_migrate`."""
     wanted = settings.KCOORD.int(SETTING)
     with connections[using].cursor() as cursor:
         cursor.execute("select to_regprocedure('kcoord.offset_metadata_max_bytes()') is not null")

@@ -1,4 +1,4 @@
-"""OffsetDelete: taking committed offsets away from a group that does not read their topics.
+"""OffsetDelete: removing committed offsets from a group that does not read their topics.
 
 Source: offsets.md 6; http-api.md 4.
 """
@@ -31,7 +31,7 @@ class OffsetDeletion:
     async def delete(self, delete: OffsetDelete) -> OffsetDeleteReply:
         """Delete the offsets of some partitions, committed and pending, with a line of the journal and an event.
 
-        An error of the group wins over those of partitions, so the group is asked even when the filter leaves nothing
+        A group error takes precedence over partition errors, so the group is asked even when the filter leaves nothing
         (offsets.md 2.2). May raise ProtocolError COORDINATOR_NOT_AVAILABLE; errors of the protocol are replies.
         """
         counts = await self._store.partition_counts(sorted({topic for topic, _ in delete.partitions}))

@@ -22,8 +22,8 @@ Q = queries("offsets")
 class CommittedPartition:
     """A committed offset, the next to read. `owner` is the member that owns the partition, if any.
 
-    The watermark is None where none was ever reported for the partition of the topic that exists now. Instants in ms.
-    `expires_at`: when retention removes it, None while it does not, for the reason in `kept`. `pending`: some open
+    The watermark is None if none was ever reported for the partition of the current topic. Instants in ms.
+    `expires_at`: when retention removes it, None if it does not, for the reason in `kept`. `pending`: an open
     transaction has an offset for the partition.
     """
 
@@ -44,10 +44,10 @@ class CommittedPartition:
 
     @property
     def lag(self) -> int | None:
-        """Records that are there and not read yet; None where the watermark is not known.
+        """Remaining unread records; None if the watermark is unknown.
 
-        A committed offset below the start of the log counts from the start, since what was deleted cannot be read any
-        more. Differs from Kafka: its tool shows a negative lag where the sample is older than the commit, this 0.
+        A committed offset below the start of the log counts from the start, since deleted records cannot be read any
+        more. Differs from Kafka: its tool shows a negative lag if the sample is older than the commit, this shows 0.
         """
         if self.log_start_offset is None or self.log_end_offset is None:
             return None

@@ -23,18 +23,18 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 MOST_DAYS = 366
-"""Of a group, the newest; the files have all of them."""
+"""The most days shown of a group, the newest ones; the files have all of them."""
 MOST_MEMBERS = 20
 
 
 class Reports:
-    """Reads reports. Methods raise UNKNOWN_SERVER_ERROR where the files of a run cannot be read, saying why."""
+    """Reads reports. Methods raise UNKNOWN_SERVER_ERROR saying why, if the files of a run cannot be read."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runs = runtime.get(SparkRuns)
 
     async def run(self, run_id: str | None = None) -> SparkRun | None:
-        """A run of report that succeeded; without an id the newest, or None where there is none yet.
+        """A successful report run; without an id the newest, or None if there is none yet.
 
         Raises RunRefused with status 404.
         """
@@ -48,9 +48,9 @@ class Reports:
     async def groups(
         self, run: SparkRun, *, sort: str, q: str = "", idle_before: int | None = None, first: int = 0, limit: int
     ) -> GroupsFound | None:
-        """A page of a run's groups; None: it was made by a release that did not write them down.
+        """A page of a run's groups; None: it was made by a release that did not write them.
 
-        `sort`: of `offsets.spark.report.reading.SORTS`. `idle_before` (ms): those that last committed before.
+        `sort`: of `offsets.spark.report.reading.SORTS`. `idle_before` (ms): only groups that last committed before.
         """
 
         def read(files: ReportFiles) -> GroupsFound | None:
@@ -59,18 +59,18 @@ class Reports:
         return await self._reading(run, read)
 
     async def partitions(self, run: SparkRun, *, first: int = 0, limit: int) -> tuple[int, list[PartitionTotals]]:
-        """How many of the busiest partitions a run wrote down, and a page of them."""
+        """How many busiest partitions a run recorded, and a page of them."""
         return await self._reading(run, lambda files: files.partitions(first, limit))
 
     async def of_group(self, run: SparkRun, group_id: str) -> GroupReport | None:
-        """What a run says of a group: its newest days, and the members that were seen last; None: nothing."""
+        """What a run says about a group: its newest days, and the members that were seen last; None: nothing."""
         return await self._reading(run, lambda files: files.of_group(group_id, MOST_DAYS, MOST_MEMBERS))
 
     async def _reading(self, run: SparkRun, read: Callable[[ReportFiles], T]) -> T:
         return await asyncio.to_thread(self._read, run, read)
 
     def _read(self, run: SparkRun, read: Callable[[ReportFiles], T]) -> T:
-        # Here: pyarrow is not for services without an archive.
+        # Here: services without an archive do not need pyarrow.
         from offsets.spark.archive.storage import Storage
         from offsets.spark.errors import JobError
         from offsets.spark.report.reading import ReportFiles

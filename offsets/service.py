@@ -46,9 +46,9 @@ class OffsetService:
         self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
 
     async def commit(self, commit: OffsetCommit) -> OffsetCommitReply:
-        """OffsetCommit: fenced by member and generation, all its rows in one transaction with the fence.
+        """OffsetCommit: fenced by member and generation, all its rows in the same transaction as the fence.
 
-        When the partition filter leaves nothing the coordinator is not asked at all (offsets.md 2.2).
+        If the partition filter leaves nothing, the coordinator is not asked at all (offsets.md 2.2).
         """
         counts = await self._store.partition_counts(sorted({entry.topic for entry in commit.partitions}))
         refused, passed = refuse(commit, counts)
@@ -70,10 +70,10 @@ class OffsetService:
     async def fetch(self, fetch: OffsetFetch) -> OffsetFetchReply:
         """OffsetFetch: a read of what is committed. Partitions need not exist (offsets.md 5).
 
-        With `require_stable` it waits for commits of the group that are under way, and offsets on which a transaction
-        is open are UNSTABLE_OFFSET_COMMIT.
+        With `require_stable` it waits for commits of the group that are in progress, and offsets with an open
+        transaction are UNSTABLE_OFFSET_COMMIT.
         Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a consumer
-        group that is not who it says.
+        group that is not who it claims to be.
         """
         if not self._groups.active:
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
@@ -103,7 +103,7 @@ class OffsetService:
     async def _fetch_stable(
         self, connection: Connection, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None
     ) -> list[FetchedOffset]:
-        """A write that writes nothing: behind the group's lock it sees all that was written before it."""
+        """A write that writes nothing: under the group's lock it sees everything written before it."""
         stored, _ = await self._groups.store.lock(connection, fetch.group_id)
         if isinstance(stored.group, ConsumerGroup):
             check_fetch(stored.group, fetch.member_id, fetch.member_epoch)
@@ -114,7 +114,7 @@ class OffsetService:
 def provenance(
     commit: OffsetCommit, locked: LockedGroup, kind: ChangeKind, transactional_id: str | None = None
 ) -> Provenance:
-    """Where the offsets of a commit come from, for the journal."""
+    """The origin of a commit's offsets, for the journal."""
     member = locked.group.members.get(commit.member_id)
     return Provenance(
         kind,

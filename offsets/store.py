@@ -24,13 +24,13 @@ class OffsetStore:
         self._db: Database = runtime.db
 
     async def partition_counts(self, names: Sequence[str]) -> dict[str, int]:
-        """Partition counts of the topics that exist among `names`."""
+        """Partition counts of the existing topics among `names`."""
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.topic_partitions, {"names": list(names)})
         return dict(rows)
 
     async def write(self, locked: LockedGroup, records: Sequence[OffsetRecord], provenance: Provenance) -> None:
-        """Write committed offsets, and a line of the journal for each. A partition stands in `records` once."""
+        """Write committed offsets, and a line of the journal for each. A partition is in `records` only once."""
         if not records:
             return
         await locked.connection.execute(
@@ -58,7 +58,7 @@ class OffsetStore:
         *,
         up_to: int | None = None,
     ) -> list[TopicPartition]:
-        """Remove committed and pending offsets, with a line of the journal for each; returns those there were.
+        """Remove committed and pending offsets, with a line of the journal for each; returns the removed ones.
 
         `up_to`: offsets with a larger record offset, that is, written later, stay.
         """
@@ -79,7 +79,7 @@ class OffsetStore:
         return {(topic, partition, offset, metadata, pending) for topic, partition, offset, metadata, pending in rows}
 
     async def fetch(self, group_id: str, partitions: Sequence[TopicPartition] | None) -> list[FetchedOffset]:
-        """Committed offsets of a group: of the named partitions, or all. What is not committed is absent."""
+        """Committed offsets of a group: of the named partitions, or all. Partitions without an offset are absent."""
         parameters: dict[str, object] = {"group_id": group_id}
         statement = Q.fetch_all
         if partitions is not None:
@@ -90,7 +90,7 @@ class OffsetStore:
 
 
 async def journal_deletion(deletion: Deletion) -> None:
-    """The hook of deleted groups: their offsets go with a line of the journal each."""
+    """The hook of deleted groups: their offsets are removed with a line of the journal each."""
     await deletion.connection.execute(
         Q.remove_offsets_of_group.encode(),
         {

@@ -17,7 +17,7 @@ from offsets.runs.service import SparkRuns
 from offsets.transactions.service import TransactionService
 
 LONGEST_RUN_SECONDS = 3_600.0
-"""A run that takes longer is cut off; what it has removed stays removed, the next one goes on."""
+"""A run that takes longer is interrupted; what it has removed stays removed, the next one continues."""
 
 
 @shared_task(name="offsets.expire")  # type: ignore[untyped-decorator]
@@ -42,19 +42,19 @@ def thin_samples() -> int:
 
 @shared_task(name="offsets.abort_abandoned_transactions")  # type: ignore[untyped-decorator]
 def abort_abandoned_transactions() -> int:
-    """Abort transactions that nobody ends; see `TransactionService.abort_abandoned`."""
+    """Abort transactions that their producers do not end; see `TransactionService.abort_abandoned`."""
     return bridge.call(lambda runtime: runtime.get(TransactionService).abort_abandoned(), LONGEST_RUN_SECONDS)
 
 
 @shared_task(name="offsets.forget_idle_producers")  # type: ignore[untyped-decorator]
 def forget_idle_producers() -> int:
-    """Forget producers that end nothing any more; see `TransactionService.forget_idle`."""
+    """Forget producers that no longer end transactions; see `TransactionService.forget_idle`."""
     return bridge.call(lambda runtime: runtime.get(TransactionService).forget_idle(), LONGEST_RUN_SECONDS)
 
 
 @shared_task(name="offsets.trim_plans")  # type: ignore[untyped-decorator]
 def trim_plans() -> int:
-    """Delete plans that are as old as the journal is kept; see `PlanService.trim`."""
+    """Delete plans past the retention of the journal; see `PlanService.trim`."""
     return bridge.call(lambda runtime: runtime.get(PlanService).trim(), LONGEST_RUN_SECONDS)
 
 
@@ -66,14 +66,14 @@ def sweep_deleted_topics() -> int:
 
 @shared_task(name="offsets.keep_journal_days")  # type: ignore[untyped-decorator]
 def keep_journal_days() -> int:
-    """Make and drop day partitions of the journal; see `JournalDays.keep`."""
+    """Create and drop day partitions of the journal; see `JournalDays.keep`."""
     report = bridge.call(lambda runtime: runtime.get(JournalDays).keep(), LONGEST_RUN_SECONDS)
     return len(report.made) + len(report.dropped)
 
 
 @shared_task(name="offsets.archive")  # type: ignore[untyped-decorator]
 def archive() -> str:
-    """Start a run that archives the journal, where there is an archive; see `SparkRuns.start_scheduled`."""
+    """Start a run that archives the journal, if there is an archive; see `SparkRuns.start_scheduled`."""
     return bridge.call(lambda runtime: runtime.get(SparkRuns).start_scheduled("archive"))
 
 
@@ -85,5 +85,5 @@ def reconcile() -> str:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def keep_journal_days_at_once(**kwargs: Any) -> None:
-    """A new database has no days, and after a long standstill the days ahead are used up: beat comes in an hour."""
+    """A new database has no days, and after long downtime the days ahead are used up: beat runs only hourly."""
     keep_journal_days.apply_async(expires=600)

@@ -70,7 +70,7 @@ async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
 
 
 def _require_topics(call: Beat) -> None:
-    """Raise TOPIC_AUTHORIZATION_FAILED, for the whole request, unless every name subscribed to may be described."""
+    """Raise TOPIC_AUTHORIZATION_FAILED, for the whole request, unless the caller may describe every subscribed name."""
     for index, name in enumerate(call.body.subscribed_topic_names or ()):
         if not describable(call, name):
             field = f"subscribed_topic_names[{index}]"

@@ -1,6 +1,6 @@
-"""The topics of a consumer heartbeat: what the member says it has, and the names of what it is given.
+"""The topics of a consumer heartbeat: what the member reports to have, and the names of what it is given.
 
-A topic that the caller may not describe looks as if it did not exist, unless the member has it.
+A topic that the caller may not describe appears not to exist, unless the member has it.
 Source: http-api.md "consumer-heartbeat"; consumer.md 2.1, 4.5 and 4.6.
 """
 
@@ -29,13 +29,13 @@ def describable(call: Beat, name: str) -> bool:
 
 
 async def reported(call: Beat) -> Partitions | None:
-    """What the member says it has, by topic id; None: it does not say.
+    """What the member reports to have, by topic id; None: it does not report.
 
     Raises INVALID_REQUEST, UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION naming the entry. What the member was given
-    is accepted whatever became of it: it could not give up a deleted topic otherwise. Of a request that the core
-    refuses on account of its member or epoch the topics are not judged: the member has to hear that it must rejoin.
+    is always accepted: otherwise it could not give up a deleted topic. If the core refuses the request because of its
+    member or epoch, the topics are not checked: the member has to learn that it must rejoin.
 
-    Differs from Kafka: topics and partitions that do not exist are refused; there they are ignored.
+    Differs from Kafka: topics and partitions that do not exist are refused; Kafka ignores them.
     """
     if call.body.topic_partitions is None:
         return None
@@ -53,7 +53,7 @@ async def reported(call: Beat) -> Partitions | None:
             continue
         holdings = holdings or await call.runtime.get(GroupReads).holdings(call.group_id, call.body.member_id)
         if call.body.member_epoch <= 0 or holdings.member_epoch != call.body.member_epoch:
-            # Stands for what nobody has, so that the core does not take it for less than was reported.
+            # Stands for partitions that no member has, so that the core does not assume that fewer were reported.
             found[str(key)].update(entry.partitions)
             continue
         topic_id = holdings.topic_ids.get(key, "") if isinstance(key, str) else str(key)
@@ -64,7 +64,7 @@ async def reported(call: Beat) -> Partitions | None:
 
 
 def _key(entry: wire.OwnedTopic, where: str) -> str | uuid.UUID:
-    """The id of an entry, without one its topic's name."""
+    """The id of an entry, or the name of its topic if it gives no id."""
     if entry.topic_id is not None:
         try:
             return uuid.UUID(entry.topic_id)
@@ -81,7 +81,7 @@ def _topic(call: Beat, key: str | uuid.UUID, view: TopicView) -> Topic | None:
 
 
 def _refusal(entry: wire.OwnedTopic, key: str | uuid.UUID, topic: Topic | None, where: str) -> ProtocolError | None:
-    """What is wrong with an entry, unless the member was given what it names. Raises INVALID_REQUEST."""
+    """What is wrong with an entry, ignoring what the member was given. Raises INVALID_REQUEST."""
     if topic is None and isinstance(key, str):
         field = f"{where}.topic"
         detail = f"{field}: there is no topic {key!r}"
@@ -109,7 +109,7 @@ async def names_of(call: Beat, topic_ids: Iterable[str]) -> Mapping[str, str]:
             names[topic_id] = view.by_id[topic_id].name
         else:
             missing.append(uuid.UUID(topic_id))
-    if missing:  # deleted, or made just now, which another process has heard of and this one has not
+    if missing:  # deleted, or created just now and not known to this process yet
         async with call.runtime.db.connection() as connection:
             found = await topics.find(connection, topic_ids=missing)
         names.update({str(topic.topic_id): topic.name for topic in found})

@@ -19,9 +19,9 @@ Partition = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 class OwnedTopic(Request, frozen=True):
     """Partitions of one topic that the member still has.
 
-    The topic by `topic_id` or by `topic`, its name; with both the id counts, so that an entry of an `assignment` can
-    be sent back as it came. A name stands for the topic that has it now: only an id tells a topic from a deleted one
-    of the same name.
+    The topic by `topic_id` or by `topic`, its name; if both are given the id counts, so that an entry of an
+    `assignment` can be sent back unchanged. A name refers to the topic that has it now: only an id tells a topic from a
+    deleted one of the same name.
     """
 
     partitions: Annotated[list[Partition], Meta(max_length=MAX_PARTITIONS)]
@@ -32,10 +32,10 @@ class OwnedTopic(Request, frozen=True):
 class ConsumerHeartbeatRequest(Request, frozen=True):
     """ConsumerGroupHeartbeat, version 1. `member_epoch` 0 joins, -1 leaves, -2 leaves for a while.
 
-    A `client_id` that is left out stays as it was; an empty `subscribed_topic_regex` takes the expression back.
+    A `client_id` that is left out stays unchanged; an empty `subscribed_topic_regex` removes the expression.
 
-    Differs from Kafka: a `rebalance_timeout_ms` below -1 is refused, and so is an `instance_id` with characters that
-    no other call takes.
+    Differs from Kafka: a `rebalance_timeout_ms` below -1 is refused, and so is an `instance_id` with characters that no
+    other call accepts.
     """
 
     member_id: MemberId
@@ -54,7 +54,7 @@ class ConsumerHeartbeatRequest(Request, frozen=True):
 
 
 class AssignedTopic(Response, frozen=True):
-    """Partitions of one topic. `topic` is null where the topic was deleted, or may not be described."""
+    """Partitions of one topic. `topic` is null if the topic was deleted or the caller may not describe it."""
 
     topic_id: str
     topic: str | None
@@ -62,7 +62,7 @@ class AssignedTopic(Response, frozen=True):
 
 
 class ConsumerAssignment(Response, frozen=True):
-    """All that the member may use."""
+    """All partitions that the member may use."""
 
     topic_partitions: list[AssignedTopic]
 

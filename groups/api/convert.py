@@ -30,7 +30,7 @@ CONSUMER = "consumer"
 
 
 def join_command(group_id: str, request: wire.JoinRequest, client_host: str, longest_wait_ms: int) -> JoinGroup:
-    """The command of a join. Raises INVALID_REQUEST naming the protocol whose metadata cannot be told.
+    """The command of a join. Raises INVALID_REQUEST naming the protocol whose metadata is not valid.
 
     A join that names no rebalance timeout gets its session timeout, as JoinGroup version 0 did.
     """
@@ -111,9 +111,9 @@ def _subscription_view(metadata: bytes) -> wire.SubscriptionView | UnsetType:
 
 
 def sync_command(group_id: str, request: wire.SyncRequest, longest_wait_ms: int) -> SyncGroup:
-    """The command of a sync. Of several entries for one member the last counts (classic.md 3.2).
+    """The command of a sync. Of several entries for one member the last one counts (classic.md 3.2).
 
-    Raises INCONSISTENT_GROUP_PROTOCOL where protocol type or name is null (classic.md 3.1 row 1), INVALID_REQUEST for
+    Raises INCONSISTENT_GROUP_PROTOCOL if the protocol type or name is null (classic.md 3.1 row 1), INVALID_REQUEST for
     an entry with both or neither of `assignment` and `partitions`.
     """
     if request.protocol_type is None or request.protocol_name is None:
@@ -176,7 +176,7 @@ def heartbeat_command(group_id: str, request: wire.HeartbeatRequest | wire.Group
 
 
 def heartbeat_result(request: wire.GroupHeartbeat, reply: HeartbeatReply) -> wire.GroupHeartbeatResult:
-    """What one of many heartbeats is answered."""
+    """The response to one of many heartbeats."""
     return wire.GroupHeartbeatResult(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -204,7 +204,7 @@ def leave_response(reply: LeaveReply) -> wire.LeaveResponse:
 
 
 def assign_subscription(member: wire.AssignMember, where: str) -> Subscription:
-    """The subscription of a member as a join returned it. Raises INVALID_REQUEST where there is none to be read."""
+    """The subscription of a member as a join returned it. Raises INVALID_REQUEST if there is none that can be read."""
     if not isinstance(member.subscription, UnsetType):
         return subscription(member.subscription)
     if isinstance(member.metadata, UnsetType):
@@ -220,7 +220,7 @@ def _lists(topics: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
 
 
 def _one_of(where: str, **fields: object) -> str:
-    """The name of the one field that is set. Raises INVALID_REQUEST where it is not exactly one."""
+    """The name of the one field that is set. Raises INVALID_REQUEST unless exactly one is."""
     given = [name for name, value in fields.items() if value is not UNSET]
     if len(given) != 1:
         verb = "both are given" if given else "neither is given"
@@ -234,7 +234,7 @@ def _require_consumer(protocol_type: str, field: str, instead: str) -> None:
 
 
 def _encoded(where: str, encode: Callable[[V], bytes], value: V) -> bytes:
-    """The bytes of `value`. Raises INVALID_REQUEST naming the place in the request where it does not fit."""
+    """The bytes of `value`. Raises INVALID_REQUEST naming its place in the request if the value does not fit."""
     try:
         return encode(value)
     except ProtocolError as error:

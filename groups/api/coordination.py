@@ -24,10 +24,10 @@ MOST_KEYS = 1_000
 
 @serve(endpoints.COORDINATOR)
 async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
-    """FindCoordinator for groups, many at once. Any node serves any group, so every answer is this server.
+    """FindCoordinator for groups, several at once. Any node serves any group, so every answer is this server.
 
-    A service that is stopped is not available for any key; without the tables of offsets none has a coordinator, apart
-    from keys that the caller may not ask about (offsets.md 8.1).
+    A stopped service is not available for any key; without the tables of offsets no key has a coordinator, except that
+    keys the caller may not ask about are refused as such (offsets.md 8.1).
     """
     keys = call.query.get("group_id", ())
     if not 1 <= len(keys) <= MOST_KEYS:
@@ -45,7 +45,7 @@ async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
 
 
 def _refusal(call: Call[None], key: str) -> Error | None:
-    """Why the caller is not told about the key; None: it is."""
+    """Why the caller gets no answer for the key; None: it gets one."""
     try:
         call.principal.require_group(Operation.DESCRIBE, check_group_id(key, may_be_empty=True))
     except ProtocolError as error:
@@ -92,7 +92,7 @@ def advertised_url(config: Config) -> str:
 
 @serve(endpoints.ASSIGN)
 async def assign(call: Call[wire.AssignRequest]) -> wire.AssignResponse:
-    """The assignment that an assignor gives some members. Topics the caller may not describe look as if not there."""
+    """The assignment that an assignor gives some members. Topics the caller may not describe appear not to exist."""
     members = [
         member_subscription(
             member.member_id, member.group_instance_id, convert.assign_subscription(member, f"members[{index}]")

@@ -51,7 +51,7 @@ async def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse
 
 @serve(endpoints.MANY_HEARTBEATS)
 async def many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbeatsResponse:
-    """Heartbeats of many members: each is answered on its own."""
+    """Heartbeats of many members: each is answered separately."""
     results = await asyncio.gather(*(_one_of_many(call, request) for request in call.body.heartbeats))
     return wire.ManyHeartbeatsResponse(list(results))
 

@@ -11,10 +11,10 @@ from kcoord.protocol.errors import Error, ProtocolError
 def raise_for_error(
     command: str, reply: JoinReply | SyncReply | HeartbeatReply | LeaveReply | ConsumerHeartbeatReply
 ) -> None:
-    """Count the reply of `command`; raise it as ProtocolError where it is an error.
+    """Count the reply of `command`; raise it as ProtocolError if it is an error.
 
-    Every problem of a join carries the `member_id` of the reply. A session that was renewed all the same (a heartbeat
-    during a rebalance) is told by `session_expires_at`.
+    Every problem of a join carries the `member_id` of the reply. If the session was renewed despite the error (a
+    heartbeat during a rebalance), `session_expires_at` says so.
     """
     COMMANDS.labels(command, reply.error.name).inc()
     if reply.error is Error.NONE:

@@ -21,7 +21,7 @@ from kcoord.http.types import (
 )
 
 MOST_ITEMS = 10_000
-"""Entries that one request may list; the body limit is reached long before by most."""
+"""Entries that one request may list; most requests reach the body limit long before."""
 
 Items = Meta(max_length=MOST_ITEMS)
 Expiry = Annotated[str, Meta(description="RFC 3339, on the database's clock.")]
@@ -54,9 +54,9 @@ class JoinProtocol(Request, frozen=True):
 
 
 class JoinRequest(Request, frozen=True):
-    """JoinGroup. `member_id` "" asks for a new id; without `rebalance_timeout_ms` the session timeout counts.
+    """JoinGroup. `member_id` "" asks for a new id; without `rebalance_timeout_ms` the session timeout is used.
 
-    Differs from Kafka: a negative `rebalance_timeout_ms` is refused; Kafka takes it for a deadline that has passed.
+    Differs from Kafka: a negative `rebalance_timeout_ms` is refused; Kafka treats it as a deadline that has passed.
     """
 
     member_id: MemberId
@@ -81,7 +81,7 @@ class SubscriptionView(Response, frozen=True):
 
 
 class JoinedMember(Response, frozen=True):
-    """A member as the leader is told of it. `subscription` is present where `metadata` decodes as one."""
+    """A member as reported to the leader. `subscription` is present if `metadata` decodes as one."""
 
     member_id: str
     group_instance_id: str | None
@@ -125,7 +125,7 @@ class SyncRequest(Request, frozen=True):
 
 
 class SyncResponse(Response, frozen=True):
-    """The member's assignment. `partitions` is null where the bytes are no ConsumerProtocol assignment."""
+    """The member's assignment. `partitions` is null if the bytes are not a ConsumerProtocol assignment."""
 
     protocol_type: str | None
     protocol_name: str | None
@@ -166,7 +166,7 @@ class ManyHeartbeatsRequest(Request, frozen=True):
 
 
 class GroupHeartbeatResult(Response, frozen=True):
-    """What one of many heartbeats is answered."""
+    """The result of one of many heartbeats."""
 
     group_id: str
     member_id: str
@@ -198,7 +198,7 @@ class LeaveRequest(Request, frozen=True):
 
 
 class LeftMember(Response, frozen=True):
-    """The result for one entry, ids as they were asked."""
+    """The result for one entry, with the ids as requested."""
 
     member_id: str
     group_instance_id: str | None
@@ -214,7 +214,7 @@ class LeaveResponse(Response, frozen=True):
 
 
 class AssignMember(Request, frozen=True):
-    """A member as a join returned it; `subscription` is read where given, else `metadata`."""
+    """A member as a join returned it; `subscription` is read if given, else `metadata`."""
 
     member_id: MemberId
     group_instance_id: GroupInstanceId | None = None
@@ -237,7 +237,7 @@ class MemberAssignment(Response, frozen=True):
 
 
 class AssignResponse(Response, frozen=True):
-    """An assignment for each member, ready to be sent in a sync."""
+    """An assignment for each member, ready to send in a sync."""
 
     assignments: list[MemberAssignment]
     error_code: int = 0
@@ -257,7 +257,7 @@ class Coordinator(Response, frozen=True):
 
 
 class CoordinatorResponse(Response, frozen=True):
-    """A coordinator for each group id asked, in that order."""
+    """A coordinator for each requested group id, in that order."""
 
     coordinators: list[Coordinator]
     error_code: int = 0

@@ -1,9 +1,9 @@
-"""Which state the catalogue of topics and the settings of groups are in, and the hint that they were changed.
+"""Which state the catalogue of topics and the settings of groups are in, and the notification that they changed.
 
 Every process keeps a copy of both in memory (`kcoord.process.watched_copy`); the revision tells whether a copy is still
-the newest. It rises with each change, by a random step: a count would come to the same number again, with other
-content, after a restore. Groups store the revision of the topics that they were last compared with, so it is protected
-there too.
+current. It rises with each change, by a random step: after a restore, a counter could reach the same number again with
+different content. Groups store the revision of the topics that they were last compared with, so they are protected in
+the same way.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Subject(str, Enum):
 
 
 async def lock(connection: Connection, subject: Subject) -> None:
-    """Raise the revision in the caller's transaction. Whoever changes the same subject waits until it ends.
+    """Raise the revision in the caller's transaction. Others that change the same subject wait until it ends.
 
-    A transaction that also locks other rows does this last, so that none of them waits for another in a circle.
+    A transaction that also locks other rows does this last, so that transactions cannot deadlock.
     """
     await connection.execute(Q.bump_revision.encode(), {"subject": subject.value})
 
 
 async def tell(connection: Connection, subject: Subject, payload: str = "") -> None:
-    """Tell every process about the change, when and if the caller's transaction commits."""
+    """Tell every process about the change, if and when the caller's transaction commits."""
     await connection.execute(Q.notify.encode(), {"channel": subject.channel, "group_id": payload})
 
 

@@ -1,6 +1,6 @@
-"""The catalogue of topics and their watermarks: its one implementation, for both planes, pages and commands.
+"""The catalogue of topics and their watermarks: the single implementation behind both planes, pages and commands.
 
-A topic is a named set of partitions that members of groups share; what the partitions are is the user's business. A
+A topic is a named set of partitions that members of groups share; what the partitions are is up to the user. A
 watermark says where a partition's log begins and ends, as a producer or probe last reported; lag is counted from it.
 The coordinator reads a copy of the catalogue in memory (`TopicService.view`).
 Source: http-api.md 3; consumer.md 4; Kafka's rules for topic names and CreatePartitions.
@@ -70,13 +70,13 @@ def check_topic_name(name: str) -> None:
 
 
 def check_partitions(partitions: int) -> None:
-    """Raise ProtocolError INVALID_PARTITIONS unless a topic may have so many partitions."""
+    """Raise ProtocolError INVALID_PARTITIONS unless a topic may have that many partitions."""
     if not 1 <= partitions <= MAX_PARTITIONS:
         raise _invalid_partitions(f"a topic has 1 to {MAX_PARTITIONS} partitions, not {partitions}")
 
 
 class TopicService:
-    """Reads and writes the catalogue. Every method may raise COORDINATOR_NOT_AVAILABLE: the database is away."""
+    """Reads and writes the catalogue. Every method may raise COORDINATOR_NOT_AVAILABLE: the database is unavailable."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -84,9 +84,9 @@ class TopicService:
         self._view = WatchedCopy(runtime, Subject.TOPICS.channel, self._read_view)
 
     async def view(self) -> TopicView:
-        """The catalogue as it was a moment ago, with every change that this process was told of. Costs no query.
+        """The catalogue as it was a moment ago, with every change that this process was notified of. Costs no query.
 
-        Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change that it was told of cannot be read.
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change that it was notified of cannot be read.
         """
         return await self._view.get()
 
@@ -99,7 +99,7 @@ class TopicService:
         return await off_loop.run(len(rows), _view_of, version, rows)
 
     async def create(self, name: str, partitions: int, labels: Mapping[str, str] | None = None) -> Topic:
-        """Make a topic, with a new id even where one of this name was deleted before.
+        """Create a topic, with a new id even if a topic of this name was deleted before.
 
         Raises ProtocolError INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, TOPIC_ALREADY_EXISTS.
         """
@@ -137,16 +137,16 @@ class TopicService:
     async def find(
         self, connection: Connection, names: Iterable[str] = (), topic_ids: Iterable[uuid.UUID] = ()
     ) -> list[Topic]:
-        """Those of these topics that exist, by name or id, read in the caller's transaction."""
+        """The existing ones of these topics, by name or id, read in the caller's transaction."""
         parameters = {"names": list(names), "topic_ids": list(topic_ids)}
         return [Topic(*row) for row in await self._db.rows(connection, Q.find_topics, parameters)]
 
     async def search(
         self, *, q: str = "", cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
     ) -> Page[Topic]:
-        """A page of topics by name; `q` is a part of the name in any case.
+        """A page of topics by name; `q` is a part of the name, ignoring case.
 
-        Raises ProtocolError INVALID_REQUEST for a cursor that is none.
+        Raises ProtocolError INVALID_REQUEST for an invalid cursor.
         """
         (after,) = decode_cursor(cursor, str) if cursor is not None else ("",)
         parameters = {"after": after, "q": q, "limit": limit + 1, **visible.parameters()}
@@ -158,7 +158,7 @@ class TopicService:
     async def update(
         self, name: str, *, partitions: int | None = None, labels: Mapping[str, str] | None = None
     ) -> Topic:
-        """Raise the number of partitions, replace the labels; None leaves the one or the other as it is.
+        """Raise the number of partitions, replace the labels; None leaves either unchanged.
 
         Raises ProtocolError UNKNOWN_TOPIC_OR_PARTITION, and INVALID_PARTITIONS unless the number grows, as Kafka's
         CreatePartitions does.
@@ -190,7 +190,7 @@ class TopicService:
         return await self._change(work)
 
     async def delete(self, name: str, *, principal: str = "") -> None:
-        """Delete a topic with its watermarks and what groups committed on it. `principal`: who wants it.
+        """Delete a topic with its watermarks and what groups committed on it. `principal`: who requests it.
 
         Raises ProtocolError INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -208,10 +208,10 @@ class TopicService:
         await follow_up_deletion(self._runtime, name)
 
     async def set_watermarks(self, name: str, watermarks: Sequence[Watermark]) -> list[Watermark]:
-        """Record where logs begin and end as of now, all or none; returns what was recorded, by partition.
+        """Record where logs begin and end now, all or none; returns what was recorded, by partition.
 
-        Raises ProtocolError UNKNOWN_TOPIC_OR_PARTITION naming the partition, INVALID_REQUEST for offsets that are
-        out of order or a partition that is given twice.
+        Raises ProtocolError UNKNOWN_TOPIC_OR_PARTITION naming the partition, INVALID_REQUEST for offsets that are out
+        of order or a partition given twice.
         """
         check_topic_name(name)
         _check_watermarks(watermarks)
@@ -249,7 +249,7 @@ class TopicService:
         return Page(found, encode_cursor(found[-1].partition) if more else None)
 
     async def _change(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Commit a change of the catalogue; this process sees it from then on, others once they are told."""
+        """Commit a change of the catalogue; this process sees it immediately, others once they are notified."""
         result = await self._db.transaction(work)
         self._view.hint()
         return result

@@ -1,10 +1,9 @@
 """The protocol core: commands in, facts out.
 
-Pure: it imports the standard library and the error registry, nothing else. It has no clock (`env.now` is a
-parameter), no randomness (`env.fresh_id`), no I/O and no logging. `machine.decide` is the door.
+Pure: it imports the standard library and the error registry, nothing else. It has no clock (`env.now` is a parameter),
+no randomness (`env.fresh_id`), no I/O and no logging. `machine.decide` is the entry point.
 
 Glossary (KIP-62, 345, 394, 429): *generation* counts completed joins; *leader* is the member that computes the
-assignment; *pending* ids were handed out with MEMBER_ID_REQUIRED and are not members yet; *parked* means a join or
-sync that waits for a barrier; a *static* member carries a `group.instance.id`. The consumer protocol has words of its
-own (`consumer`).
+assignment; *pending* ids were handed out with MEMBER_ID_REQUIRED and are not members yet; a *parked* join or sync waits
+for a barrier; a *static* member carries a `group.instance.id`. The consumer protocol has its own terms (`consumer`).
 """

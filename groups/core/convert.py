@@ -1,7 +1,7 @@
-"""Groups that change their protocol: the only module that knows the rules of both.
+"""Groups that change their protocol: the only module that knows the rules of both protocols.
 
-A classic group goes on as a consumer group when a member of the consumer protocol joins it; a consumer group goes on
-as a classic one when only classic members are left. Source: consumer.md 2.3 and 9.4 to 9.7;
+A classic group continues as a consumer group when a member of the consumer protocol joins it; a consumer group
+continues as a classic one when only classic members are left. Source: consumer.md 2.3 and 9.4 to 9.7;
 KIP-848, "Migration".
 """
 
@@ -57,7 +57,7 @@ def upgrade(turn: Turn, command: ConsumerHeartbeat) -> None:
     """Make a classic group a consumer group for a member that joins it (consumer.md 2.3, rows 3 to 5, and 9.5).
 
     Raises `ProtocolError`: what is wrong with the request, COORDINATOR_NOT_AVAILABLE for a group that is being
-    unloaded, or GROUP_ID_NOT_FOUND where the group stays classic.
+    unloaded, or GROUP_ID_NOT_FOUND if the group stays classic.
     """
     check_request(command, turn.env)
     group = turn.classic
@@ -79,7 +79,7 @@ def upgrade(turn: Turn, command: ConsumerHeartbeat) -> None:
 
 
 def _why_not_upgrade(turn: Turn, group: ClassicGroup) -> str:
-    """Why the group cannot go on as a consumer group, "" if it can."""
+    """Why the group cannot continue as a consumer group, "" if it can."""
     protocol, config = turn.env.consumer_protocol, turn.config
     if not config.consumer_migration_policy.upgrades:
         return f"group.consumer.migration.policy is {config.consumer_migration_policy.value}"
@@ -99,7 +99,7 @@ def _why_not_upgrade(turn: Turn, group: ClassicGroup) -> str:
 
 
 def _as_consumer_group(turn: Turn, group: ClassicGroup, protocol: ConsumerProtocol) -> ConsumerGroup:
-    """Everybody at the epoch of the last generation, with what it was assigned then."""
+    """All members at the epoch of the last generation, with what they were assigned then."""
     owned: set[tuple[str, int]] = set()
     members = [
         _as_consumer_member(group, member, protocol, turn.env.topics, owned)
@@ -149,7 +149,7 @@ def _as_consumer_member(
 def _assigned(
     protocol: ConsumerProtocol, data: bytes, epoch: int, topics: TopicView, owned: set[tuple[str, int]]
 ) -> Assigned:
-    """What the bytes assign, of topics that exist.
+    """What the bytes assign, for topics that exist.
 
     Differs from Kafka: a leader may have assigned a partition twice; the member with the smaller id keeps it.
     """
@@ -166,7 +166,7 @@ def _assigned(
 
 
 def _metadata(group: ClassicGroup, member: ClassicMember) -> bytes:
-    """The member's metadata for the group's protocol; before there is one, for the protocol it likes best."""
+    """The member's metadata for the group's protocol; before one is chosen, for the member's preferred protocol."""
     listed = {protocol.name: protocol.metadata for protocol in reversed(member.protocols)}
     return listed.get(group.protocol_name or "", member.protocols[0].metadata)
 
@@ -190,7 +190,7 @@ def join_consumer_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     _downgrade(turn)
     if holder.subscribed_topic_names != member.subscribed_topic_names or holder.subscribed_topic_regex:
         prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, reply.member_id, command.reason or "")
-    # Differs from Kafka: it answers generation 0 where the subscription changed (consumer.md 0.0 and 9.6, trigger B).
+    # Differs from Kafka: Kafka answers generation 0 if the subscription changed (consumer.md 0.0 and 9.6, trigger B).
     return replace(reply, generation_id=turn.classic.generation_id)
 
 
@@ -206,7 +206,7 @@ def _join_empty_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
 
 
 def _holder(group: ConsumerGroup, command: JoinGroup) -> ConsumerMember | None:
-    """The static member in whose place this join comes."""
+    """The static member that this join replaces."""
     member_id = group.members.static.get(command.group_instance_id or "")
     return group.members[member_id] if member_id is not None else None
 
@@ -214,8 +214,8 @@ def _holder(group: ConsumerGroup, command: JoinGroup) -> ConsumerMember | None:
 def remove_members(
     turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
 ) -> None:
-    """consumer.md 3.5: remove members; where only classic members are left, the group goes on as a classic group and
-    rebalances (consumer.md 9.6, trigger A). `by`: the principal that kicks them; `detail`: its words.
+    """consumer.md 3.5: remove members; where only classic members are left, the group continues as a classic group and
+    rebalances (consumer.md 9.6, trigger A). `by`: the principal that kicks them; `detail`: its reason.
     """
     if _may_downgrade(turn, turn.consumer, member_ids):
         drop_members(turn, member_ids, cause, by=by, detail=detail)
@@ -226,7 +226,7 @@ def remove_members(
 
 
 def _may_downgrade(turn: Turn, group: ConsumerGroup, leaving: Sequence[str]) -> bool:
-    """consumer.md 9.6: would the removal of `leaving`, none of them classic, leave classic members only?"""
+    """consumer.md 9.6: would the removal of `leaving`, none of them classic, leave only classic members?"""
     size = len(group.members) - len(leaving)
     return (
         turn.config.consumer_migration_policy.downgrades

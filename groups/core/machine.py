@@ -1,7 +1,7 @@
-"""The door of the core: `decide(group, command, env)`.
+"""The entry point of the core: `decide(group, command, env)`.
 
 Expire, then handle: first everything overdue becomes records, then the command is handled on that group, so a group is
-always right as of now, however late a timer runs. Errors are replies; only bugs raise.
+always up to date as of now, however late a timer runs. Errors are replies; only bugs raise.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def decide(group: Group | None, command: Command, env: Env) -> Decision:
 
 
 def _expire(turn: Turn) -> None:
-    """Fire what is overdue. The last members of the consumer protocol may go, and the group go on as a classic one."""
+    """Fire what is overdue. The last members of the consumer protocol may leave and the group become a classic one."""
     if isinstance(turn.group, ConsumerGroup):
         expire_members(turn, remove_members)
     if not isinstance(turn.group, ConsumerGroup):
@@ -131,7 +131,7 @@ def _own_answer(parked: Parked, answers: list[Answer]) -> Reply | Parked:
 
 
 def _handle(turn: Turn, command: Command) -> Reply | Parked:
-    """Send the command where the group's protocol is handled. A refused request of a consumer group leaves no trace."""
+    """Dispatch the command to the group's protocol. A refused request to a consumer group leaves no trace."""
     if not isinstance(turn.group, ConsumerGroup) and not isinstance(command, ConsumerHeartbeat):
         return _handle_classic(turn, command)
     savepoint = turn.save()

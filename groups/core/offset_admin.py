@@ -17,7 +17,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 
 def delete_offsets(turn: Turn, command: DeleteOffsets) -> DeleteOffsetsReply:
-    """OffsetDelete, offsets.md 6 rows 3 and 5 to 8: whether, and of which topics not. Raises `ProtocolError`."""
+    """OffsetDelete, offsets.md 6 rows 3 and 5 to 8: whether, and for which topics not. Raises `ProtocolError`."""
     if not command.group_id:
         raise ProtocolError(Error.INVALID_GROUP_ID, "group_id is empty: name the group")
     group = existing(turn, command.group_id)
@@ -32,9 +32,9 @@ def delete_offsets(turn: Turn, command: DeleteOffsets) -> DeleteOffsetsReply:
 
 
 def reset_offsets(turn: Turn, command: ResetOffsets) -> Done:
-    """May the group's offsets be set? Only while nobody works with them. Raises `ProtocolError`.
+    """May the group's offsets be set? Only while no member uses them. Raises `ProtocolError`.
 
-    `create`: a group that is missing is made, as the first commit of a simple consumer makes it.
+    `create`: a missing group is created, as by the first commit of a simple consumer.
     """
     if turn.group is None and command.create:
         turn.emit(GroupCreated(command.group_id, turn.now))

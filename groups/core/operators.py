@@ -21,10 +21,10 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 
 def hold_group(turn: Turn, command: HoldGroup) -> HoldReply:
-    """Remove everybody, pending ids included, and keep members out until the hold ends. Raises `ProtocolError`.
+    """Remove all members and pending ids, and refuse joins until the hold ends. Raises `ProtocolError`.
 
-    Whoever is removed is told UNKNOWN_MEMBER_ID, joins again, and is refused until then (`holds.require_open`). A group
-    that is held already gets the new hold in place of the old.
+    A removed member gets UNKNOWN_MEMBER_ID, joins again, and is refused until then (`holds.require_open`). If the group
+    is already held, the new hold replaces the old one.
     """
     group = existing(turn, command.group_id)
     removed = len(group.members)
@@ -41,7 +41,7 @@ def hold_group(turn: Turn, command: HoldGroup) -> HoldReply:
 
 
 def _empty(turn: Turn, group: ClassicGroup, command: HoldGroup) -> None:
-    """Let everybody go, and the rebalance that follows complete without members."""
+    """Remove all members, and complete the rebalance that follows without members."""
     gone = [*group.pending_join, *group.members]
     for member_id in gone:
         remove(turn, member_id, RemovalReason.KICKED, command.reason, by=command.principal)
@@ -52,7 +52,7 @@ def _empty(turn: Turn, group: ClassicGroup, command: HoldGroup) -> None:
 
 
 def release_hold(turn: Turn, command: ReleaseHold) -> Done:
-    """Let members in again. A group that is not held stays as it is. Raises `ProtocolError`."""
+    """Admit members again. A group that is not held is unchanged. Raises `ProtocolError`."""
     if existing(turn, command.group_id).hold is not None:
         turn.emit(HoldReleased(command.principal, turn.now))
     return Done()
@@ -61,7 +61,7 @@ def release_hold(turn: Turn, command: ReleaseHold) -> Done:
 def kick_member(turn: Turn, command: KickMember) -> Done:
     """Remove a member exactly as its leaving would, or forget a pending id. Raises `ProtocolError`.
 
-    Its next request is told UNKNOWN_MEMBER_ID, and it may come back. Also a static member that left for a while goes.
+    Its next request gets UNKNOWN_MEMBER_ID, and it may come back. A temporarily departed static member is removed too.
     """
     group = existing(turn, command.group_id)
     if isinstance(group, ClassicGroup):
@@ -85,14 +85,14 @@ def _kick_classic(turn: Turn, group: ClassicGroup, command: KickMember) -> None:
 
 
 def _no_such_member(command: KickMember) -> ProtocolError:
-    """UNKNOWN_MEMBER_ID in words for an operator; what members are told to do about it is nothing to them."""
+    """UNKNOWN_MEMBER_ID in words for an operator; the advice given to members does not apply to operators."""
     return ProtocolError(
         Error.UNKNOWN_MEMBER_ID, f"group {command.group_id!r} has no member {command.member_id!r} (any more)"
     )
 
 
 def existing(turn: Turn, group_id: str) -> ClassicGroup | ConsumerGroup:
-    """The group. Raises GROUP_ID_NOT_FOUND; one that is being unloaded is none."""
+    """The group. Raises GROUP_ID_NOT_FOUND; a group that is being unloaded does not exist."""
     group = turn.group
     if group is None or (isinstance(group, ClassicGroup) and group.state is GroupState.DEAD):
         raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")

@@ -1,6 +1,6 @@
-"""Which topics a group is subscribed to, as far as can be told (offsets.md 6.1).
+"""Which topics a group is subscribed to, as far as is known (offsets.md 6.1).
 
-It decides whose offsets may be deleted, and which of them retention leaves alone.
+This decides which offsets may be deleted, and which of them retention keeps.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from groups.core.model.group import Group
 
 @dataclass(frozen=True, slots=True)
 class SubscribedTopics:
-    """The topics of a group's members. `names` None: they cannot be told, so it may be any topic."""
+    """The topics of a group's members. `names` None: unknown, so it may be any topic."""
 
     names: frozenset[str] | None
 
     @property
     def known(self) -> bool:
-        """It can be told."""
+        """The topics are known."""
         return self.names is not None
 
     def __contains__(self, topic: str) -> bool:
@@ -32,7 +32,7 @@ ANY = SubscribedTopics(None)
 
 
 def subscribed_topics(group: Group | None) -> SubscribedTopics:
-    """What the members of a group read. In a rebalance of a classic group what they read before it counts.
+    """What the members of a group read. During a rebalance of a classic group, what they read before it counts.
 
     A group of another protocol type than `consumer` is subscribed to nothing.
     """

@@ -1,4 +1,4 @@
-"""What a parked request is answered, whatever the protocol of its group is by now.
+"""The answer to a parked request, whatever the protocol of its group is by now.
 
 Source: classic.md 0.3, 2.6, 3.2, 7.2, 8.6; consumer.md 9.5.
 """
@@ -14,10 +14,10 @@ from groups.core.model.replies import JoinReply, Parked, Rerun, SyncReply
 
 
 def answer_for(group: Group | None, parked: Parked) -> JoinReply | SyncReply | Rerun | None:
-    """The answer of a request that parked as `parked` says; None: it still waits.
+    """The answer to a request that parked as `parked` says; None: it still waits.
 
-    A join or sync of a group that was converted to the consumer protocol is told to join again. A heartbeat that waits
-    is never answered from here: `Rerun` says that deciding it again will.
+    A join or sync of a group that was converted to the consumer protocol is told to join again. A waiting heartbeat is
+    never answered from here: `Rerun` says that deciding it again will.
     """
     if parked.kind is ParkKind.HEARTBEAT:
         return None if isinstance(group, ConsumerGroup) and not is_over(group, parked) else Rerun()

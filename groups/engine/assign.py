@@ -1,4 +1,4 @@
-"""`POST /v1/assign`: an assignor for leaders that have none of their own.
+"""`POST /v1/assign`: an assignor for leaders that have no assignor.
 
 Source: http-api.md 2, "sync".
 """
@@ -24,7 +24,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 def member_subscription(
     member_id: str, group_instance_id: str | None, subscription: Subscription
 ) -> MemberSubscription:
-    """What the assignors read, from a member as a join returned it."""
+    """The input of the assignors, from a member as a join returned it."""
     return MemberSubscription(
         member_id=member_id,
         group_instance_id=group_instance_id,
@@ -42,12 +42,12 @@ def assign(
     partitions_per_topic: PartitionsPerTopic,
     partition_racks: PartitionRacks | None = None,
 ) -> list[tuple[str, Partitions]]:
-    """The partitions of each of `members`, in the order given. Subscribed topics that do not exist are left out.
+    """The partitions of each of `members`, in the given order. Subscribed topics that do not exist are ignored.
 
     Pure computation; with thousands of partitions it takes tens of milliseconds, so an event loop runs it in a thread.
 
-    Raises `ProtocolError`: UNSUPPORTED_ASSIGNOR naming the known ones; INVALID_REQUEST when a member is listed twice.
-    A custom assignor that does not load or returns nonsense is not the caller's fault: `AssignorLoadError`,
+    Raises `ProtocolError`: UNSUPPORTED_ASSIGNOR naming the valid ones; INVALID_REQUEST when a member is listed twice. A
+    custom assignor that does not load or returns nonsense is not the caller's fault: `AssignorLoadError`,
     `FaultyAssignmentError`.
     """
     try:

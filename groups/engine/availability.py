@@ -1,4 +1,4 @@
-"""Can this server coordinate groups at all? Not while the tables of offsets are missing: Kafka's offsets topic.
+"""Can this server coordinate groups at all? Not while the offset tables are missing: Kafka's offsets topic.
 
 Source: offsets.md 8.1, rows 4 to 6.
 """
@@ -16,7 +16,7 @@ from kcoord.sql import queries
 Q = queries("groups")
 
 BELIEVED_SECONDS = 10.0
-"""How long a process takes tables that it saw for granted."""
+"""How long a process takes for granted that tables it has seen still exist."""
 
 
 class CoordinatorAvailability:
@@ -30,17 +30,17 @@ class CoordinatorAvailability:
 
     @property
     def running(self) -> bool:
-        """The service of groups is not stopped."""
+        """The groups service is not stopped."""
         return self._groups.active
 
     async def offsets_are_stored(self) -> bool:
-        """The tables of offsets are there and the database can be asked. One query in BELIEVED_SECONDS at most.
+        """The offset tables exist and the database answers. At most one query in BELIEVED_SECONDS.
 
-        Differs from Kafka: they are not made by being asked for; `manage.py migrate` makes them.
+        Differs from Kafka: they are not created on request; `manage.py migrate` creates them.
         """
         if time.monotonic() < self._seen_until:
             return True
-        async with self._looking:  # whoever waited here finds the answer of who asked before it
+        async with self._looking:  # callers that waited here find the previous caller's answer
             if time.monotonic() < self._seen_until:
                 return True
             asked = time.monotonic()
@@ -48,7 +48,7 @@ class CoordinatorAvailability:
                 async with self._db.connection() as connection:
                     found = bool(await self._db.value(connection, Q.offsets_are_stored))
             except ProtocolError:
-                return False  # the database is away, and says so in the log
+                return False  # the database is unavailable, which has been logged
             if found:
                 self._seen_until = asked + BELIEVED_SECONDS
             return found

@@ -1,7 +1,7 @@
-"""What the core is told about the world, besides the time: settings of the group, topics, assignors, expressions.
+"""What the core knows about the world, besides the time: group settings, topics, assignors, expressions.
 
-It is put together before the transaction: what it reads is in memory, and where that has to be read anew first, no
-connection may be waited for while another is held.
+It is assembled before the transaction: its data is in memory, and if that has to be read again first, no connection may
+be awaited while another is held.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Assignment, decode_assignment, decode_subscription, encode_assignment
 
 MAX_REGEX_LENGTH = 4_096
-"""Longest regular expression, in characters; a limit of ours, which bounds the work of compiling one."""
+"""Longest regular expression, in characters; our own limit, which bounds the work of compiling one."""
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
@@ -48,7 +48,7 @@ def group_config(config: Config) -> GroupConfig:
 
 
 def regex_error(pattern: str) -> str | None:
-    """What is wrong with a regular expression in RE2's syntax, None if nothing is."""
+    """What is wrong with a regular expression in RE2's syntax, None if it is valid."""
     if len(pattern) > MAX_REGEX_LENGTH:
         return f"the regular expression has {len(pattern)} characters; at most {MAX_REGEX_LENGTH} are allowed"
     try:
@@ -68,7 +68,7 @@ CONSUMER_PROTOCOL = ConsumerProtocol(decode_subscription, decode_assignment, _en
 
 @dataclass(frozen=True, slots=True)
 class DecisionContext:
-    """All that an `Env` holds but the time."""
+    """Everything in an `Env` but the time."""
 
     config: GroupConfig
     topics: TopicView
@@ -88,7 +88,7 @@ class DecisionContext:
 
 
 class DecisionContexts:
-    """Looks the world up for a group. Raises AssignorLoadError for assignors that are none."""
+    """Assembles the world for a group. Raises AssignorLoadError for entries that are not assignors."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._config = group_config(runtime.config)
@@ -99,7 +99,7 @@ class DecisionContexts:
     async def context_of(self, group_id: str) -> DecisionContext:
         """The world as this group sees it. Costs no query unless a change has to be read first.
 
-        Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change that this process was told of cannot be read.
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change that this process was notified of cannot be read.
         """
         settings = await self._configs.resolved(group_id)
         config = replace(

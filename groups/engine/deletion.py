@@ -1,4 +1,4 @@
-"""DeleteGroups: many groups at once, a result for each.
+"""DeleteGroups: several groups at once, with a result for each.
 
 Source: offsets.md 2.1 and 6.2; http-api.md 4.
 """
@@ -18,12 +18,12 @@ from kcoord.protocol.errors import Error, ProtocolError
 log = structlog.get_logger(__name__)
 
 GROUPS_AT_ONCE = 4
-"""How many groups of one request are deleted at the same time: one request does not take the whole pool."""
+"""How many groups of one request are deleted concurrently, so that one request does not take the whole pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedGroup:
-    """What became of one group. `error` NONE: it is gone, with all its offsets."""
+    """The result for one group. `error` NONE: it is deleted, with all its offsets."""
 
     group_id: str
     error: Error
@@ -37,10 +37,11 @@ class GroupDeletion:
         self._groups = runtime.get(GroupService)
 
     async def delete(self, group_ids: Sequence[str], *, principal: str) -> list[DeletedGroup]:
-        """Delete each of these groups in a transaction of its own; results in the order given.
+        """Delete each of these groups in a separate transaction; results in the given order.
 
-        Never raises: what fails for one group, even a bug, is its result, and the others are not held up. Of a group
-        whose result is COORDINATOR_NOT_AVAILABLE it is not known whether it is gone. `principal`: who wants it.
+        Never raises: a failure of one group, even a bug, is its result, and does not hold up the others. If the result
+        of a group is COORDINATOR_NOT_AVAILABLE, it is unknown whether the group is deleted. `principal`: who requests
+        it.
         """
         slots = asyncio.Semaphore(GROUPS_AT_ONCE)
 
@@ -55,7 +56,7 @@ class GroupDeletion:
             done = await self._groups.delete(group_id, principal=principal)
         except ProtocolError as error:
             return DeletedGroup(group_id, error.error, error.detail)
-        except Exception:  # whoever asked must be told what became of the other groups
+        except Exception:  # the caller must get the results of the other groups
             log.exception("group_deletion_failed", group_id=group_id)
             return DeletedGroup(group_id, Error.UNKNOWN_SERVER_ERROR, Error.UNKNOWN_SERVER_ERROR.value.help)
         return DeletedGroup(group_id, done.error, done.detail)

@@ -1,6 +1,6 @@
 """Mailbox: commands of one group that queue up while a transaction runs are decided together in the next one.
 
-Load once, decide in order, persist once, answer after the commit. A join storm of a thousand members is a few
+Load once, decide in order, persist once, answer after the commit. A join storm of a thousand members takes a few
 transactions. Groups do not wait for each other.
 """
 
@@ -37,15 +37,15 @@ from kcoord.protocol.errors import Error, ProtocolError
 log = structlog.get_logger(__name__)
 
 OWN = (AbandonWait, ApplyRegexResolution, ApplyTarget, Tick)
-"""What the service does by itself. It is decided by the state under the lock alone, however late it comes."""
+"""Commands that the service issues itself. Only the state under the lock decides them, however late they come."""
 
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """One command on its way. `result` is the reply, the waiter of a parked request, or what `within` returned.
+    """One pending command. `result` is the reply, the waiter of a parked request, or what `within` returned.
 
-    `principal`: who asks for a deletion. `alone`: a batch that it was in failed, so it is tried once more in a
-    transaction of its own. `long`: it may hold the group for longer than others. `receipt`: of its request.
+    `principal`: who requests a deletion. `alone`: a batch that contained it failed, so it is retried in a separate
+    transaction. `long`: it may hold the group for longer than others. `receipt`: that of its request.
     """
 
     command: Command
@@ -61,7 +61,7 @@ class Work:
 
 @dataclass(slots=True)
 class Outcome:
-    """What one command of a batch led to, to be said after the commit. `group`: as its decision left it."""
+    """The outcome of one command of a batch, reported after the commit. `group`: as its decision left it."""
 
     work: Work
     group: Group | None
@@ -70,7 +70,7 @@ class Outcome:
 
 
 Decided = tuple[Work, Group | None, Decision | Reply | Exception]
-"""A command, the group before it, and what was decided, answered in place of a decision, or raised."""
+"""A command, the group before it, and its decision, the answer in place of a decision, or the exception raised."""
 
 
 class Batch:
@@ -78,7 +78,7 @@ class Batch:
 
     world: DecisionContext
     world_since: int
-    """Moment of the parked requests from before `world` was read."""
+    """Moment of the parked requests before `world` was read."""
 
     def __init__(self, group_id: str, works: list[Work], mailbox: Mailbox) -> None:
         self.group_id = group_id
@@ -95,16 +95,16 @@ class Batch:
 
     @property
     def skip_locked(self) -> bool:
-        """Nobody waits for an answer: a group that another transaction holds is left to it."""
+        """No caller waits for an answer: if another transaction holds the group, it is skipped."""
         return all(work.skip_locked for work in self.works)
 
     @property
     def long(self) -> bool:
-        """Some work may take long."""
+        """Some of the commands may take long."""
         return any(work.long for work in self.works)
 
     def oldest(self) -> Receipt | None:
-        """Of the requests that write."""
+        """The receipts of the requests that write."""
         return min(self._receipts, key=lambda receipt: receipt.at + receipt.extra_ms / 1000, default=None)
 
     async def run(self, connection: Connection) -> None:
@@ -125,7 +125,7 @@ class Batch:
         await box.store.notify(connection, self.group_id, wake=wake, changed=bool(self._events))
 
     async def _ask_guards(self, connection: Connection, before: Stored) -> dict[int, Reply | Exception]:
-        """What is answered in place of a decision, by position: the request is too old, or a guard refuses.
+        """The answers in place of decisions, by position: the request is too old, or a guard refuses.
 
         Without a row there is nothing to guard.
         """
@@ -146,7 +146,7 @@ class Batch:
     async def _decide(
         self, group: Group | None, refusals: Mapping[int, Reply | Exception]
     ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
-        """Decide in order, and note what that led to. Where it takes long, other groups are served meanwhile."""
+        """Decide in order, and collect the outcomes. If it takes long, other groups are served meanwhile."""
         env = self.world.at(self.now)
         size = off_loop.size_of_decision(group, (work.command for work in self.works), env.topics)
         after, decided = await off_loop.run(size, self._decide_in_order, group, refusals, env)
@@ -163,7 +163,7 @@ class Batch:
     def _decide_in_order(
         self, group: Group | None, refusals: Mapping[int, Reply | Exception], env: Env
     ) -> tuple[Group | None, list[Decided]]:
-        """A command that meets a bug gets the exception; the others go on from before it. Touches this batch alone."""
+        """A command that meets a bug gets the exception; the others continue from before. Affects only this batch."""
         decided: list[Decided] = []
         for position, work in enumerate(self.works):
             if position in refusals:
@@ -177,13 +177,13 @@ class Batch:
                 continue
             deletes = group is not None and decision.group is None
             if deletes and decided:
-                # What was decided before it may still write to the row: a deletion is the first of its batch.
+                # Earlier decisions may still write to the row: a deletion is the first of its batch.
                 self.left_over = self.works[position:]
                 break
             decided.append((work, group, decision))
             group = decision.group
             if deletes:
-                # What comes after a deletion concerns another group of the same name, with another row.
+                # Commands after a deletion concern another group of the same name, with another row.
                 self.left_over = self.works[position + 1 :]
                 break
         return group, decided
@@ -210,7 +210,7 @@ class Batch:
         return await outcome.work.within(locked)
 
     def undo(self) -> None:
-        """Nothing of this was committed: waiters taken out wait on, waiters brought in are gone."""
+        """None of this was committed: removed waiters keep waiting, added waiters are dropped."""
         for outcome in reversed(self._outcomes):
             if isinstance(outcome.value, Waiter):
                 self._mailbox.room.leave(outcome.value)
@@ -219,7 +219,7 @@ class Batch:
         self._answered, self.stored = False, None
 
     def publish(self) -> None:
-        """It is committed: answer everybody."""
+        """It is committed: answer all callers."""
         assert self.stored is not None
         skipped = self.skip_locked and self.stored.pk is None
         if not skipped:
@@ -228,7 +228,7 @@ class Batch:
             self._mailbox.room.answer(outcome.claims)
             if isinstance(outcome.value, Waiter):
                 self._mailbox.room.committed(outcome.value)
-            if outcome.work.result.done():  # its caller went away
+            if outcome.work.result.done():  # its caller is gone
                 continue
             if isinstance(outcome.value, Exception):
                 outcome.work.result.set_exception(outcome.value)
@@ -240,13 +240,13 @@ class Batch:
             self._mailbox.carry_out(effect)
 
     def fail(self, error: BaseException) -> None:
-        """It did not commit, or nobody knows: answer the callers of this batch with the error."""
+        """It did not commit, or the outcome is unknown: answer the callers of this batch with the error."""
         self.undo()
         self._mailbox.store.forget(self.group_id)
         self.refuse(error)
 
     def refuse(self, error: BaseException) -> None:
-        """Answer the callers that have no answer yet with the error."""
+        """Answer the callers without an answer with the error."""
         for work in self.works:
             if not work.result.done():
                 work.result.set_exception(error)
@@ -283,10 +283,10 @@ class Mailbox:
         skip_locked: bool = False,
         long: bool = False,
     ) -> Any:
-        """Decide a command; returns its reply, its Waiter where it parked, or what `guard` or `within` returned.
+        """Decide a command; returns its reply, its Waiter if it parked, or what `guard` or `within` returned.
 
-        `skip_locked`: do nothing where another transaction holds the group. Raises ProtocolError
-        COORDINATOR_NOT_AVAILABLE when the database is away, others hold the group, or the request is too old.
+        `skip_locked`: do nothing if another transaction holds the group. Raises ProtocolError COORDINATOR_NOT_AVAILABLE
+        when the database is unavailable, others hold the group, or the request is too old.
         """
         receipt = None if isinstance(command, OWN) else request_age.current()
         work = Work(command, within, guard, principal, skip_locked, long=long, receipt=receipt)
@@ -301,11 +301,11 @@ class Mailbox:
 
     @property
     def busy(self) -> bool:
-        """Some transaction runs or waits to run."""
+        """A transaction is running or waiting to run."""
         return bool(self._queues)
 
     async def _drain(self, group_id: str, queue: deque[Work]) -> None:
-        request_age.enter(None)  # it goes on for others when the request that began it has ended
+        request_age.enter(None)  # it continues for others after the request that started it has ended
         while queue:
             works = self._take(queue)
             if not works:
@@ -326,21 +326,21 @@ class Mailbox:
             try:
                 batch.publish()
             except Exception as error:
-                # It is committed. A bug here must not leave the group without anybody who drains its queue.
+                # It is committed. A bug here must not leave the group's queue without a consumer.
                 log.exception("publishing_failed", group_id=group_id)
                 self.store.forget(group_id)
                 batch.refuse(error)
         del self._queues[group_id]
 
     def _take(self, queue: deque[Work]) -> list[Work]:
-        """The works of the next batch, without those whose caller went away."""
+        """The works of the next batch, without those whose caller is gone."""
         works = [queue.popleft()]
         while queue and len(works) < self._max_batch and not (works[0].alone or queue[0].alone):
             works.append(queue.popleft())
         return [work for work in works if not work.result.done()]
 
     def _isolate(self, batch: Batch, queue: deque[Work], error: Exception) -> None:
-        """A bug is that of one command: try each of the batch in a transaction of its own; a single one has failed."""
+        """One command has the bug: retry each of the batch in a separate transaction; a batch of one has failed."""
         if len(batch.works) == 1:
             batch.fail(error)
             return
@@ -352,7 +352,7 @@ class Mailbox:
 
     async def _transact(self, batch: Batch) -> None:
         BATCH_SIZE.observe(len(batch.works))
-        # Before the transaction: no connection is waited for while another is held.
+        # Before the transaction: no connection is awaited while another is held.
         batch.world_since = self.room.moment()
         batch.world = await self._contexts.context_of(batch.group_id)
         for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -368,6 +368,6 @@ class Mailbox:
                 return
 
     async def close(self) -> None:
-        """Let running transactions end."""
+        """Wait for running transactions to end."""
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)

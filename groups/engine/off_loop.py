@@ -1,7 +1,7 @@
 """Work that grows with the partitions of a group leaves the event loop, so that other groups are served meanwhile.
 
-A thread shares the interpreter with the loop, which gets its turn every few milliseconds. For small groups the way to a
-thread and back would cost more than the work.
+A thread shares the interpreter with the loop, which gets its turn every few milliseconds. For small groups the round
+trip to a thread would cost more than the work.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ T = TypeVar("T")
 ABOVE = 5_000
 """Work on more partitions or topics than these is done in a thread."""
 PART = 1_000
-"""Rows that are handed to Postgres, or taken from it, before the loop serves others."""
+"""Rows that are sent to Postgres, or fetched from it, before the loop serves others."""
 FEW_NAMES = 100
-"""Up to this number of topics their partitions are counted; above it the topics are."""
+"""Up to this number of topics their partitions are counted; above it only the topics are."""
 
 
 async def run(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What `work` returns; it runs in a thread where `size` (partitions or topics) is large."""
+    """Returns the result of `work`, which runs in a thread if `size` (partitions or topics) is large."""
     if size <= ABOVE:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)
@@ -46,7 +46,7 @@ async def in_parts(items: Iterable[T]) -> AsyncIterator[list[T]]:
 
 
 async def fetch(connection: Connection, statement: str, parameters: dict[str, object] | None = None) -> list[TupleRow]:
-    """All rows, turned into Python's values part by part."""
+    """All rows, converted to Python values part by part."""
     cursor = await connection.execute(statement.encode(), parameters)
     rows: list[TupleRow] = []
     while part := await cursor.fetchmany(PART):
@@ -56,7 +56,7 @@ async def fetch(connection: Connection, statement: str, parameters: dict[str, ob
 
 
 def size_of(group: Group | None) -> int:
-    """How many partitions, or names of topics, a look at all of a consumer group has to do with."""
+    """How many partitions, or topic names, a look at the whole of a consumer group involves."""
     if not isinstance(group, ConsumerGroup):
         return 0
     resolved = (names for found in group.resolutions.values() for names in found.topics.values())
@@ -64,7 +64,7 @@ def size_of(group: Group | None) -> int:
 
 
 def size_of_decision(group: Group | None, commands: Iterable[Command], topics: TopicView) -> int:
-    """The same of what `commands` may lead to."""
+    """The same for everything that `commands` may lead to."""
     size = size_of(group)
     if isinstance(group, ConsumerGroup):
         size += _partitions(group.members.names, topics)

@@ -1,8 +1,8 @@
 """Requests of this process that wait for a barrier.
 
-A parked member is state on its row; what stands here is only who must be told. A waiter is answered by the decision
-that lets its barrier fall, when that is made in this process, or by looking at the group, when another process made
-it. No waiter holds a connection or a thread.
+A parked member is state on its row; only the callers to answer are kept here. A waiter is answered by the decision that
+lets its barrier fall, when that is made in this process, or by looking at the group, when another process made it. No
+waiter holds a connection or a thread.
 
 One timer per group is armed at its earliest deadline, for precision: the guarantee is Celery's tick.
 """
@@ -37,11 +37,11 @@ BarrierReply = JoinReply | SyncReply | Rerun
 Key = tuple[ParkKind, str]
 
 MAX_TIMER_JITTER_MS = 20
-"""Processes that wait for the same deadline do not all ask at once."""
+"""So that processes that wait for the same deadline do not all query at once."""
 
 
 class ShuttingDown(Exception):
-    """The process stops: the request is to be sent again."""
+    """The process stops: the request has to be sent again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,15 +51,15 @@ class Waiter:
     group_id: str
     parked: Parked
     decided_since: int = 0
-    """Moment from before the topics were read that the parking was decided with."""
+    """Moment before the topics that the parking was decided with were read."""
     visible_since: int | None = None
-    """Moment (of the room's count) from which a look at the group can see the parking; None before its commit."""
+    """Moment (of the room's count) from which a look at the group can see the parking; None before the commit."""
     missed_a_look: bool = False
     answer: asyncio.Future[BarrierReply] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def key(self) -> Key:
-        """Which answers are this waiter's."""
+        """Which answers belong to this waiter."""
         return self.parked.kind, self.parked.member_id
 
 
@@ -92,13 +92,13 @@ class ParkedRequests:
         self._spawn(self._repair())
 
     def moment(self) -> int:
-        """Now, in the count by which the room tells what came before what."""
+        """Now, in the counter by which the room orders events."""
         return next(self._moments)
 
     def enter(self, group_id: str, parked: Parked, decided_since: int) -> Waiter:
-        """Register a waiter, before its parking is committed: an answer may come right after the commit.
+        """Register a waiter, before its parking is committed: an answer may arrive right after the commit.
 
-        `decided_since`: the moment before the topics were read that it was decided with.
+        `decided_since`: the moment before the topics that it was decided with were read.
         """
         waiter = Waiter(group_id, parked, decided_since)
         self._bring_in(waiter)
@@ -109,21 +109,21 @@ class ParkedRequests:
         PARKED.labels(waiter.parked.kind.value).inc()
         if self._closed:
             waiter.answer.set_exception(ShuttingDown())
-            waiter.answer.exception()  # its caller may be gone already; then nobody else asks for it
+            waiter.answer.exception()  # the caller may be gone, and then nothing else retrieves it
 
     def committed(self, waiter: Waiter) -> None:
         """The parking of a waiter is committed: looks at the group can see it from now on."""
         waiter.visible_since = self.moment()
         is_heartbeat = waiter.parked.kind is ParkKind.HEARTBEAT
         if is_heartbeat and waiter.decided_since < self._topics_changed_at:
-            self._rerun(waiter)  # it may have been decided with topics from before that hint
+            self._rerun(waiter)  # it may have been decided with topics from before that notification
         elif waiter.missed_a_look or (
             is_heartbeat and len(self._waiters.get(waiter.group_id, {}).get(waiter.key, ())) > 1
         ):
-            self._look_soon(waiter.group_id)  # an older heartbeat of the member waits in vain from now on
+            self._look_soon(waiter.group_id)  # an older heartbeat of the member now waits in vain
 
     def leave(self, waiter: Waiter) -> None:
-        """Forget a waiter; harmless when it is gone already."""
+        """Forget a waiter; harmless if it is already gone."""
         by_key = self._waiters.get(waiter.group_id, {})
         waiters = by_key.get(waiter.key, [])
         if waiter not in waiters:
@@ -146,7 +146,7 @@ class ParkedRequests:
         return claims
 
     def restore(self, claims: Sequence[Claim]) -> None:
-        """The transaction failed: those who were to be answered wait on."""
+        """The transaction failed: waiters that were to be answered keep waiting."""
         for waiter, _ in claims:
             if not waiter.answer.done():
                 self._bring_in(waiter)
@@ -168,12 +168,12 @@ class ParkedRequests:
             self.leave(waiter)
 
     def arm(self, group_id: str, group: Group | None, now: Millis) -> None:
-        """Look at the group at its earliest deadline. Only groups somebody here waits for have a timer."""
+        """Look at the group at its earliest deadline. Only groups with waiters in this process have a timer."""
         self._disarm(group_id)
         if group_id not in self._waiters or self._closed:
             return
         if not isinstance(self._db.clock, DatabaseClock):
-            return  # virtual time: the test moves it and ticks
+            return  # virtual time: the test advances it and ticks
         due = wake_at(group)
         if due is None:
             return
@@ -194,7 +194,7 @@ class ParkedRequests:
         try:
             await self._tick(group_id)
         except ProtocolError as error:
-            # The database is away; waiters are looked at again by the repair, groups ticked by Celery.
+            # The database is unavailable; the repair looks at waiters again, and Celery ticks groups.
             log.info("timer_skipped", group_id=group_id, reason=error.detail)
 
     def _on_wake(self, group_id: str | None) -> None:
@@ -203,7 +203,7 @@ class ParkedRequests:
                 self._look_soon(watched)
 
     def _on_topics(self, _: str | None) -> None:
-        """One waiting heartbeat of each group looks whether its topics changed; if so the group wakes the others."""
+        """One waiting heartbeat of each group checks whether its topics changed; if so the group wakes the others."""
         self._topics_changed_at = self.moment()
         for by_key in tuple(self._waiters.values()):
             waiting = (
@@ -212,7 +212,7 @@ class ParkedRequests:
                 for waiter in waiters
                 if kind is ParkKind.HEARTBEAT and waiter.visible_since is not None and not waiter.answer.done()
             )
-            # Those whose parking is not committed yet look when it is (`committed`).
+            # Those whose parking is not committed yet look once it is (`committed`).
             if (first := next(waiting, None)) is not None:
                 self._rerun(first)
 
@@ -221,12 +221,12 @@ class ParkedRequests:
         self.answer([(waiter, Rerun())])
 
     def look_soon(self, group_id: str) -> None:
-        """Look at a group that somebody here waits for."""
+        """Look at a group with waiters in this process."""
         if group_id in self._waiters:
             self._look_soon(group_id)
 
     def _look_soon(self, group_id: str) -> None:
-        """One look at a time and group; hints that come meanwhile cause one more."""
+        """One look at a time per group; notifications that arrive meanwhile cause one more."""
         if group_id in self._looking:
             self._look_again.add(group_id)
             return
@@ -277,23 +277,23 @@ class ParkedRequests:
 
     @property
     def busy(self) -> bool:
-        """Somebody is looking at a group right now."""
+        """A look at a group is in progress."""
         return bool(self._looking)
 
     @property
     def closed(self) -> bool:
-        """Nobody waits here any more: the process stops."""
+        """No more waiting here: the process stops."""
         return self._closed
 
     async def close(self) -> None:
-        """Answer everybody with ShuttingDown and stop the timers."""
+        """Answer all waiters with ShuttingDown and stop the timers."""
         self._closed = True
         for by_key in tuple(self._waiters.values()):
             for waiters in tuple(by_key.values()):
                 for waiter in tuple(waiters):
                     if not waiter.answer.done():
                         waiter.answer.set_exception(ShuttingDown())
-                        waiter.answer.exception()  # its caller may be gone already; then nobody else asks for it
+                        waiter.answer.exception()  # the caller may be gone, and then nothing else retrieves it
         for group_id in tuple(self._timers):
             self._disarm(group_id)
         for task in tuple(self._tasks):

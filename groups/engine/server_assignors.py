@@ -1,4 +1,4 @@
-"""The assignors that the coordinator offers, by name, the default first: built-in ones and classes of the operator's.
+"""The assignors that the coordinator offers, by name, the default first: built-in ones and custom classes.
 
 Source: consumer.md 5.2 and 10 (`group.consumer.assignors`).
 """
@@ -17,11 +17,11 @@ SETTING = "group.consumer.assignors"
 
 
 class AssignorLoadError(Exception):
-    """The setting names something that is no assignor. The text says what and how to mend it."""
+    """The setting names something that is not an assignor. The text says what and how to fix it."""
 
 
 def load_assignors(config: Config) -> Mapping[str, Assignor]:
-    """The configured assignors by the name that members ask for, in the order of the setting.
+    """The configured assignors by the name that members request, in the order of the setting.
 
     An entry is the name of a built-in assignor or the dotted path of a class without parameters that is an
     `groups.core.assignors.Assignor`. Raises AssignorLoadError.

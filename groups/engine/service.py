@@ -60,8 +60,8 @@ R = TypeVar("R", JoinReply, SyncReply)
 class GroupService:
     """Membership of groups, for one process.
 
-    Every method may raise ProtocolError COORDINATOR_NOT_AVAILABLE: the database is away or the service is stopped.
-    Errors of the protocol are replies.
+    Every method may raise ProtocolError COORDINATOR_NOT_AVAILABLE: the database is unavailable or the service is
+    stopped. Errors of the protocol are replies.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -85,7 +85,7 @@ class GroupService:
         runtime.on_stop(self._close)
 
     async def join(self, command: JoinGroup) -> JoinReply:
-        """JoinGroup: answered when the join completes, at once where nothing is to wait for.
+        """JoinGroup: answered when the join completes, at once if nothing needs waiting for.
 
         Raises ProtocolError REBALANCE_IN_PROGRESS with action `retry` when `max_wait_ms` runs out first.
         """
@@ -118,17 +118,17 @@ class GroupService:
             held_ms = left_ms if again_in_ms is None else min(left_ms, again_in_ms)
             ended = await self._wait(result, held_ms) is None
             over = ended and (held_ms == left_ms or self._room.closed)
-            # A heartbeat is not answered by whoever changed the group: it is run again and answers itself.
+            # A heartbeat is not answered by the process that changed the group: it is rerun, which gives the answer.
             left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
             command = replace(command, max_wait_ms=left_ms, resumes=result.parked)
             request_age.enter(request_age.held(received, longest_ms))
 
     async def delete(self, group_id: str, *, principal: str = "", guard: Guard | None = None) -> Done:
-        """DeleteGroups for one group: it goes with all its offsets if it is Empty. `principal`: who wants it."""
+        """DeleteGroups for one group: deleted with all its offsets if Empty. `principal`: who requests it."""
         return cast(Done, await self.execute(DeleteGroup(group_id), guard=guard, principal=principal))
 
     async def hold(self, group_id: str, duration_ms: Millis, *, principal: str, reason: str = "") -> HoldReply:
-        """Remove all members of a group and keep everybody out for a while (`core.operators.hold_group`).
+        """Remove all members of a group and refuse joins for a while (`core.operators.hold_group`).
 
         Raises ProtocolError INVALID_REQUEST unless `duration_ms` is 1 to the setting group.max.hold.ms.
         """
@@ -141,7 +141,7 @@ class GroupService:
         return cast(HoldReply, await self.execute(HoldGroup(group_id, duration_ms, principal, reason)))
 
     async def release(self, group_id: str, *, principal: str) -> Done:
-        """End a hold before its time."""
+        """End a hold early."""
         return cast(Done, await self.execute(ReleaseHold(group_id, principal)))
 
     async def kick(self, group_id: str, member_id: str, *, principal: str, reason: str = "") -> Done:
@@ -149,11 +149,11 @@ class GroupService:
         return cast(Done, await self.execute(KickMember(group_id, member_id, principal, reason)))
 
     async def tick(self, group_id: str, *, skip_locked: bool = False) -> Done:
-        """Expire what is overdue in a group. Idempotent; early and late are harmless."""
+        """Expire what is overdue in a group. Idempotent; running early or late is harmless."""
         return cast(Done, await self.execute(Tick(group_id), skip_locked=skip_locked))
 
     async def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
-        """Is who fetches offsets the member it says it is? Only members of consumer groups are asked (consumer.md 7.2).
+        """Is the caller that fetches offsets the member it claims to be? For consumer groups only (consumer.md 7.2).
 
         Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
         """
@@ -173,7 +173,7 @@ class GroupService:
         await self.execute(ForceState(group_id, state))
 
     async def put(self, group: Group) -> None:
-        """Test fixture: write a group as it is given, in place of the one that is there."""
+        """Test fixture: write a group as given, replacing the existing one."""
 
         async def work(connection: Any) -> None:
             before, now = await self.store.lock(connection, group.group_id)
@@ -196,7 +196,7 @@ class GroupService:
     ) -> Any:
         """Decide a command that does not park. `within` joins its transaction when the reply is a success.
 
-        `guard` may answer under the lock in place of the decision. See `groups.store.locked`. `long`: the transaction
+        `guard` may answer under the lock instead of the decision. See `groups.store.locked`. `long`: the transaction
         may take longer than `database.transaction.timeout.ms`.
         """
         self._check_active()
@@ -222,7 +222,7 @@ class GroupService:
         return reply
 
     async def _submit_waiting(self, command: Command) -> Any:
-        """Decide a command that may park. A caller that goes away meanwhile leaves nothing behind."""
+        """Decide a command that may park. A caller that disconnects meanwhile leaves nothing behind."""
         self._check_active()
         submitted = asyncio.ensure_future(self._mailbox.submit(command))
         try:
@@ -232,7 +232,7 @@ class GroupService:
             raise
 
     async def _wait(self, waiter: Waiter, max_wait_ms: Millis) -> BarrierReply | None:
-        """What a parked request is told; None when it is to ask again."""
+        """The answer to a parked request; None if it has to ask again."""
         try:
             return await self._room.wait(waiter, max_wait_ms)
         except ShuttingDown:
@@ -270,10 +270,10 @@ class GroupService:
                 AbandonWait(waiter.group_id, parked.member_id, parked.kind, parked_until=parked.parked_until)
             )
         except ProtocolError:
-            return  # the database is away and says so in the log; the parking ends by itself at its deadline
+            return  # the database is unavailable, which has been logged; the parking ends at its deadline
 
     def _carry_out(self, effect: Effect) -> None:
-        """Do what a committed decision asked for. What gets lost is asked for again by a later heartbeat."""
+        """Carry out the effects of a committed decision. Lost ones are requested again by a later heartbeat."""
         if isinstance(effect, WakeMembers):
             self._room.look_soon(effect.group_id)
             return

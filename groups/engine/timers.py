@@ -1,4 +1,4 @@
-"""Timers of groups that nobody talks to, and maintenance. Celery beat calls these through the bridge.
+"""Timers of groups without requests, and maintenance. Celery beat calls these through the bridge.
 
 Source: architecture.md 6.
 """
@@ -16,13 +16,13 @@ from kcoord.protocol.errors import ProtocolError
 log = structlog.get_logger(__name__)
 
 MAX_ROUNDS = 10
-"""One tick takes at most this many batches, so that it ends; what is left is the next tick's."""
+"""The most batches that one tick takes, so that it ends; the rest is left to the next tick."""
 
 DAY_MS = 86_400_000
 
 
 class TickFailed(Exception):
-    """Some groups could not be expired; they were put off, the others were not held up."""
+    """Some groups could not be expired; they were postponed, the others were not held up."""
 
 
 class TimerService:
@@ -41,8 +41,8 @@ class TimerService:
     async def tick_due_groups(self) -> int:
         """Expire every group whose `wake_at` has come, each in its own transaction; returns how many were looked at.
 
-        Groups that another transaction holds are left to it. Raises TickFailed, naming the groups whose tick threw,
-        after all others were handled; ProtocolError when the database is away.
+        Groups held by another transaction are skipped. Raises TickFailed, naming the groups whose tick failed, after
+        all others were handled; ProtocolError when the database is unavailable.
         """
         failed: list[str] = []
         handled = 0
@@ -64,8 +64,9 @@ class TimerService:
         try:
             await self._groups.tick(group_id, skip_locked=True)
         except ProtocolError as error:
-            # Perhaps somebody holds rows of this group for long. It goes to the end of the line, so that the others
-            # have their turn; where the database is away for all of them, putting it off fails and ends the tick.
+            # Perhaps another transaction holds rows of this group for long. It goes to the end of the queue, so that
+            # the others get their turn; if the database is unavailable for all of them, postponing it fails and ends
+            # the tick.
             log.warning("tick_put_off", group_id=group_id, reason=error.detail, postponed_ms=self._retry_delay_ms)
             await self._store.postpone(group_id, self._retry_delay_ms)
             return False
@@ -76,7 +77,7 @@ class TimerService:
         return True
 
     async def trim_events(self) -> int:
-        """Delete events past their retention, and beyond the most of one group; returns how many went."""
+        """Delete events past their retention, and beyond the limit per group; returns the number deleted."""
         async with self._db.connection() as connection:
             before = await self._db.now_ms(connection) - self._retention_ms
         return await self._events.trim_old(before) + await self._events.trim_crowded()

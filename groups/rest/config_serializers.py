@@ -1,4 +1,4 @@
-"""What the endpoint of a group's settings takes and gives."""
+"""Request and response of a group's settings endpoint."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from kcoord.rest.fields import Instant, Number, Text
 
 @extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
 class SettingValue(serializers.Field):  # type: ignore[type-arg]
-    """A number or a text, as the setting has it."""
+    """A number or a string, depending on the setting."""
 
     def to_representation(self, value: int | str) -> int | str:
-        """The value as it is."""
+        """The value unchanged."""
         return value
 
 
@@ -27,7 +27,7 @@ class GroupSettingView(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     value = SettingValue(help_text="In force.")
-    source = serializers.ChoiceField(  # type: ignore[assignment]  # the metaclass takes it out of the class
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # the metaclass removes it from the class
         [source.value for source in Source],
         help_text="group: the group overrides it; global: set for the whole server; default: neither.",
     )
@@ -43,22 +43,22 @@ class GroupSettingView(serializers.Serializer[Any]):
 
 
 class GroupConfigView(serializers.Serializer[Any]):
-    """All settings that a group may have for itself."""
+    """All settings that a group may override."""
 
     group_id = serializers.CharField()
     settings = GroupSettingView(many=True)
 
 
 class GroupConfigChange(serializers.Serializer[Any]):
-    """The settings to change; what is left out stays, null removes the group's override."""
+    """The settings to change; omitted ones stay unchanged, null removes the group's override."""
 
-    # The fields are for the document: `groups.configs` checks the values, with an error of its own, in its own order.
+    # The fields are for the document: `groups.configs` checks the values, with its own error and in its own order.
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """A field for each setting; their names have dots and cannot be declared."""
         return {setting.name: _field(setting) for setting in GROUP_SETTINGS}
 
     def to_internal_value(self, data: Any) -> Mapping[str, Any]:
-        """The object as it is. Raises ValidationError for anything else."""
+        """The object unchanged. Raises ValidationError for anything else."""
         if not isinstance(data, Mapping):
             raise serializers.ValidationError({"non_field_errors": ["expected an object with the settings to change"]})
         return data

@@ -1,6 +1,6 @@
-"""The settings that a group has for itself (http-api.md 4).
+"""The settings that a group overrides (http-api.md 4).
 
-They exist whether or not the group does. Reading takes `describe` on the group, changing `admin`.
+They exist whether or not the group does. Reading requires `describe` on the group, changing requires `admin`.
 """
 
 from __future__ import annotations

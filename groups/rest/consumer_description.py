@@ -1,7 +1,7 @@
 """A folded consumer group as `GET /v1/groups/{group_id}` shows it.
 
 Source: http-api.md 4; consumer.md 9.2 and 0.0 (an assignment contains what is pending
-revocation). What Kafka keeps to itself (member state, pending revocation, previous epoch) is shown too: it is why a
+revocation). What Kafka keeps internal (member state, pending revocation, previous epoch) is shown too: it is why a
 group is not stable.
 """
 
@@ -24,7 +24,7 @@ PartitionsById = Mapping[str, Iterable[int]]
 
 @dataclass(frozen=True, slots=True)
 class TopicPartitionsDescription:
-    """Partitions of one topic; `topic` is None where it was deleted."""
+    """Partitions of one topic; `topic` is None if it was deleted."""
 
     topic_id: str
     topic: str | None
@@ -80,7 +80,7 @@ def describe_consumer_group(
     assignors: Mapping[str, Assignor],
     hold: Hold | None = None,
 ) -> ConsumerGroupDescription:
-    """The description of a group; `assignors` are those it may use, the default first. `hold`: that is in force now."""
+    """The description of a group; `assignors` are those it may use, the default first. `hold`: the one in force now."""
     return ConsumerGroupDescription(
         group_id=group.group_id,
         type=Group.Type.CONSUMER.value,

@@ -1,4 +1,4 @@
-"""What `GET /v1/groups/{group_id}` gives for a consumer group."""
+"""The response of `GET /v1/groups/{group_id}` for a consumer group."""
 
 from __future__ import annotations
 

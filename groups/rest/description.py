@@ -20,7 +20,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class MemberState(str, Enum):
-    """What a member does at the moment, in the order of a rebalance."""
+    """What a member is doing, in the order of a rebalance."""
 
     NOT_REJOINED = "not_rejoined"
     AWAITING_JOIN = "awaiting_join"
@@ -51,7 +51,7 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group. What it has not is "" or None; instants are in ms."""
+    """A group. Missing values are "" or None; instants are in ms."""
 
     group_id: str
     type: str
@@ -73,7 +73,7 @@ class GroupDescription:
 def describe_group(
     group: ClassicGroup, wake_at: Millis | None, coordinator: CoordinatorNode, hold: Hold | None = None
 ) -> GroupDescription:
-    """The description of a group whose next deadline is `wake_at`. `hold`: that is in force now."""
+    """The description of a group whose next deadline is `wake_at`. `hold`: the one in force now."""
     stable = group.state is GroupState.STABLE
     return GroupDescription(
         group_id=group.group_id,

@@ -1,4 +1,4 @@
-"""What the group endpoints take and give."""
+"""Requests and responses of the group endpoints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kcoord.rest.paging import INT64_MAX
 MOST_FILTERS = 20
 MOST_DELETED = 1_000
 MOST_ID_CHARACTERS = 1_000
-"""Longer ids are no group's, and not worth an answer of their own; shorter ones that break a rule are told which."""
+"""No group has a longer id, so none gets a result of its own; shorter invalid ids get the reason."""
 
 STATES_OF_EITHER = list(dict.fromkeys([*(s.value for s in GroupState), *(s.value for s in ConsumerGroupState)]))
 STATES = ", ".join(STATES_OF_EITHER)
@@ -43,7 +43,7 @@ class TopicLabel(Text):
         super().__init__(max_length=MAX_LABEL_NAME + 1 + MAX_LABEL_VALUE)
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
-        """Name and value, of a text that is valid. The first '=' ends the name."""
+        """Name and value of a valid text. The first '=' ends the name."""
         name, equals, value = super().run_validation(data).partition("=")
         if not name:
             self.fail("no_name")
@@ -76,7 +76,7 @@ class GroupQuery(PageQuery):
     member = Text(
         required=False, max_length=300, help_text="Part of a member id, group instance id or client id of a member."
     )
-    label = serializers.ListField(  # type: ignore[assignment]  # the metaclass takes it out of the class
+    label = serializers.ListField(  # type: ignore[assignment]  # the metaclass removes it from the class
         child=TopicLabel(),
         required=False,
         max_length=MOST_FILTERS,
@@ -128,7 +128,7 @@ class GroupPage(serializers.Serializer[Any]):
 
 
 class GroupsToDelete(StrictSerializer):
-    """Parameters of a deletion of groups."""
+    """Parameters of the deletion of groups."""
 
     group_id = serializers.ListField(
         child=Text(max_length=MOST_ID_CHARACTERS, allow_blank=True),
@@ -139,7 +139,7 @@ class GroupsToDelete(StrictSerializer):
 
 
 class DeletedGroup(serializers.Serializer[Any]):
-    """What became of one group."""
+    """The result for one group."""
 
     group_id = serializers.CharField(allow_blank=True)
     error_code = serializers.IntegerField(help_text="0: it is gone, with all its offsets.")
@@ -247,7 +247,7 @@ class EventQuery(PageQuery):
     )
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """The declared fields and `from`, which is a word of Python and cannot be declared."""
+        """The declared fields and `from`, which is a Python keyword and cannot be declared."""
         return {**super().get_fields(), "from": Instant(required=False, help_text="Nothing before this instant.")}
 
 
@@ -263,7 +263,7 @@ class EventView(serializers.Serializer[Any]):
 
 
 class EventPage(serializers.Serializer[Any]):
-    """A page of events, the newest first."""
+    """A page of events, newest first."""
 
     events = EventView(many=True)
     next_cursor = NextCursor()

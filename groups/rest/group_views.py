@@ -1,6 +1,6 @@
 """Groups: list, describe, delete, and what happened to them (http-api.md 4).
 
-A group that the caller may not describe looks as if it did not exist.
+A group that the caller may not describe appears not to exist.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NamedGroupView(ControlView):
     group_id: str
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check the token, then the group id, then whether the caller may know of the group."""
+        """Check the token, then the group id, then whether the caller may see the group."""
         super().initial(request, *args, **kwargs)
         self.group_id = path_name(request, 2, kwargs["group_id"], paths.group_id_of)
         if not self.principal.may_group(Operation.DESCRIBE, self.group_id):
@@ -76,7 +76,7 @@ class GroupsView(ControlView):
         visible_topics = self.visible(Resource.TOPIC)
         visible = self.visible(Resource.GROUP)
         if self.principal.may_cluster(Operation.DESCRIBE) and wanted.member is None:
-            visible = EVERYTHING  # as in Kafka: what the list shows, and no search for who is in the groups
+            visible = EVERYTHING  # as in Kafka: what the list shows, and no search by members
 
         async def read(runtime: Runtime) -> tuple[Page[GroupSummary], int]:
             page = await runtime.get(GroupReads).search(
@@ -113,7 +113,7 @@ class GroupsView(ControlView):
         return Response(s.DeletedGroups({"groups": [_deleted(results[group_id]) for group_id in asked]}).data)
 
     def _refusal(self, group_id: str) -> DeletedGroup | None:
-        """Why the caller may not even ask for the deletion of a group; None: it may."""
+        """Why the caller may not even request the deletion of a group; None: it may."""
         try:
             paths.check_group_id(group_id, may_be_empty=True)
             if not self.principal.may_group(Operation.DESCRIBE, group_id):
@@ -210,7 +210,7 @@ class GroupEventsView(NamedGroupView):
 
 
 async def _hold_in_force(runtime: Runtime, group: Group) -> Hold | None:
-    """The hold of a group, unless its time is over and only nobody has looked at the group since."""
+    """The hold of a group, unless it has expired and the group was not looked at since."""
     if group.hold is None:
         return None
     async with runtime.db.connection() as connection:

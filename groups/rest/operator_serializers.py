@@ -1,4 +1,4 @@
-"""What the endpoints of holds and kicks take and give."""
+"""Requests and responses of the hold and kick endpoints."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Reason(Text):
 
 
 class NewHold(StrictSerializer):
-    """For how long nobody may join, and why."""
+    """How long members may not join, and why."""
 
     duration_ms = Number(min_value=1, help_text="At most what the setting group.max.hold.ms says.")
     reason = Reason()
 
 
 class HoldView(serializers.Serializer[Any]):
-    """A hold: nobody may join before it ends."""
+    """A hold: no member may join before it ends."""
 
     until = Instant(help_text="When it ends by itself.")
     by = serializers.CharField(help_text="Name of the token, or of the account.")
@@ -36,7 +36,7 @@ class HoldView(serializers.Serializer[Any]):
 
 
 class HeldGroup(serializers.Serializer[Any]):
-    """What became of a group that is held from now on."""
+    """The result of holding a group."""
 
     group_id = serializers.CharField()
     hold = HoldView()

@@ -1,4 +1,4 @@
-"""What operators do to the members of a group (http-api.md 4). All of it takes `kick` on the group."""
+"""What operators do to the members of a group (http-api.md 4). All of it requires `kick` on the group."""
 
 from __future__ import annotations
 

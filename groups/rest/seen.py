@@ -1,8 +1,9 @@
-"""The description of a group for somebody who may not describe all topics (http-api.md 7).
+"""The description of a group for a caller that may not describe all topics (http-api.md 7).
 
-A consumer group that uses such a topic is not described at all (consumer.md 9.2). Of a classic
-group they are left out. Differs from Kafka: it shows the bytes of classic members to everybody who may describe the
-group, whatever topics they name.
+A consumer group that uses such a topic is not described at all (consumer.md 9.2). In the description of a classic group
+such topics are left out.
+Differs from Kafka: Kafka shows the bytes of classic members to every caller that may describe the group, whatever
+topics they name.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Partitions = Mapping[str, tuple[int, ...]]
 
 def seen_consumer_group(described: ConsumerGroupDescription, visible: Visible) -> ConsumerGroupDescription:
     """The description of a consumer group all of whose topics are in `visible`, without partitions of deleted topics,
-    which nobody can tell by name. Raises TOPIC_AUTHORIZATION_FAILED, which does not name the topic.
+    which no longer have a name. Raises TOPIC_AUTHORIZATION_FAILED, which does not name the topic.
     """
     if visible.unlimited:
         return described
@@ -58,7 +59,7 @@ def _of_known_topics(member: ConsumerMemberDescription) -> ConsumerMemberDescrip
 def seen_classic_group(described: GroupDescription, visible: Visible) -> GroupDescription:
     """The description of a classic group without topics that are not in `visible`.
 
-    Of a member whose bytes name such topics, or may do so, they are empty.
+    If the bytes of a member name such topics, or may do so, they are empty.
     """
     if visible.unlimited:
         return described
@@ -66,8 +67,8 @@ def seen_classic_group(described: GroupDescription, visible: Visible) -> GroupDe
 
 
 def _seen_member(member: MemberDescription, visible: Visible) -> MemberDescription:
-    """Bytes are shown where they are those of what is shown beside them: others may name topics, as the user data of
-    Kafka's sticky assignors does.
+    """Bytes are shown if they match what is shown beside them: other bytes may name topics, as the user data of Kafka's
+    sticky assignors does.
     """
     partitions = None if member.partitions is None else _seen(member.partitions, visible)
     subscription = None if member.subscription is None else _seen_subscription(member.subscription, visible)

@@ -1,4 +1,4 @@
-"""What the topic endpoints take and give."""
+"""Requests and responses of the topic endpoints."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class TopicQuery(PageQuery):
 
 @extend_schema_field({"type": "integer", "minimum": 1, "maximum": MAX_PARTITIONS})
 class PartitionCount(Number):
-    """A number of partitions. Its bounds are documented here and refused by the service, with an error of their own."""
+    """A number of partitions. Its bounds are documented here and enforced by the service, with its own error."""
 
 
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH, "pattern": "^[a-zA-Z0-9._-]+$"})
 class TopicName(Text):
-    """A topic's name. The service refuses others, with an error of their own."""
+    """A topic's name. The service refuses invalid ones, with its own error."""
 
 
 class NewTopic(StrictSerializer):
-    """A topic to be made."""
+    """A topic to create."""
 
     name = TopicName(allow_blank=True, help_text="1 to 249 letters, digits, '.', '_' or '-'; not '.' or '..'.")
     partitions = PartitionCount()
@@ -50,7 +50,7 @@ class NewTopic(StrictSerializer):
 
 
 class TopicChange(StrictSerializer):
-    """What to change of a topic; what is left out stays."""
+    """What to change in a topic; omitted fields stay unchanged."""
 
     partitions = PartitionCount(required=False)
     labels = Labels(required=False, help_text="Replaces all labels.")
@@ -82,7 +82,7 @@ class WatermarkInput(StrictSerializer):
 
 
 class WatermarkReport(StrictSerializer):
-    """Watermarks as they are now."""
+    """Watermarks as of now."""
 
     partitions = serializers.ListField(child=WatermarkInput(), min_length=1, max_length=MAX_WATERMARKS)
 
@@ -104,7 +104,7 @@ class Watermarks(serializers.Serializer[Any]):
 
 
 class WatermarkPage(Watermarks):
-    """A page of watermarks, by partition. Partitions of which none was ever reported are left out."""
+    """A page of watermarks, by partition. Partitions without a reported watermark are left out."""
 
     next_cursor = NextCursor()
 

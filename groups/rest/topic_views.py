@@ -1,7 +1,6 @@
 """Topics and watermarks (http-api.md 3).
 
-Writes need `admin` on the topic, reads `describe`. A topic that the caller may not describe looks as if it did not
-exist.
+Writes need `admin` on the topic, reads `describe`. A topic that the caller may not describe appears not to exist.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ def topic_name_of(raw: bytes) -> str:
 
 
 class TopicBase(ControlView):
-    """What the views of topics share."""
+    """Shared by the topic views."""
 
     def may_admin(self, name: str) -> None:
-        """Raise unless the caller may change the topic: 404 where it may not even know of it."""
+        """Raise unless the caller may change the topic: 404 if it may not even see it."""
         if self.principal.may_topic(Operation.ADMIN, name):
             return
         if not self.principal.may_topic(Operation.DESCRIBE, name):
@@ -51,12 +50,12 @@ class NamedTopicView(TopicBase):
     name: str
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check the token, then the name, before anything else of the request."""
+        """Check the token, then the name, before anything else in the request."""
         super().initial(request, *args, **kwargs)
         self.name = path_name(request, 2, kwargs["name"], topic_name_of)
 
     def may_describe(self) -> None:
-        """Raise UNKNOWN_TOPIC_OR_PARTITION unless the caller may know of the topic."""
+        """Raise UNKNOWN_TOPIC_OR_PARTITION unless the caller may see the topic."""
         if not self.principal.may_topic(Operation.DESCRIBE, self.name):
             raise unknown_topic(self.name)
 
@@ -92,7 +91,7 @@ class TopicsView(TopicBase):
         examples=[OpenApiExample("A topic", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request) -> Response:
-        """Make a topic."""
+        """Create a topic."""
         self.query()
         given = self.given(s.NewTopic)
         check_topic_name(given["name"])

@@ -1,6 +1,6 @@
-"""Paths of topics and groups, below /v1/. The data plane's paths below a group never come here.
+"""Paths of topics and groups, below /v1/. The data plane's paths below a group never get here.
 
-`groups` itself stands with offsets, where groups are made with start offsets.
+`groups` itself is served by offsets, where groups are created with start offsets.
 """
 
 from django.urls import path

@@ -1,4 +1,4 @@
-"""Rows of the group tables to values of the core and back. No I/O, no rules.
+"""Converts rows of the group tables to values of the core and back. No I/O, no rules.
 
 `load . persist = fold` (architecture.md invariant 5) rests on this module and is tested on it.
 """
@@ -17,7 +17,7 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The columns of a locked group row that are not the protocol's."""
+    """The columns of a locked group row that do not belong to the protocol."""
 
     pk: int
     version: int
@@ -28,7 +28,7 @@ class Header:
 
 
 def header(row: Row) -> Header:
-    """What decides whether a copy of the group is still good, of a row of `lock_group`."""
+    """What decides whether the copy of the group is still current, from a row of `lock_group`."""
     return Header(pk=row[0], version=row[1], version_tag=row[25], generation_id=row[6], type=row[2], wake_at=row[15])
 
 
@@ -46,7 +46,7 @@ def hold_from_row(row: Row) -> Hold | None:
 
 
 def hold_columns(hold: Hold | None) -> dict[str, Any]:
-    """Parameters of a group's header that its hold decides, for both protocols."""
+    """Parameters of a group's header that depend on its hold, for both protocols."""
     return {
         "held_until": hold.until if hold else None,
         "held_by": hold.by if hold else None,
@@ -105,7 +105,7 @@ def member_from_row(row: Row) -> ClassicMember:
 
 
 def group_columns(group: ClassicGroup) -> dict[str, Any]:
-    """Parameters of `insert_group` and `update_group` that the group itself decides."""
+    """Parameters of `insert_group` and `update_group` that depend on the group itself."""
     timer = group.join_timer
     delay, remaining = (timer.initial or (None, None)) if timer else (None, None)
     return {
@@ -167,9 +167,9 @@ class Changes:
     pending_removed: tuple[str, ...]
     pending_set: Mapping[str, Millis]
     reassigned: tuple[ClassicMember, ...]
-    """Members whose assignment bytes changed, and that have any."""
+    """Members with an assignment whose bytes changed."""
     topics: bool
-    """Whether those of the generation changed."""
+    """Whether the topics of the generation changed."""
 
     @property
     def nothing(self) -> bool:
@@ -186,7 +186,7 @@ class Changes:
 
     @property
     def only_deadlines(self) -> bool:
-        """Of the group's own row nothing moved but, at most, the next wake-up."""
+        """Nothing in the group's own row changed except, at most, the next wake-up."""
         return not (self.header or self.removed or self.upserted or self.topics)
 
 

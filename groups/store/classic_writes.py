@@ -20,8 +20,8 @@ MAX_TOPIC_LENGTH = 249
 
 
 class ClassicWriter:
-    """Classic groups: header, members, pending ids, the topics of the generation, and in readable form what the
-    leader assigned.
+    """Classic groups: header, members, pending ids, the topics of the generation, and in readable form the leader's
+    assignment.
     """
 
     def __init__(self, db: Database) -> None:
@@ -84,7 +84,7 @@ class ClassicWriter:
             parameters = [rows.member_columns(pk, member) for member in changes.upserted]
             await connection.cursor().executemany(Q.upsert_member.encode(), parameters)
         if changes.progressed:
-            # An assignment that stays is not sent: written again, it would be stored out of line once more each time.
+            # An unchanged assignment is not sent: each write would store it out of line once more.
             assigned = {member.member_id for member in changes.reassigned}
             columns = [
                 rows.progress_columns(member) | ({} if member.member_id in assigned else {"assignment": None})
@@ -136,7 +136,7 @@ def owned_partitions(group: ClassicGroup, members: Sequence[ClassicMember]) -> l
             continue
         for topic, partitions in assignment.partitions.items():
             if not topic or len(topic) > MAX_TOPIC_LENGTH or "\0" in topic:
-                continue  # opaque bytes may decode to names that no topic can have
+                continue  # opaque bytes may decode to invalid topic names
             for partition in partitions:
                 owned.setdefault((topic, partition), member.member_id)
     return [(topic, partition, member_id) for (topic, partition), member_id in owned.items()]

@@ -1,7 +1,7 @@
-"""Rows of consumer groups to values of the core and back. No I/O, no rules. See `groups.store.classic_rows`.
+"""Converts rows of consumer groups to values of the core and back. No I/O, no rules. See `groups.store.classic_rows`.
 
-A heartbeat that changes nothing but a deadline must cost the same in every group: what is written is found by
-comparing only those parts of two groups that they do not share.
+A heartbeat that changes nothing but a deadline must cost the same in every group: the changes are found by comparing
+only those parts of two groups that they do not share.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _job_columns(job: Job) -> list[int]:
 
 
 def group_columns(group: ConsumerGroup) -> dict[str, Any]:
-    """Parameters of `insert_consumer_group` and `update_consumer_group` that the group itself decides."""
+    """Parameters of `insert_consumer_group` and `update_consumer_group` that depend on the group itself."""
     resolutions = {rights: _resolution_columns(found) for rights, found in group.resolutions.items()}
     jobs: dict[str, Any] = {}
     if group.regex_jobs:
@@ -181,7 +181,7 @@ def timer_columns(timers: Timers, member_ids: Sequence[str]) -> dict[str, list[A
 class ConsumerChanges:
     """The difference between two folded consumer groups, as the store writes it.
 
-    `resolution_stays`: what is stored of the regular expressions is still true. `stepped`: members of which nothing but
+    `resolution_stays`: the stored results of the regular expressions are still valid. `stepped`: members in which only
     epochs, state and what they own changed.
     """
 
@@ -201,7 +201,7 @@ class ConsumerChanges:
 
     @property
     def only_timers(self) -> bool:
-        """Nothing but deadlines moved."""
+        """Only deadlines moved."""
         return not (self.header or self.removed or self.upserted or self.stepped)
 
 
@@ -236,7 +236,7 @@ def changes(before: ConsumerGroup | None, after: ConsumerGroup) -> ConsumerChang
 
 
 def _said(member: ConsumerMember) -> tuple[object, ...]:
-    """What a step of a member leaves as it is."""
+    """What a step of a member leaves unchanged."""
     return (
         member.instance_id,
         member.rack_id,

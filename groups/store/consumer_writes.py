@@ -23,7 +23,7 @@ RESOLVED = 20
 
 
 class ConsumerWriter:
-    """Consumer groups: header, members, timers, and who owns which partition."""
+    """Consumer groups: header, members, timers, and partition ownership."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -83,7 +83,7 @@ class ConsumerWriter:
                 "resolution_stays": changes.resolution_stays,
             }
             if changes.resolution_stays:
-                parameters["resolution"] = None  # it may be large, and is not sent again
+                parameters["resolution"] = None  # it may be large, so it is not sent again
             await connection.execute(Q.update_consumer_group.encode(), parameters)
 
     async def _write_members(
@@ -103,7 +103,7 @@ class ConsumerWriter:
             await connection.execute(Q.update_consumer_timers.encode(), {"id": pk, **columns})
 
     async def _write_ownership(self, connection: Connection, pk: int, changes: ConsumerChanges) -> None:
-        """What is released goes first: the primary key refuses a second owner."""
+        """What is released is deleted first: the primary key refuses a second owner."""
         names: dict[object, str] = {}
         async for part in off_loop.in_parts(changes.released):
             names.update(await self._db.rows(connection, Q.release_ownership, {"id": pk, **_columns(part)}))

@@ -1,10 +1,10 @@
-"""Folded groups in the memory of a process, each with what its row said when it was committed.
+"""Folded groups in the memory of a process, each with the contents of its row when it was committed.
 
-A copy is good as long as the row has its key, its version and its version tag. The version alone does not tell: after
-a failover to a standby that lags behind, or a restore, Postgres counts from an older number again and reaches the same
-one with other content. The tag is random, drawn with each version.
+A copy is current as long as the row has its key, its version and its version tag. The version alone is not enough:
+after a failover to a standby that lags behind, or a restore, Postgres counts from an older number again and reaches the
+same one with other content. The tag is random, drawn with each version.
 
-Copies that are dropped are remembered by key, version and generation, so that a row that went back is noticed.
+Copies that are dropped are remembered by key, version and generation, so that a row that went back in time is detected.
 
 Source: architecture.md 4.
 """
@@ -22,7 +22,7 @@ from groups.store.stored import Stored
 
 @dataclass(slots=True)
 class Copy:
-    """What was committed last. `era`: of the connections that it was read and written with."""
+    """What was committed last. `era`: that of the connections that it was read and written with."""
 
     stored: Stored
     generation: int
@@ -30,7 +30,7 @@ class Copy:
 
 
 class Copies:
-    """At most `capacity` groups; the one that was used longest ago goes first."""
+    """At most `capacity` groups; the least recently used one is dropped first."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -38,7 +38,7 @@ class Copies:
         self._era = 0
 
     def find(self, group_id: str, header: Header) -> Group | None:
-        """The group that the row describes, None where it must be loaded."""
+        """The group that the row describes, None if it must be loaded."""
         copy = self._copies.get(group_id)
         if copy is None or copy.era != self._era:
             return None
@@ -49,20 +49,20 @@ class Copies:
         return stored.group
 
     def ahead_of(self, group_id: str, header: Header) -> Copy | None:
-        """What this process saw committed and the row, locked now, does not have: Postgres went back. Else None.
+        """What this process saw committed but the row, locked now, does not have: Postgres went back. Else None.
 
-        Not noticed where others have brought the row beyond the version that this process knows.
+        Not detected if other processes have raised the row above the version that this process knows.
         """
         copy = self._copies.get(group_id)
         if copy is None or copy.stored.pk != header.pk:
             return None
-        # The generation does not tell: that of an empty group begins again when the group changes its protocol.
+        # The generation is not enough: that of an empty group restarts when the group changes its protocol.
         stored = copy.stored
         other_content = stored.version == header.version and stored.version_tag != header.version_tag
         return copy if stored.version > header.version or other_content else None
 
     def put(self, group_id: str, stored: Stored) -> None:
-        """Keep what was committed; forget a group that is gone."""
+        """Keep what was committed; forget a deleted group."""
         if stored.pk is None or stored.group is None:
             self._copies.pop(group_id, None)
             return
@@ -72,13 +72,13 @@ class Copies:
             self._copies.popitem(last=False)
 
     def drop(self, group_id: str) -> None:
-        """The group must be loaded by the next who asks for it."""
+        """Make the next use load the group."""
         copy = self._copies.get(group_id)
         if copy is not None:
             copy.era = -1
 
     def drop_all(self) -> None:
-        """Every group must be loaded by the next who asks for it."""
+        """Make the next use of every group load it."""
         self._era += 1
 
 

@@ -1,9 +1,9 @@
-"""The rows of the timeline: written with the decision they tell of, and bounded by age and by number.
+"""The rows of the timeline: written with the decision they describe, and bounded by age and number.
 
 A group that changes in a loop would fill the disk long before its events are old, and between two runs of maintenance.
-So who writes also trims: after every tenth of `events.max.per.group` that a process has written of a group, the oldest
-beyond that number go in the same transaction. A group has at most that number and a tenth of it for each process; what
-a process that stopped has left is left to maintenance.
+So writers also trim: each time a process has written a tenth of `events.max.per.group` for a group, the oldest events
+beyond that number are deleted in the same transaction. A group has at most that number plus a tenth of it per process;
+the excess left by a process that stopped is deleted by maintenance.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kcoord.sql import queries
 Q = queries("groups")
 
 COUNTED_GROUPS = 10_000
-"""Groups whose events a process counts; of more, those that were written to longest ago are forgotten."""
+"""The number of groups whose events a process counts; beyond it, those written least recently are forgotten."""
 TRIM_BATCH = 5_000
 GROUPS_PER_LOOK = 200
 
 
 class EventStore:
-    """Appends events and takes old ones away."""
+    """Appends events and deletes old ones."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
@@ -51,12 +51,12 @@ class EventStore:
         await connection.execute(Q.insert_events.encode(), parameters)
         if self._count(group_id, len(events)) >= self._trim_every:
             del self._written[group_id]
-            # Twice as many as came: a group that had too many before gets fewer without holding its lock for long.
+            # Twice the number written: an excess from before shrinks without holding the group's lock for long.
             limit = 2 * max(self._trim_every, len(events))
             await connection.execute(Q.trim_group_events.encode(), self._crowd(group_id, limit))
 
     def _count(self, group_id: str, events: int) -> int:
-        """How many this process wrote of a group since it trimmed them; of a transaction that failed too."""
+        """The number that this process wrote for a group since it trimmed them; including failed transactions."""
         self._written[group_id] = written = self._written.pop(group_id, 0) + events
         while len(self._written) > COUNTED_GROUPS:
             self._written.popitem(last=False)
@@ -66,7 +66,7 @@ class EventStore:
         return {"group_id": group_id, "keep": self._keep, "limit": limit}
 
     async def trim_old(self, before: Millis) -> int:
-        """Delete events from before an instant (ms), in batches; returns how many went."""
+        """Delete events from before an instant (ms), in batches; returns the number deleted."""
         deleted = 0
         while True:
             async with self._db.connection() as connection:
@@ -76,7 +76,7 @@ class EventStore:
                 return deleted
 
     async def trim_crowded(self) -> int:
-        """Delete what groups have beyond `events.max.per.group`, in batches; returns how many went."""
+        """Delete events of groups beyond `events.max.per.group`, in batches; returns the number deleted."""
         deleted, after = 0, ""
         while True:
             async with self._db.connection() as connection:

@@ -21,7 +21,7 @@ class LockedGroup:
     """A group inside the transaction that holds its lock.
 
     `pk`: key of its row. `group`: as the command's decision left it. `reply`: what the decision said, a success.
-    `events`: what work adds here is told with the events of the decision.
+    `events`: what work adds here is stored with the events of the decision.
     """
 
     connection: Connection
@@ -35,7 +35,7 @@ class LockedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A group about to be deleted, with the row still there. `principal`: who asked for it, "" for the service."""
+    """A group about to be deleted, with the row still there. `principal`: who requested it, "" for the service."""
 
     connection: Connection
     group_id: str
@@ -46,11 +46,11 @@ class Deletion:
 
 Within = Callable[[LockedGroup], Awaitable[Any]]
 """Work in the transaction of a decision whose reply is a success; what it returns is the caller's result. It does not
-refuse by raising, which would undo what others asked for in the same transaction: it returns the refusal. Where there
-is no group after the decision, as for a tick that met none or was to skip it, the caller gets the reply."""
+refuse by raising, which would undo other requests in the same transaction: it returns the refusal. If no group exists
+after the decision, as for a tick that found none or skipped it, the caller gets the reply."""
 
 Guard = Callable[[Connection, int, Millis], Awaitable[Reply | None]]
-"""Asked under the lock, before the decision: (connection, key of the row, now) -> a reply instead of it, or None."""
+"""Called under the lock, before the decision: (connection, key of the row, now) -> a reply instead of it, or None."""
 
 DeletionHook = Callable[[Deletion], Awaitable[None]]
 
@@ -64,6 +64,6 @@ def before_deletion(hook: DeletionHook) -> None:
 
 
 async def run_deletion_hooks(deletion: Deletion) -> None:
-    """Tell everybody who has rows of the group that they go now."""
+    """Notify all hooks with rows of the group that it is being deleted."""
     for hook in _deletion_hooks:
         await hook(deletion)

@@ -1,8 +1,8 @@
 """The store of groups: the only writer of their tables.
 
-One group, one row lock, one transaction. The lock is a statement of its own; the clock and what is not cached are
-read in the statements after it. A folded group stays in memory (`groups.store.copies`): under the lock an equal version
-with an equal tag means that nobody changed it since, so nothing is loaded.
+One group, one row lock, one transaction. The lock is a separate statement; the clock and what is not cached are read in
+the statements after it. A folded group stays in memory (`groups.store.copies`): under the lock an equal version with an
+equal tag means that nothing changed it since, so nothing is loaded.
 
 Source: architecture.md 4.
 """
@@ -64,10 +64,10 @@ class GroupStore:
         return await self._from_row(connection, group_id, row), now
 
     async def _outrun(self, connection: Connection, group_id: str, row: rows.Row, ahead: Copy) -> rows.Row:
-        """Postgres went back: members hold generations that this process has said and the row does not know.
+        """Postgres went back in time: members hold generations that this process issued and the row does not know.
 
-        The generation goes beyond them, so that none of them comes again with other owners; who holds one is fenced
-        and rejoins. Only groups that a process has seen can be protected like this.
+        The generation is raised above them, so that none of them is issued again with other owners; a member that holds
+        one is fenced and rejoins. Only groups that a process has seen can be protected in this way.
         """
         header = rows.header(row)
         later = replace(
@@ -97,7 +97,7 @@ class GroupStore:
     async def read(self, group_id: str, *, partitions: bool = True) -> Stored:
         """The group as last committed, without a lock: one snapshot of header and members.
 
-        Without `partitions` a consumer group may come without what its members own and are meant to own, which may be a
+        Without `partitions` a consumer group may come without what its members own and should own, which may be a
         hundred thousand rows: for readers of its state and subscriptions.
         """
         async with self._db.snapshot() as connection:
@@ -122,13 +122,13 @@ class GroupStore:
         self._copies.put(group_id, stored)
 
     def forget(self, group_id: str) -> None:
-        """Load the group the next time, after a transaction of unknown or failed outcome."""
+        """Make the next use load the group, after a transaction with an unknown or failed outcome."""
         self._copies.drop(group_id)
 
     async def persist(self, connection: Connection, before: Stored, after: Group | None, now: Millis) -> Stored:
-        """Make the rows say what was folded; returns the group as it will stand after the commit.
+        """Make the rows match the folded group; returns the group as it will be stored after the commit.
 
-        Raises GroupAppeared when the group was to be created and another process was faster.
+        Raises GroupAppeared if the group was to be created and another process created it first.
         """
         if after is None:
             if before.pk is not None:
@@ -140,7 +140,7 @@ class GroupStore:
         return await self._classic.persist(connection, before, after, now)
 
     async def _without_the_other_protocol(self, connection: Connection, before: Stored, after: Group) -> Stored:
-        """A group that changes its protocol keeps its row and its offsets; the rows of its members go first."""
+        """A group that changes its protocol keeps its row and its offsets; its member rows are deleted first."""
         if before.pk is None or before.group is None or type(before.group) is type(after):
             return before
         statement = Q.delete_consumer_children if isinstance(before.group, ConsumerGroup) else Q.delete_classic_children
@@ -154,14 +154,14 @@ class GroupStore:
         await self._events.append(connection, group_id, events, now)
 
     async def notify(self, connection: Connection, group_id: str, *, wake: bool, changed: bool) -> None:
-        """Tell other processes at commit: somebody must wake, a page must look again."""
+        """Notify other processes at commit: a waiter must wake, a page must refresh."""
         if wake:
             await connection.execute(Q.notify.encode(), {"channel": WAKE, "group_id": group_id})
         elif changed:
             await connection.execute(Q.notify.encode(), {"channel": CHANGED, "group_id": group_id})
 
     async def due_groups(self, limit: int) -> list[str]:
-        """Ids of groups whose `wake_at` has come, the latest first to come due first."""
+        """Ids of groups whose `wake_at` has come, the most overdue ones first."""
         async with self._db.connection() as connection:
             parameters = {"override": self._db.clock.override_ms(), "limit": limit}
             return [row[0] for row in await self._db.rows(connection, Q.due_groups, parameters)]
@@ -175,6 +175,6 @@ class GroupStore:
             )
 
     async def record_tick(self) -> None:
-        """Note that the timers ran."""
+        """Record that the timers ran."""
         async with self._db.connection() as connection:
             await connection.execute(Q.record_tick.encode(), {"override": self._db.clock.override_ms()})

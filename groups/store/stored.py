@@ -1,4 +1,4 @@
-"""A group as it stands in the database."""
+"""A group as it is stored in the database."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class GroupAppeared(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A group with the key, the version and the version tag of its row (None, 0, None: there is no row).
+    """A group with the key, the version and the version tag of its row (None, 0, None: no row).
 
-    `wake_at` is what the row says: never later than the earliest deadline of the group, and often earlier.
+    `wake_at` is that of the row: never later than the earliest deadline of the group, and often earlier.
     """
 
     pk: int | None

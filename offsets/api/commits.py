@@ -1,4 +1,4 @@
-"""What commits of both kinds share: from the topics of a request to partitions, and back with their results."""
+"""Shared by both kinds of commits: from the topics of a request to partitions, and back with their results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from offsets.core.types import PartitionCommit
 
 
 def partitions_of(entries: Sequence[wire.CommitTopic], topics: Sequence[Named]) -> tuple[PartitionCommit, ...]:
-    """The partitions of topics that are known by name. Raises INVALID_REQUEST for an offset of more than 64 bits."""
+    """The partitions of topics with known names. Raises INVALID_REQUEST for an offset of more than 64 bits."""
     return tuple(
         PartitionCommit(
             topic=topic.name,
@@ -30,7 +30,7 @@ def partitions_of(entries: Sequence[wire.CommitTopic], topics: Sequence[Named]) 
 
 
 def denied(principal: Principal, topics: Sequence[Named]) -> frozenset[str]:
-    """The topics that the caller may not commit offsets of."""
+    """The topics on which the caller may not commit offsets."""
     names = {topic.name for topic in topics if topic.name is not None}
     return frozenset(name for name in names if not principal.may_topic(Operation.READ, name))
 
@@ -38,7 +38,7 @@ def denied(principal: Principal, topics: Sequence[Named]) -> frozenset[str]:
 def answered(
     entries: Sequence[wire.CommitTopic], topics: Sequence[Named], results: Iterable[tuple[str, int, Error]]
 ) -> list[wire.CommittedTopic]:
-    """Results in the order of the request; a partition named twice has its results in their order."""
+    """Results in the order of the request; the results of a partition named twice keep their order."""
     found: dict[tuple[str, int], deque[Error]] = defaultdict(deque)
     for name, partition, error in results:
         found[name, partition].append(error)

@@ -21,7 +21,7 @@ from offsets.core.types import FetchedOffset, OffsetCommit, OffsetFetch, OffsetF
 from offsets.service import OffsetService
 
 GROUPS_AT_ONCE = 4
-"""How many groups of one fetch are read at the same time: one request does not take the whole pool."""
+"""How many groups of one fetch are read concurrently, so that one request does not take the whole pool."""
 
 
 @serve(endpoints.COMMIT)
@@ -65,7 +65,7 @@ async def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
 
 @serve(endpoints.MANY_FETCH)
 async def many_fetch(call: Call[wire.ManyFetchRequest]) -> wire.ManyFetchResponse:
-    """OffsetFetch for many groups: each is answered on its own."""
+    """OffsetFetch for several groups: each is answered separately."""
     slots = asyncio.Semaphore(GROUPS_AT_ONCE)
 
     async def one(index: int, asked: wire.FetchGroup) -> wire.FetchedGroup:
@@ -75,7 +75,7 @@ async def many_fetch(call: Call[wire.ManyFetchRequest]) -> wire.ManyFetchRespons
                 reply, topics = await _fetch(call, group_id, asked, call.body.require_stable, f"groups[{index}].topics")
         except ProtocolError as error:
             if error.error in (Error.INVALID_REQUEST, Error.COORDINATOR_NOT_AVAILABLE):
-                raise  # nothing about this group in particular
+                raise  # not specific to this group
             reply, topics = OffsetFetchReply(error.error, detail=error.detail), []
         COMMANDS.labels("fetch", reply.error.name).inc()
         detail = None if reply.error is Error.NONE else reply.detail or reply.error.value.help
@@ -96,7 +96,7 @@ async def _fetch(
     require_stable: bool,
     where: str,
 ) -> tuple[OffsetFetchReply, list[wire.FetchedTopic]]:
-    """The reply for one group, and its topics as the response has them. Raises GROUP_AUTHORIZATION_FAILED."""
+    """The reply for one group, and its topics as in the response. Raises GROUP_AUTHORIZATION_FAILED."""
     call.principal.require_group(Operation.DESCRIBE, group_id)
     topics = Topics(call.runtime, call.principal)
     named = None if asked.topics is None else await topics.resolve(asked.topics, where)
@@ -122,7 +122,7 @@ async def _fetch(
 async def _everything(
     call: Call[wire.FetchRequest] | Call[wire.ManyFetchRequest], topics: Topics, reply: OffsetFetchReply
 ) -> list[wire.FetchedTopic]:
-    """A fetch of everything: topics that the caller may not describe are left out without a word."""
+    """A fetch of everything: topics that the caller may not describe are silently left out."""
     by_topic: dict[str, list[wire.FetchedPartition]] = {}
     for offset in reply.offsets:
         if call.principal.may_topic(Operation.DESCRIBE, offset.topic):

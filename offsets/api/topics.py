@@ -17,14 +17,14 @@ from offsets.api import wire
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A topic entry of a request. `name` is None where the id given belongs to no topic the caller may see."""
+    """A topic entry of a request. `name` is None if the given id belongs to no topic that the caller may see."""
 
     name: str | None
     topic_id: str | None
 
 
 class Topics:
-    """Names of ids and ids of names, for one request."""
+    """Topic names by id and ids by name, for one request."""
 
     def __init__(self, runtime: Runtime, principal: Principal) -> None:
         self._runtime = runtime
@@ -61,7 +61,7 @@ class Topics:
         return Named(None if topic is None else topic.name, str(key))
 
     def id_of(self, name: str) -> str | None:
-        """The id of a topic that was loaded; None where it does not exist or may not be seen."""
+        """The id of a topic that was loaded; None if it does not exist or the caller may not see it."""
         topic = self._by_name.get(name)
         return None if topic is None else str(topic.topic_id)
 

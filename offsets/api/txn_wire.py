@@ -24,14 +24,14 @@ class TxnCommitRequest(Request, frozen=True):
 
 
 class TxnCommitResponse(Response, frozen=True):
-    """A result for each partition, in the order of the request. What has error 0 is pending until the end."""
+    """A result for each partition, in the order of the request. Offsets with error 0 are pending until the end."""
 
     topics: list[CommittedTopic]
     error_code: int = 0
 
 
 class EndTxnRequest(Request, frozen=True):
-    """EndTxn. `committed` true: what is pending is committed; false: it is aborted."""
+    """EndTxn. `committed` true: pending offsets are committed; false: they are aborted."""
 
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
@@ -39,7 +39,7 @@ class EndTxnRequest(Request, frozen=True):
 
 
 class EndTxnResponse(Response, frozen=True):
-    """What the end did. Of the offsets that were pending those are not committed that somebody committed later on."""
+    """The result of the end. Pending offsets are not committed if a later commit superseded them."""
 
     pending_offsets: int
     committed_offsets: int
@@ -47,7 +47,7 @@ class EndTxnResponse(Response, frozen=True):
 
 
 class InitProducerIdResponse(Response, frozen=True):
-    """The producer to work under from now on."""
+    """The producer to use from now on."""
 
     producer_id: int
     producer_epoch: int

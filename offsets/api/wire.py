@@ -50,7 +50,7 @@ class CommitRequest(Request, frozen=True):
 
 
 class CommittedPartition(Response, frozen=True):
-    """What one partition is answered."""
+    """The result for one partition."""
 
     partition: int
     error_code: int
@@ -58,7 +58,7 @@ class CommittedPartition(Response, frozen=True):
 
 
 class CommittedTopic(Response, frozen=True):
-    """A topic as it was asked for; what is not known of it is null."""
+    """A topic as requested; its unknown fields are null."""
 
     name: str | None
     topic_id: str | None
@@ -74,7 +74,7 @@ class CommitResponse(Response, frozen=True):
 
 
 class FetchTopic(Request, frozen=True):
-    """A topic, by `name` or by `topic_id`, and the partitions wanted."""
+    """A topic, by `name` or by `topic_id`, and the requested partitions."""
 
     partitions: Annotated[list[Int32], Items]
     name: TopicName | UnsetType = UNSET
@@ -91,7 +91,7 @@ class FetchRequest(Request, frozen=True):
 
 
 class FetchedPartition(Response, frozen=True):
-    """A committed offset; -1 with error 0 where nothing was committed. `commit_timestamp` in ms since the epoch."""
+    """A committed offset; -1 with error 0 if nothing was committed. `commit_timestamp` in ms since the epoch."""
 
     partition: int
     committed_offset: int
@@ -103,7 +103,7 @@ class FetchedPartition(Response, frozen=True):
 
 
 class FetchedTopic(Response, frozen=True):
-    """A topic of a fetch; what is not known of it is null."""
+    """A topic of a fetch; its unknown fields are null."""
 
     name: str | None
     topic_id: str | None
@@ -118,7 +118,7 @@ class FetchResponse(Response, frozen=True):
 
 
 class FetchGroup(Request, frozen=True):
-    """One group of a fetch of many."""
+    """One group of a fetch for several groups."""
 
     group_id: str
     topics: Annotated[list[FetchTopic], Items] | None = None
@@ -127,14 +127,14 @@ class FetchGroup(Request, frozen=True):
 
 
 class ManyFetchRequest(Request, frozen=True):
-    """OffsetFetch for many groups."""
+    """OffsetFetch for several groups."""
 
     groups: Annotated[list[FetchGroup], Meta(max_length=1_000)]
     require_stable: bool = False
 
 
 class FetchedGroup(Response, frozen=True):
-    """What one group is answered."""
+    """The result for one group."""
 
     group_id: str
     topics: list[FetchedTopic]

@@ -1,7 +1,7 @@
-"""Which partitions of a commit are stored, and what is stored of them.
+"""Which partitions of a commit are stored, and what is stored for them.
 
-Membership (may this caller commit at all?) is the group core's `CommitOffsets`; this is the rest of the table, and what
-the group is asked.
+Membership (may this caller commit at all?) is the group core's `CommitOffsets`; this is the rest of the table, and the
+question to the group.
 Source: offsets.md 2.2, 3.2 rows 3, 12, 13 and 3.6.
 """
 
@@ -16,13 +16,13 @@ from offsets.core.types import Millis, OffsetCommit, OffsetRecord, PartitionComm
 Results = tuple[tuple[str, int, Error], ...]
 
 LARGEST_INSTANT_MS: Millis = 2**63 - 1
-"""The last instant that 64 bits can hold."""
+"""The latest instant that fits into 64 bits."""
 
 
 def refuse(commit: OffsetCommit, counts: PartitionCounts) -> tuple[Results, tuple[PartitionCommit, ...]]:
-    """The partition filter: what is refused, and what goes on to the coordinator.
+    """The partition filter: what is refused, and what is passed on to the coordinator.
 
-    Authorization comes before existence, so that it does not tell what exists.
+    Authorization comes before existence, so that it does not reveal what exists.
     """
     refused: list[tuple[str, int, Error]] = []
     passed: list[PartitionCommit] = []
@@ -39,9 +39,9 @@ def refuse(commit: OffsetCommit, counts: PartitionCounts) -> tuple[Results, tupl
 def membership_half(
     commit: OffsetCommit, passed: Iterable[PartitionCommit], metadata_limit: int, *, transactional: bool = False
 ) -> CommitOffsets:
-    """What the group decides of a commit: may this caller commit the partitions that `passed` the filter?
+    """The group's part of a commit: may this caller commit the partitions that `passed` the filter?
 
-    Those with too large metadata are refused in any case, so the group is not asked about them.
+    Partitions with oversized metadata are refused in any case, so the group is not asked about them.
     """
     return CommitOffsets(
         commit.group_id,
@@ -58,11 +58,12 @@ def record(
 ) -> tuple[Results, tuple[OffsetRecord, ...]]:
     """The results of accepted entries and the rows they become. A partition named twice keeps its last entry.
 
-    `retention_time_ms` -1: none. Any other adds to `now`, a negative one too: such an offset has expired already.
+    `retention_time_ms` -1: none. Any other value is added to `now`, even a negative one: such an offset has already
+    expired.
     """
     results: list[tuple[str, int, Error]] = []
     records: dict[tuple[str, int], OffsetRecord] = {}
-    # Differs from Kafka: a sum of more than 64 bits stays at the largest instant instead of wrapping into the past.
+    # Differs from Kafka: a sum of more than 64 bits is capped at the largest instant instead of wrapping into the past.
     expires = None if retention_time_ms == -1 else min(now + retention_time_ms, LARGEST_INSTANT_MS)
     for entry in entries:
         if too_large(entry, metadata_limit):
@@ -76,7 +77,7 @@ def record(
 
 
 def too_large(entry: PartitionCommit, metadata_limit: int) -> bool:
-    """Is the metadata longer than the limit? Then nothing of the entry is stored."""
+    """Is the metadata longer than the limit? Then the entry is not stored."""
     return utf16_length(entry.metadata or "") > metadata_limit
 
 

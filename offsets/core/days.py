@@ -1,4 +1,4 @@
-"""Days of the journal: which partitions there should be. Days are UTC, counted from 1970-01-01.
+"""Days of the journal: which partitions should exist. Days are UTC, counted from 1970-01-01.
 
 Source: architecture.md 6 and 7.
 """
@@ -16,10 +16,10 @@ Day = int
 
 DAY_MS: Millis = 86_400_000
 DAYS_AHEAD = 3
-"""How many days after today have their partition already: maintenance may fail for that long unnoticed."""
+"""How many days after today already have a partition: maintenance may fail for that long without consequences."""
 
 SETTLED_AFTER_MS: Millis = 3_600_000
-"""A day that has been over for so long gets no new lines: no transaction that began in it is still open."""
+"""A day that ended this long ago gets no new lines: no transaction that began in it is still open."""
 
 _PREFIX = "offset_commit_log_"
 _NAME = re.compile(rf"{_PREFIX}(\d{{4}})(\d\d)(\d\d)", re.ASCII)
@@ -42,7 +42,7 @@ def partition_name(day: Day) -> str:
 
 
 def day_named(name: str) -> Day | None:
-    """The day whose partition is called so; None for any other name."""
+    """The day whose partition has this name; None for any other name."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -61,16 +61,16 @@ class Calendar:
 
     @property
     def today(self) -> Day:
-        """The day it is."""
+        """The current day."""
         return day_of(self.now)
 
     @property
     def oldest(self) -> Day:
-        """The oldest day that is kept: its last line is younger than the retention."""
+        """The oldest day to keep: its last line is younger than the retention."""
         return self.today - self.retention_days
 
     def to_make(self, there: Collection[Day], in_default: Collection[Day]) -> list[Day]:
-        """Days that want a partition, the most urgent first: today and those ahead, then what lies in the default.
+        """Days that need a partition, the most urgent first: today and those ahead, then those in the default.
 
         `there`: days that have one; `in_default`: days of lines that found no partition of their own. A line from
         further ahead, which only a clock that was set back leaves, waits until its day is near.
@@ -81,7 +81,7 @@ class Calendar:
         return [*sorted(ahead - set(there)), *sorted(late - ahead - set(there))]
 
     def to_drop(self, there: Collection[Day]) -> list[Day]:
-        """Days whose partition goes, the oldest first."""
+        """Days whose partition is to be dropped, the oldest first."""
         return sorted(day for day in there if day < self.oldest)
 
     def is_quiet(self, day: Day) -> bool:

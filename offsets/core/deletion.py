@@ -26,9 +26,9 @@ class OffsetDelete:
 
 @dataclass(frozen=True, slots=True)
 class OffsetDeleteReply:
-    """`error` concerns the whole request and leaves no `results`; otherwise there is one for each partition asked for.
+    """`error` concerns the whole request and leaves no `results`; otherwise there is one for each requested partition.
 
-    `deleted`: how many offsets, committed or pending, there were.
+    `deleted`: number of offsets deleted, committed or pending.
     """
 
     error: Error
@@ -38,9 +38,9 @@ class OffsetDeleteReply:
 
 
 def refuse(delete: OffsetDelete, counts: PartitionCounts) -> tuple[Results, tuple[TopicPartition, ...]]:
-    """The partition filter: what is refused, and what goes on to the coordinator, each partition once.
+    """The partition filter: what is refused, and what is passed on to the coordinator, each partition once.
 
-    Authorization comes before existence, so that it does not tell what exists.
+    Authorization comes before existence, so that it does not reveal what exists.
     """
     refused: list[tuple[str, int, Error]] = []
     passed: list[TopicPartition] = []
@@ -55,9 +55,9 @@ def refuse(delete: OffsetDelete, counts: PartitionCounts) -> tuple[Results, tupl
 
 
 def spare(passed: Iterable[TopicPartition], subscribed: Collection[str]) -> tuple[Results, tuple[TopicPartition, ...]]:
-    """The results of partitions that passed the filter, and those whose offsets go: none of a subscribed topic.
+    """The results of partitions that passed the filter, and those whose offsets go: none on a subscribed topic.
 
-    NONE does not say that there was an offset (offsets.md 6, row 9).
+    NONE does not mean that an offset existed (offsets.md 6, row 9).
     """
     results: list[tuple[str, int, Error]] = []
     gone: list[TopicPartition] = []

@@ -1,4 +1,4 @@
-"""Instants and durations as the tools of operators write them.
+"""Instants and durations as operators' tools write them.
 
 Source: offsets.md 13.5 (the datetime of --to-datetime, the ISO 8601 duration of --by-duration).
 """
@@ -26,7 +26,7 @@ _MS = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "minutes": 
 
 
 def parse_datetime(text: str, field: str = "at") -> Millis:
-    """The instant that `--to-datetime` takes: `YYYY-MM-DDTHH:mm:SS.sss` and perhaps a zone; without one it is UTC.
+    """The instant that `--to-datetime` takes: `YYYY-MM-DDTHH:mm:SS.sss` with an optional zone; the default is UTC.
 
     Returns milliseconds since the epoch. Raises INVALID_REQUEST naming `field`.
     """
@@ -53,7 +53,7 @@ def parse_duration(text: str, field: str = "duration") -> Millis:
     Months and years have no fixed length, so days (or weeks, alone) are the largest unit. Raises INVALID_REQUEST
     naming `field`.
 
-    Differs from Kafka: weeks are taken; negative durations, which would be a time in the future, are not.
+    Differs from Kafka: weeks are accepted; negative durations, which would be a time in the future, are not.
     """
     found = _DURATION.fullmatch(text)
     if found is None:

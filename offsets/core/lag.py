@@ -1,12 +1,12 @@
-"""How far a group is behind: on a partition, a topic, in all.
+"""How far a group is behind: on a partition, on a topic, in total.
 
 Lag counts records of the log that the group has not read, as of the last report of the partition's watermark. It is
-clamped to the log: a committed offset below the start of the log counts from the start, since what was deleted cannot
-be read any more; one above the end counts 0, since then the report is older than the commit.
-Differs from Kafka: its tool shows a negative lag there, and counts records that are deleted.
+clamped to the log: a committed offset below the start of the log counts from the start, since deleted records cannot be
+read any more; one above the end counts 0, since then the report is older than the commit.
+Differs from Kafka: Kafka's tool shows a negative lag there, and counts deleted records.
 
 A partition without a commit has no lag: where its reader will begin is the reader's own setting. A partition without a
-watermark has none either. Both are counted as unknown beside the totals.
+watermark has no lag either. Both are counted as unknown, next to the totals.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Watermark:
     sampled_at: Millis
 
     def stale(self, now: Millis, stale_ms: Millis) -> bool:
-        """Was it reported longer ago than `stale_ms`?"""
+        """Was it reported more than `stale_ms` ago?"""
         return now - self.sampled_at > stale_ms
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """How far a group is behind on a partition. `lag` None: not known. `stale`: by an old report."""
+    """How far a group is behind on a partition. `lag` None: not known. `stale`: from an old report."""
 
     lag: int | None = None
     time_lag: TimeLag = NOT_KNOWN
@@ -42,7 +42,7 @@ class PartitionLag:
 
 
 def position(committed_offset: int, log_start_offset: int) -> int:
-    """The next record there is to read."""
+    """The next record to read."""
     return max(committed_offset, log_start_offset)
 
 
@@ -68,9 +68,9 @@ def partition_lag(
 class TotalLag:
     """How far a group is behind on several partitions.
 
-    `lag`: of all partitions of which it is known; None where it is known of none. `unknown_partitions`: those it is
-    not known of, because nothing was committed or no watermark was reported. `time_lag`: the largest. `sampled_at`: the
-    oldest report that went into it; `stale`: one of them is.
+    `lag`: over all partitions with a known lag; None if there are none. `unknown_partitions`: those with an unknown
+    lag, because nothing was committed or no watermark was reported. `time_lag`: the largest. `sampled_at`: the oldest
+    report included; `stale`: one of them is.
     """
 
     partitions: int = 0
@@ -82,7 +82,7 @@ class TotalLag:
 
 
 def total_of_partitions(partitions: Iterable[PartitionLag]) -> TotalLag:
-    """The total of some partitions."""
+    """The total of several partitions."""
     return total(_alone(partition) for partition in partitions)
 
 
@@ -93,7 +93,7 @@ def _alone(partition: PartitionLag) -> TotalLag:
 
 
 def total(parts: Iterable[TotalLag]) -> TotalLag:
-    """The total of some totals."""
+    """The total of several totals."""
     found = list(parts)
     lags = [part.lag for part in found if part.lag is not None]
     reports = [part.sampled_at for part in found if part.sampled_at is not None]
@@ -108,7 +108,7 @@ def total(parts: Iterable[TotalLag]) -> TotalLag:
 
 
 def longest(time_lags: Iterable[TimeLag]) -> TimeLag:
-    """The largest. Where one of them is only known to be at least so long, so is the largest."""
+    """The largest. If one of them is only known as a lower bound, so is the largest."""
     found = list(time_lags)
     exact = [one.ms for one in found if one.ms is not None]
     least = [one.at_least_ms for one in found if one.at_least_ms is not None]

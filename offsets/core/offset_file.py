@@ -1,7 +1,7 @@
 """The file that `kafka-consumer-groups --export` writes: CSV without a header, in one of two layouts.
 
-`topic,partition,offset` where one group was exported, else `group,topic,partition,offset`. All that is wrong is found
-in one go, each with the number of its line; of a file with a bad line nothing is used.
+`topic,partition,offset` if one group was exported, else `group,topic,partition,offset`. All errors are reported at
+once, each with its line number; a file with a bad line is not used at all.
 Source: offsets.md 13.5, items 5 and 6.
 """
 
@@ -17,9 +17,9 @@ from offsets.core.strategies import invalid
 from offsets.core.types import TopicPartition
 
 MAX_REPORTED = 1_000
-"""Bad lines that an error lists; of more it gives the number."""
+"""The most bad lines that an error lists; beyond it, only their number."""
 MAX_NAMED = 10
-"""Bad lines that the sentence of an error tells."""
+"""The most bad lines that the message of an error mentions."""
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 _NUMBER = re.compile(r"[0-9]{1,19}")
@@ -28,7 +28,7 @@ TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that cannot be used, and why. Lines count from 1."""
+    """An invalid line, and why. Lines count from 1."""
 
     line: int
     problem: str
@@ -36,18 +36,18 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class OffsetFile:
-    """What a file says: offsets by partition by group. The group is "" where the layout names none."""
+    """The contents of a file: offsets by partition by group. The group is "" if the layout has no groups."""
 
     groups: Mapping[str, Mapping[TopicPartition, int]]
     bad: tuple[BadLine, ...]
 
     @property
     def names_groups(self) -> bool:
-        """It has the layout of four columns."""
+        """The file has the layout with four columns."""
         return "" not in self.groups
 
     def refuse_bad_lines(self) -> None:
-        """Raise INVALID_REQUEST naming every bad line, if there is one or nothing at all."""
+        """Raise INVALID_REQUEST naming every bad line, if there is any, or if the file has no lines."""
         if self.bad:
             told = "; ".join(f"line {bad.line}: {bad.problem}" for bad in self.bad[:MAX_NAMED])
             more = f"; and {len(self.bad) - MAX_NAMED} more" if len(self.bad) > MAX_NAMED else ""
@@ -57,7 +57,7 @@ class OffsetFile:
             raise invalid("csv", "csv: there is no line with an offset in it")
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, int]:
-        """The lines that concern a group. Raises INVALID_REQUEST: a bad line anywhere, no line of this group."""
+        """The lines that concern a group. Raises INVALID_REQUEST: a bad line anywhere, no line for this group."""
         self.refuse_bad_lines()
         if not self.names_groups:
             return self.groups[""]
@@ -67,7 +67,7 @@ class OffsetFile:
 
 
 def read_offset_file(text: str) -> OffsetFile:
-    """Read a whole file; blank lines and a byte order mark are passed over."""
+    """Read a whole file; blank lines and a byte order mark are skipped."""
     reader = _Reader()
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if line.strip():
@@ -76,7 +76,7 @@ def read_offset_file(text: str) -> OffsetFile:
 
 
 class _Reader:
-    """Reads line by line, and keeps what the next line is checked against."""
+    """Reads line by line, and keeps the state that the next line is checked against."""
 
     def __init__(self) -> None:
         self.groups: dict[str, dict[TopicPartition, int]] = {}

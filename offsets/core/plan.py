@@ -1,6 +1,6 @@
-"""Offset plans: what a reset would make of each partition, what applying writes, and what undoing writes back.
+"""Offset plans: what a reset would set for each partition, what applying writes, and what undoing restores.
 
-Nothing is planned by halves: a partition that cannot be planned is a problem, and one problem refuses the plan.
+Plans are all or nothing: a partition that cannot be planned is a problem, and one problem rejects the plan.
 Source: offsets.md 13.5 (the table of strategies and clamping).
 """
 
@@ -14,7 +14,7 @@ from offsets.core.strategies import Reset, Strategy, invalid
 from offsets.core.types import OffsetRecord, TopicPartition
 
 MAX_LINES = 200_000
-"""Partitions of one plan: what one transaction writes while the group waits."""
+"""The most partitions of one plan: what one transaction writes while the group waits."""
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -22,9 +22,9 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 def plan(
     reset: Reset, positions: Iterable[Position], found: Mapping[TopicPartition, Found]
 ) -> tuple[tuple[Line, ...], tuple[Problem, ...]]:
-    """The lines of a plan, and the problems that stand against it; both in the order of `positions`.
+    """The lines of a plan, and the problems that prevent it; both in the order of `positions`.
 
-    `found` holds what the source of the strategy knows, for strategies that have one beside the partition itself.
+    `found` holds the data of the strategy's source, for strategies that have one besides the partition itself.
     """
     rule = _RULES[reset.strategy]
     lines: list[Line] = []
@@ -54,9 +54,9 @@ def totals(lines: Sequence[Line]) -> Totals:
 
 
 def application(lines: Iterable[Line]) -> Change:
-    """What applying a plan writes: as Kafka's tool does, each offset without metadata and leader epoch.
+    """What applying a plan writes: as Kafka's tool does, each offset without metadata or leader epoch.
 
-    A partition whose offset stays the same is committed anew, too (`to-current` renews what would expire).
+    A partition whose offset stays the same is committed again too (`to-current` renews what would expire).
     """
     records = [OffsetRecord(line.topic, line.partition, line.new) for line in lines if line.new is not None]
     gone = [line.key for line in lines if line.new is None and line.old is not None]
@@ -64,7 +64,7 @@ def application(lines: Iterable[Line]) -> Change:
 
 
 def restoration(lines: Iterable[Line]) -> Change:
-    """What undoing an applied plan writes: exactly what stood there before, and nothing where nothing did."""
+    """What undoing an applied plan writes: exactly what was committed before, and nothing if nothing was."""
     records: list[OffsetRecord] = []
     gone: list[TopicPartition] = []
     for line in lines:
@@ -107,9 +107,9 @@ def _shift_by(position: Position, reset: Reset, found: Found | None) -> Line | P
 
 
 def _to_time(position: Position, reset: Reset, found: Found | None) -> Line | Problem:
-    """`found` is an estimate from samples of where the log ended over time.
+    """`found` is an estimate from samples of the log's end over time.
 
-    Differs from Kafka: there are no records to look at, so the offset is an estimate; it is kept inside the log.
+    Differs from Kafka: no records are available, so the offset is an estimate; it is kept within the log.
     """
     if position.log is None:
         return _unknown_log(position)
@@ -182,7 +182,7 @@ def _clamped(position: Position, offset: int, note: str = "") -> Line | Problem:
 
 
 def _as_it_is(position: Position, offset: int, note: str = "") -> Line:
-    """An offset that some group had committed is set as it was, wherever the log is now; the note says so."""
+    """An offset that a group had committed is set unchanged, wherever the log is now; the note says so."""
     if position.log is not None and position.log.clamp(offset) != offset:
         outside = f"outside of the log, which has {position.log.start} to {position.log.end}: consumers will reset"
         note = f"{note}; {outside}" if note else outside
@@ -203,7 +203,7 @@ def _unknown_log(position: Position) -> Problem:
 
 
 def too_many(count: int) -> ProtocolError:
-    """The refusal of a plan of more partitions than one transaction should write."""
+    """The refusal of a plan with more partitions than one transaction should write."""
     return invalid(
         "topics", f"topics: {count} partitions or more; a plan has at most {MAX_LINES}: plan some topics at a time"
     )

@@ -11,7 +11,7 @@ from offsets.core.types import Millis, OffsetRecord, TopicPartition
 
 
 class PlanState(str, Enum):
-    """The life of a plan, forwards only."""
+    """The life of a plan, forward only."""
 
     PLANNED = "planned"
     APPLIED = "applied"
@@ -49,15 +49,15 @@ class Log:
         return max(self.start, min(offset, self.end))
 
     def lag(self, offset: int) -> int:
-        """Records that whoever reads on from `offset` has before it, as far as they still exist; never negative."""
+        """Remaining records that a reader starting at `offset` has to read; never negative."""
         return max(self.end - max(offset, self.start), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A committed offset with all that is stored of it. Instants in ms.
+    """A committed offset with everything stored for it. Instants in ms.
 
-    `record_offset`: its line in the journal; it tells a commit from a later one of the same offset.
+    `record_offset`: its line in the journal; it distinguishes a commit from a later one of the same offset.
     """
 
     offset: int
@@ -70,7 +70,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A partition as the plan finds it. `committed` None: nothing is; `log` None: nobody ever reported it."""
+    """A partition as the plan finds it. `committed` None: nothing is committed; `log` None: it was never reported."""
 
     topic: str
     partition: int
@@ -86,9 +86,9 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What another source than the partition itself says: samples of the log, another group, a file, the journal.
+    """Data of a source other than the partition itself: samples of the log, another group, a file, the journal.
 
-    `offset` None: it knows that there is none.
+    `offset` None: it is known not to exist.
     """
 
     offset: int | None
@@ -119,28 +119,28 @@ class Line:
 
     @property
     def clamped(self) -> bool:
-        """The log does not have what was asked for."""
+        """The log does not have the requested offset."""
         return self.requested != self.new
 
     @property
     def changes(self) -> bool:
-        """The committed offset will be another one."""
+        """The committed offset will change."""
         return self.old_offset != self.new
 
     @property
     def old_lag(self) -> int | None:
-        """None where nothing is committed or the log is not known."""
+        """None if nothing is committed or the log is not known."""
         return _lag(self.log, self.old_offset)
 
     @property
     def new_lag(self) -> int | None:
-        """None where nothing will be committed or the log is not known."""
+        """None if nothing will be committed or the log is not known."""
         return _lag(self.log, self.new)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A partition that cannot be planned, why, and how to mend it."""
+    """A partition that cannot be planned, why, and how to fix it."""
 
     topic: str
     partition: int
@@ -150,8 +150,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A plan in numbers. `lag_change`: records more (or less) to read, over partitions where both lags are known;
-    None where that is none of them."""
+    """A plan in numbers. `lag_change`: records more (or less) to read, over partitions where both lags are known; None
+    if there are none."""
 
     partitions: int
     changed: int
@@ -162,7 +162,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one step writes: these offsets, and the partitions whose offset goes."""
+    """What one step writes: these offsets, and the partitions whose offset is removed."""
 
     records: tuple[OffsetRecord, ...]
     removed: tuple[TopicPartition, ...]

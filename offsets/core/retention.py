@@ -1,4 +1,4 @@
-"""Which committed offsets expire, and when: one rule for the run that removes them and for the page that shows it.
+"""Which committed offsets expire, and when: one rule for both the run that removes them and the page that shows it.
 
 Pure. Instants and lengths are milliseconds.
 Source: offsets.md 7.3, and 7.4 for groups; pins are an addition.
@@ -19,11 +19,11 @@ from offsets.core.types import Millis
 
 
 class Kept(str, Enum):
-    """Why an offset does not expire while things stay as they are.
+    """Why an offset does not expire while nothing changes.
 
-    PINNED: an operator says so. REBALANCING: the group is between two generations, or is being unloaded. MEMBERS: it
-    has members, of a protocol type that does not tell which topics they read. SUBSCRIBED: a member reads the topic, or
-    may do so for all that can be told. PENDING: an open transaction is about to replace it.
+    PINNED: an operator requested it. REBALANCING: the group is between two generations, or is being unloaded. MEMBERS:
+    it has members, of a protocol type that does not reveal which topics they read. SUBSCRIBED: a member reads the
+    topic, or may do so as far as is known. PENDING: an open transaction is about to replace it.
     """
 
     PINNED = "pinned"
@@ -35,7 +35,7 @@ class Kept(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """What of a group is pinned: all of it, or some topics."""
+    """What is pinned in a group: everything, or some topics."""
 
     group: bool = False
     topics: frozenset[str] = frozenset()
@@ -52,9 +52,9 @@ NO_PINS = Pins()
 
 @dataclass(frozen=True, slots=True)
 class StoredOffset:
-    """What retention looks at in a committed offset. `expire_timestamp`: where the commit named a retention time.
+    """What retention considers in a committed offset. `expire_timestamp`: set if the commit named a retention time.
 
-    `pending`: some open transaction has an offset for the same partition.
+    `pending`: an open transaction has an offset for the same partition.
     """
 
     topic: str
@@ -66,7 +66,7 @@ class StoredOffset:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """When an offset expires (it is gone by the first run at or after that instant), or why it does not."""
+    """When an offset expires (the first run at or after that instant removes it), or why it does not."""
 
     expires_at: Millis | None
     kept: Kept | None = None
@@ -74,10 +74,10 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """What holds for the offsets of one group as it stands.
+    """What applies to the offsets of one group in its current state.
 
-    `since`: retention counts from this instant for all of them alike; None: from the commit of each.
-    `kept`: why none of them expires, whatever it says; None: they do.
+    `since`: retention counts from this instant for all offsets; None: from the commit of each. `kept`: why none of them
+    expires, whatever the offset says; None: they do.
     """
 
     retention_ms: Millis
@@ -87,7 +87,7 @@ class RetentionRule:
     pins: Pins
 
     def fate(self, offset: StoredOffset) -> Fate:
-        """What becomes of an offset."""
+        """The verdict on an offset."""
         if offset.topic in self.pins:
             return Fate(None, Kept.PINNED)
         if self.kept is not None:
@@ -101,7 +101,7 @@ class RetentionRule:
         return Fate((offset.commit_timestamp if self.since is None else self.since) + self.retention_ms)
 
     def expired(self, offset: StoredOffset, now: Millis) -> bool:
-        """Is the offset to be removed by a run at `now`? The instant itself counts."""
+        """Does a run at `now` remove the offset? The instant itself counts."""
         expires_at = self.fate(offset).expires_at
         return expires_at is not None and expires_at <= now
 
@@ -112,7 +112,7 @@ class RetentionRule:
 
     @property
     def kept_topics(self) -> frozenset[str]:
-        """Topics whose offsets do not expire, of a rule that does not keep all."""
+        """Topics whose offsets do not expire, for a rule that does not keep all."""
         return self.pins.topics | (self.subscribed.names or frozenset())
 
 
@@ -123,12 +123,12 @@ def rule_of(group: Group, pins: Pins, retention_ms: Millis) -> RetentionRule:
 
 
 def _of_consumer(group: ConsumerGroup) -> Kept | None:
-    """Differs from Kafka: while a regular expression is not resolved yet, nobody can tell which topics it matches."""
+    """Differs from Kafka: while a regular expression is not resolved yet, the topics that it matches are unknown."""
     return None if all(group.is_resolved(key) for key in group.members.regexes) else Kept.SUBSCRIBED
 
 
 def _of_classic(group: ClassicGroup) -> tuple[Millis | None, Kept | None]:
-    """The base time and whether nothing expires, by protocol type and state."""
+    """The base time, and why nothing expires, if so, by protocol type and state."""
     if group.protocol_type is None:
         return None, None
     if group.state is GroupState.EMPTY:
@@ -136,16 +136,15 @@ def _of_classic(group: ClassicGroup) -> tuple[Millis | None, Kept | None]:
     if group.protocol_type != CONSUMER:
         return None, Kept.MEMBERS
     if group.state is GroupState.STABLE:
-        return None, None  # a subscription that cannot be told keeps all topics by itself
+        return None, None  # an unknown subscription already keeps all topics
     return None, Kept.REBALANCING
 
 
 def may_go(group: Group, pins: Pins, *, offsets_left: bool) -> bool:
-    """Is a group to be removed by retention? Empty, without committed and pending offsets, however young (offsets.md
-    7.4).
+    """Does retention remove the group? Empty, without committed and pending offsets, however young (offsets.md 7.4).
 
-    Who was handed a member id and has not joined yet does not count. A group that an operator holds stays until the
-    hold has ended, which would be lost with it.
+    Pending member ids do not count. A held group stays until the hold has ended, because the hold would be lost with
+    it.
     """
     empty = group.state in (GroupState.EMPTY, ConsumerGroupState.EMPTY)
     return empty and not offsets_left and not pins and group.hold is None

@@ -1,10 +1,10 @@
-"""Where a log ended over time: the instant of an offset, the offset of an instant, and which samples are kept.
+"""The end of a log over time: the instant of an offset, the offset of an instant, and which samples are kept.
 
 A sample says that the log of a partition ended at one offset from `at` until `until`. Between two samples the end is
-taken to have moved evenly. A log that ends earlier than before was truncated: what was above is gone, and whatever
-has these offsets now was written after.
+taken to have moved evenly. A log that ends earlier than before was truncated: the records above are gone, and records
+that have these offsets now were written later.
 
-Differs from Kafka: there is no log with timestamps to search, so instants and offsets are interpolated; they are exact
+Differs from Kafka: no log with timestamps can be searched, so instants and offsets are interpolated; they are exact
 where a sample was taken, and between two samples they are off by less than the time between them.
 """
 
@@ -36,9 +36,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class TimeLag:
-    """How long the oldest record that is not read yet has been there.
+    """The age of the oldest unread record.
 
-    Both None: not known at all. `ms` None with `at_least_ms`: it is older than the oldest sample.
+    Both None: unknown. `ms` None with `at_least_ms`: it is older than the oldest sample.
     """
 
     ms: Millis | None = None
@@ -51,8 +51,8 @@ NOT_KNOWN = TimeLag()
 def end_was_at(samples: Sequence[Sample], offset: int) -> Millis | None:
     """The last instant at which the log ended at `offset` or before: the record at `offset` was written then.
 
-    `samples` of one partition by time. None where the samples do not reach back so far, or where there are none; the
-    last instant of all where the log has not got beyond `offset`.
+    `samples` of one partition by time. None if the samples do not reach back that far, or if there are none; the last
+    instant of all if the log has not grown beyond `offset`.
     """
     for position in range(len(samples) - 1, -1, -1):
         before = samples[position]
@@ -67,10 +67,10 @@ def end_was_at(samples: Sequence[Sample], offset: int) -> Millis | None:
 
 
 def time_lag(samples: Sequence[Sample], offset: int, now: Millis) -> TimeLag:
-    """How long the record at `offset`, the next to read, has been there; 0 where the log ends at `offset` or before.
+    """The age of the record at `offset`, the next to read; 0 if the log ends at `offset` or before.
 
-    `samples` of one partition by time, the last of them the latest that is known. It never is negative, grows with
-    `now`, and does not grow while there is nothing to read.
+    `samples` of one partition by time, the last of them the latest known. It is never negative, grows with `now`, and
+    does not grow while there is nothing to read.
     """
     if not samples:
         return NOT_KNOWN
@@ -85,12 +85,12 @@ def time_lag(samples: Sequence[Sample], offset: int, now: Millis) -> TimeLag:
 def offset_at(samples: Sequence[Sample], at_ms: Millis) -> int | None:
     """The first offset that was written at `at_ms` or after.
 
-    `samples` of one partition by time. After the last sample it is where the log ended then, as Kafka's tool falls
-    back to the end of the log. None where the samples do not reach back to `at_ms` (or there are none), unless all
-    that the log still had at the last sample was written after the first. It may lie below the start of the log: what
-    was written then may be deleted by now.
+    `samples` of one partition by time. After the last sample it is the end of the log at that sample, just as Kafka's
+    tool falls back to the end of the log. None if the samples do not reach back to `at_ms` (or there are none), unless
+    everything that the log still had at the last sample was written after the first. It may lie below the start of the
+    log: what was written then may have been deleted since.
 
-    Differs from Kafka: the offset is interpolated between samples, see the head of this module.
+    Differs from Kafka: the offset is interpolated between samples, see the module docstring.
     """
     if not samples:
         return None
@@ -105,7 +105,7 @@ def offset_at(samples: Sequence[Sample], at_ms: Millis) -> int | None:
 
 
 def _end_at(before: Sample, after: Sample | None, at_ms: Millis) -> int:
-    """Where the log ended at an instant that is not before `before`, rounded up to a whole offset."""
+    """The end of the log at an instant no earlier than `before`, rounded up to a whole offset."""
     if after is None or at_ms <= before.until:
         return before.log_end_offset
     moved, took = after.log_end_offset - before.log_end_offset, after.at - before.until
@@ -120,7 +120,7 @@ class Tier:
     step_ms: Millis
 
     def ends(self, now: Millis) -> Millis:
-        """What is older than this instant belongs to the tier; a step never belongs to it in part."""
+        """Samples older than this instant belong to the tier; a step is never split between tiers."""
         return (now - self.age_ms) // self.step_ms * self.step_ms
 
 
@@ -129,7 +129,7 @@ TIERS = (Tier(3 * HOUR_MS, 15 * MINUTE_MS), Tier(DAY_MS, HOUR_MS))
 
 
 def surplus(instants: Iterable[Millis], now: Millis) -> list[Millis]:
-    """Those of these instants whose samples are not kept, besides what is too old altogether.
+    """Those of these instants whose samples are dropped, besides those past the maximum age.
 
     The first and the last of a step stay, so that what is interpolated without the others is off by less than a step.
     """

@@ -1,7 +1,6 @@
-"""The strategies of an offset plan: where each takes the new offset from, and which parameter it wants.
+"""The strategies of an offset plan: where each takes the new offset from, and which parameter it needs.
 
-Source: offsets.md 13.5; http-api.md 4. `copy-from-group` and `to-committed-at` are our
-own: Kafka's tool has neither.
+Source: offsets.md 13.5; http-api.md 4. `copy-from-group` and `to-committed-at` are additions: Kafka's tool has neither.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import Millis, TopicPartition
 
 Scope = tuple[tuple[str, tuple[int, ...] | None], ...] | None
-"""Topics with the partitions meant; partitions None: all of the topic. None instead of topics: what is committed."""
+"""Topics with partitions; partitions None: the whole topic. None instead of topics: everything committed."""
 
 
 class Strategy(str, Enum):
@@ -51,10 +50,10 @@ PARAMETERS = tuple(sorted({name for name in PARAMETER.values() if name is not No
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """What is asked for. Exactly the parameter of the strategy is given, the others are None.
+    """The requested reset. Exactly the parameter of the strategy is given, the others are None.
 
-    Parameters: `scope` is None for `from-file`, whose lines say it; `at` in ms; `duration` ISO 8601; `csv` the lines of
-    a file that concern the group (`offsets.core.offset_file`).
+    Parameters: `scope` is None for `from-file`, whose lines define it; `at` in ms; `duration` ISO 8601; `csv` the lines
+    of a file that concern the group (`offsets.core.offset_file`).
     """
 
     strategy: Strategy
@@ -68,9 +67,9 @@ class Reset:
 
 
 def check(reset: Reset) -> None:
-    """Raise INVALID_REQUEST, naming the field, unless the parameters are those of the strategy and name nothing twice.
+    """Raise INVALID_REQUEST, naming the field, unless the parameters match the strategy and name nothing twice.
 
-    Whether the topics and partitions exist is the plan's business.
+    Whether the topics and partitions exist is checked by the plan.
     """
     wanted = PARAMETER[reset.strategy]
     name = reset.strategy.value
@@ -115,5 +114,5 @@ def _doubles(partitions: tuple[int, ...]) -> Iterator[int]:
 
 
 def invalid(field: str, detail: str, **fields: object) -> ProtocolError:
-    """INVALID_REQUEST about a field."""
+    """An INVALID_REQUEST error about a field."""
     return ProtocolError(Error.INVALID_REQUEST, detail, fields={"field": field, **fields})

@@ -1,7 +1,7 @@
-"""The rules of transactional commits: who may speak for a transactional id, and which pending offset prevails.
+"""The rules of transactional commits: who may act for a transactional id, and which pending offset prevails.
 
-A producer is the pair of id and epoch that a transactional id is worked under. Whoever has the larger epoch has taken
-over: what its predecessor left pending is aborted, and what that one still sends is refused (KIP-98).
+A producer is the pair of id and epoch that a transactional id is used with. The producer with the larger epoch has
+taken over: what its predecessor left pending is aborted, and what the predecessor still sends is refused (KIP-98).
 Source: offsets.md 4, and 5 for what an open transaction means to a fetch.
 """
 
@@ -20,7 +20,7 @@ MAX_PRODUCER_EPOCH = 32_767
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Who works under a transactional id."""
+    """The producer that uses a transactional id."""
 
     transactional_id: str
     producer_id: int
@@ -28,7 +28,7 @@ class Producer:
 
 
 class Standing(Enum):
-    """What a producer that says who it is means to the one registered for its transactional id."""
+    """How a producer's identity relates to the one registered for its transactional id."""
 
     NEW = "nobody was registered"
     CURRENT = "it is the one registered"
@@ -39,8 +39,8 @@ class Standing(Enum):
 class PendingOffset:
     """An offset of an open transaction, and what else was committed on its partition. `group`: key of the group's row.
 
-    `record_offset` says when it was written, `committed_record_offset` when the committed offset was; None: there is
-    none. `opened_at` (ms): when its transaction first wrote to the partition.
+    `record_offset` says when it was written, `committed_record_offset` when the committed offset was; None: no
+    committed offset. `opened_at` (ms): when its transaction first wrote to the partition.
     """
 
     group: int
@@ -53,9 +53,9 @@ class PendingOffset:
 
 @dataclass(frozen=True, slots=True)
 class TransactionEnd:
-    """What an end marker did. `ended`: offsets that were pending; `committed`: those of them that are committed now.
+    """The result of an end marker. `ended`: offsets that were pending; `committed`: those of them committed now.
 
-    The others were dropped: the marker said abort, or somebody committed later than they were written.
+    The others were dropped: the marker said abort, or another commit came after they were written.
     """
 
     ended: int = 0
@@ -63,10 +63,10 @@ class TransactionEnd:
 
 
 def standing(registered: Producer | None, producer: Producer) -> Standing:
-    """What `producer` is to `registered`, the one its transactional id was last worked under.
+    """How `producer` relates to `registered`, the one its transactional id was last used with.
 
-    Raises ProtocolError INVALID_PRODUCER_EPOCH for one that was succeeded, INVALID_PRODUCER_ID_MAPPING for one whose
-    id is not that of the transactional id.
+    Raises ProtocolError INVALID_PRODUCER_EPOCH for one that was superseded, INVALID_PRODUCER_ID_MAPPING for one whose
+    id does not belong to the transactional id.
     """
     if registered is None:
         return Standing.NEW
@@ -83,7 +83,7 @@ def standing(registered: Producer | None, producer: Producer) -> Standing:
 
 
 def foreign(producer: Producer) -> ProtocolError:
-    """The answer to a producer id that belongs to another transactional id, or no longer to this one."""
+    """The error for a producer id that belongs to another transactional id, or no longer to this one."""
     return ProtocolError(
         Error.INVALID_PRODUCER_ID_MAPPING,
         f"producer_id {producer.producer_id} is not that of transactional id {producer.transactional_id!r}: initialize "
@@ -92,16 +92,16 @@ def foreign(producer: Producer) -> ProtocolError:
 
 
 def successor(registered: Producer) -> Producer | None:
-    """The producer that fences `registered`; None: it is out of epochs, so one with a new id does (KIP-360)."""
+    """The producer that fences `registered`; None: its epochs are exhausted, so one with a new id does (KIP-360)."""
     if registered.producer_epoch >= MAX_PRODUCER_EPOCH:
         return None
     return replace(registered, producer_epoch=registered.producer_epoch + 1)
 
 
 def prevailing(pending: Iterable[PendingOffset]) -> list[PendingOffset]:
-    """Those that become the committed offset when their transaction commits (offsets.md 4.3).
+    """The pending offsets that become committed when their transaction commits (offsets.md 4.3).
 
-    Of a plain and a transactional commit the one that was written later prevails, whenever the marker comes.
+    Of a plain and a transactional commit the one written later wins, whenever the marker arrives.
     """
     return [
         offset
@@ -111,17 +111,17 @@ def prevailing(pending: Iterable[PendingOffset]) -> list[PendingOffset]:
 
 
 def overdue(pending: Iterable[PendingOffset], now: Millis, timeout_ms: Millis) -> bool:
-    """Whether the transaction these belong to has been open for `timeout_ms` or longer."""
+    """Whether the transaction of these offsets has been open for `timeout_ms` or longer."""
     return any(now - offset.opened_at >= timeout_ms for offset in pending)
 
 
 def stable(
     offsets: Iterable[FetchedOffset], pending: Collection[TopicPartition], wanted: Sequence[TopicPartition] | None
 ) -> list[FetchedOffset]:
-    """What a fetch with `require_stable` finds: UNSTABLE_OFFSET_COMMIT where a transaction is open (offsets.md 5).
+    """What a fetch with `require_stable` finds: UNSTABLE_OFFSET_COMMIT if a transaction is open (offsets.md 5).
 
-    `wanted` None: a fetch of everything committed, which leaves out partitions that are merely pending; where they are
-    named they are told.
+    `wanted` None: a fetch of everything committed, which leaves out partitions that are only pending; if they are named
+    they are reported.
     """
     found = {(offset.topic, offset.partition): offset for offset in offsets}
     keys = list(found) if wanted is None else [key for key in wanted if key in found or key in pending]

@@ -49,7 +49,7 @@ class OffsetCommit:
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommitReply:
-    """`error` concerns the whole request; `results` the partitions, the refused ones first (offsets.md 2.2)."""
+    """`error` concerns the whole request; `results` concern the partitions, the refused ones first (offsets.md 2.2)."""
 
     error: Error
     results: tuple[tuple[str, int, Error], ...] = ()
@@ -75,7 +75,7 @@ class OffsetFetch:
 
 @dataclass(frozen=True, slots=True)
 class FetchedOffset:
-    """The committed offset of one partition; NO_OFFSET and error NONE where there is none."""
+    """The committed offset of one partition; NO_OFFSET and error NONE if there is none."""
 
     topic: str
     partition: int
@@ -88,7 +88,7 @@ class FetchedOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetchReply:
-    """`error` concerns the whole request; a group that does not exist is none (offsets.md 5 row 5)."""
+    """`error` concerns the whole request; a group that does not exist is not an error (offsets.md 5 row 5)."""
 
     error: Error
     offsets: tuple[FetchedOffset, ...] = ()
@@ -97,7 +97,7 @@ class OffsetFetchReply:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
-    """One row to write: what is stored of an accepted partition commit (offsets.md 3.6).
+    """One row to write: what is stored for an accepted partition commit (offsets.md 3.6).
 
     `commit_timestamp` None: the time of writing.
     """
@@ -112,10 +112,10 @@ class OffsetRecord:
 
 
 class ChangeKind(str, Enum):
-    """What a line of the journal is about.
+    """The kind of change that a line of the journal records.
 
     COMMIT: a member or a simple consumer. TXN_COMMIT: a transaction that ended. RESET: a plan that was applied, or
-    start offsets. RESTORE: a plan that was undone. IMPORT: a file. The others took offsets away.
+    start offsets. RESTORE: a plan that was undone. IMPORT: a file. The others removed offsets.
     """
 
     COMMIT = "commit"
@@ -131,9 +131,9 @@ class ChangeKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a change of offsets comes from, as the journal tells it.
+    """Where a change of offsets comes from, as recorded in the journal.
 
-    `principal`: name of the token, or of the account, that asked; "" for the service itself. `plan_id`: a UUID.
+    `principal`: name of the token or account of the caller; "" for the service itself. `plan_id`: a UUID.
     """
 
     kind: ChangeKind

@@ -1,1 +1,1 @@
-"""The journal of committed offsets: reading it, its days, and where it goes on in the archive."""
+"""The journal of committed offsets: reading it, its days, and where the archive continues it."""

@@ -1,7 +1,7 @@
-"""Days of the journal that the archive covers: only these are dropped while an archive is configured.
+"""Days of the journal that the archive covers: only these are dropped if an archive is configured.
 
 A day is covered when published runs hold as many rows of it as the journal, with the same checksum, and the files that
-hold them are there, unchanged. Reading those files needs pyarrow; nothing here starts Spark.
+hold them exist and are unchanged. Reading those files needs pyarrow; nothing here starts Spark.
 
 Source: architecture.md 7; docs/archive.md.
 """
@@ -32,7 +32,7 @@ class Published:
 
 
 class ArchivedDays:
-    """Says whether a day may be dropped."""
+    """Decides whether a day may be dropped."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -40,11 +40,11 @@ class ArchivedDays:
 
     @property
     def is_configured(self) -> bool:
-        """There is an archive, so days wait for it."""
+        """An archive is configured, so days wait for it."""
         return self._path != ""
 
     async def problem_of_files(self, connection: Connection, day: Day) -> str | None:
-        """Why the archive's files do not cover the day; None: they are there, as they were published."""
+        """Why the archive's files do not cover the day; None: they exist as published."""
         published = await self._published(connection)
         if published is None:
             return f"no run has published to {self._path} yet"
@@ -53,7 +53,7 @@ class ArchivedDays:
     async def problem_of_rows(self, connection: Connection, day: Day) -> str | None:
         """Why the rows of the day are not covered; None: count and checksum agree.
 
-        Call it in the transaction that drops the day, in which nobody can add rows to it.
+        Call it in the transaction that drops the day, in which no rows can be added to it.
         """
         published = await self._published(connection)
         if published is None:
@@ -70,7 +70,7 @@ class ArchivedDays:
         return None
 
     async def trim(self, connection: Connection, day: Day) -> int:
-        """Delete the day's lines from the default partition, and count the day no more; how many lines went."""
+        """Delete the day's lines from the default partition, and stop counting the day; returns the line count."""
         first, after = bounds(day)
         trimmed = await connection.execute(Q.trim_day.encode(), {"first": first, "after": after})
         await connection.execute(Q.forget_archived_day.encode(), {"day": day})
@@ -83,7 +83,7 @@ class ArchivedDays:
 
 def _problem_of_files(path: str, published: Published, day: Day) -> str | None:
     """Compare the day's files with the manifest, and that with its digest in the database."""
-    # Here: pyarrow is not for services without an archive.
+    # Here: services without an archive do not need pyarrow.
     from offsets.spark.archive.storage import JOURNAL, Storage
     from offsets.spark.errors import JobError
 

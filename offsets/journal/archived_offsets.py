@@ -1,4 +1,4 @@
-"""What the archive says was committed at an instant, where the journal no longer reaches back.
+"""What was committed at an instant according to the archive, if the journal no longer reaches back.
 
 Reading it needs pyarrow; nothing here starts Spark. Source: architecture.md 7; docs/restore.md.
 """
@@ -35,7 +35,7 @@ Offsets = Mapping[TopicPartition, int | None]
 
 @dataclass(frozen=True, slots=True)
 class ReadAhead:
-    """States of all groups at one instant, that a job computed with Spark: the archive is not read again for them."""
+    """States of all groups at one instant, computed by a Spark job, so the archive is not read again."""
 
     at: Millis
     of: Callable[[str], Offsets]
@@ -43,19 +43,19 @@ class ReadAhead:
 
 @dataclass(slots=True)
 class ArchivedOffsets:
-    """Reads the archive at `archive.path`. Methods raise UNKNOWN_SERVER_ERROR where it cannot be read, saying why."""
+    """Reads the archive at `archive.path`. Methods raise UNKNOWN_SERVER_ERROR, saying why, if it cannot be read."""
 
     runtime: Runtime
     read_ahead: ReadAhead | None = None
     _path: str = field(init=False)
     _last: tuple[tuple[str, str, Millis], Offsets] | None = field(init=False, default=None)
-    """The last answer, and to what: making a plan asks more than once."""
+    """The last query and its answer: making a plan asks more than once."""
 
     def __post_init__(self) -> None:
         self._path = self.runtime.config.str("archive.path")
 
     async def begins(self) -> Millis | None:
-        """When its oldest line was written (ms); None: there is no archive, or nothing in it."""
+        """When its oldest line was written (ms); None: no archive, or an empty one."""
         manifest = await self._newest()
         if manifest is None:
             return None
@@ -68,9 +68,9 @@ class ArchivedOffsets:
         return await self._reading(read)
 
     async def at(self, group_id: str, at: Millis, wanted: Set[TopicPartition] | None = None) -> Offsets:
-        """What the archive's last line up to an instant says of each partition of a group.
+        """What the archive's last line up to an instant says about each partition of a group.
 
-        `wanted`: these alone matter, so it is read backwards until all are found; None: all of the group.
+        `wanted`: only these matter, so it is read backwards until all are found; None: the whole group.
         """
         if wanted is not None and not wanted:
             return {}
@@ -93,7 +93,7 @@ class ArchivedOffsets:
         return self._last[1]
 
     async def _newest(self) -> Manifest | None:
-        """The newest manifest that this database knows of, compared with the digest that it keeps."""
+        """The newest manifest that this database knows of, compared with the digest that it stores."""
         if not self._path:
             return None
         async with self.runtime.db.connection() as connection:
@@ -115,7 +115,7 @@ class ArchivedOffsets:
         return await asyncio.to_thread(self._read, read)
 
     def _read(self, read: Callable[[Storage], T]) -> T:
-        # Here: pyarrow is not for services without an archive.
+        # Here: services without an archive do not need pyarrow.
         from offsets.spark.archive.storage import Storage
         from offsets.spark.errors import JobError
 

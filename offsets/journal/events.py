@@ -1,4 +1,4 @@
-"""What the timeline of a group tells about changes of its offsets by people and by the service."""
+"""What the timeline of a group says about changes of its offsets by people and by the service."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def offsets_event(
 
 
 def generation_of(group: Group | None) -> int:
-    """The generation, or the epoch, that an event of a group tells; 0 where there is no group."""
+    """The generation, or the epoch, that an event of a group shows; 0 if the group does not exist."""
     if group is None:
         return 0
     return group.group_epoch if isinstance(group, ConsumerGroup) else group.generation_id

@@ -1,13 +1,14 @@
-"""Day partitions of the journal: made ahead, dropped when they are old. Celery beat calls this through the bridge.
+"""Day partitions of the journal: created ahead, dropped when they are old. Celery beat calls this through the bridge.
 
-Commits go on meanwhile. What needs a lock that they would wait for gets it within LOCK_TIMEOUT_MS or gives up: after a
-few tries the day is put off to the next run. A line that found no partition of its day lies in the default partition;
-it is moved in the transaction that makes the day, so that every reader sees it once.
+Commits continue meanwhile. Steps that need a lock that commits would wait for get it within LOCK_TIMEOUT_MS or give up:
+after a few attempts the day is postponed to the next run. A line that found no partition for its day is in the default
+partition; it is moved in the transaction that creates the day, so that every reader sees it once.
 
-PostgreSQL locks the default partition while it attaches another, and reads all of it to see that nothing in it belongs
-there, unless a check constraint says so. So there are two ways. A default partition that is small, which it is unless
-maintenance stood still for days, is simply locked. A large one gets the constraint, which closes it to lines of that
-day (`shut_…`): only of days that get none now, ahead or long over. Today then stays where it is until it is over.
+PostgreSQL locks the default partition while it attaches another, and reads all of it to verify that nothing in it
+belongs there, unless a check constraint proves it. So there are two ways. A small default partition, the normal case
+unless maintenance did not run for days, is simply locked. A large one gets the constraint, which closes it to lines of
+that day (`shut_…`): only for days that get none now, in the future or long past. Today's lines then stay there until
+the day is over.
 
 While an archive is configured, a day is dropped only once published runs cover it (`offsets.journal.archived_days`).
 
@@ -37,20 +38,20 @@ log = structlog.get_logger(__name__)
 Q = queries("offsets")
 
 LOCK_TIMEOUT_MS: Millis = 200
-"""The longest that a commit can wait because of a lock that maintenance asks for."""
+"""The longest that a commit can wait because of a lock that maintenance requests."""
 
 LOCK_ATTEMPTS = 10
 PAUSE_SECONDS = 0.1
-"""Between two attempts: who waited behind the first one has its turn."""
+"""Between two attempts: commits that waited behind the first one get their turn."""
 
 MOVE_TIMEOUT_MS: Millis = 600_000
-"""The longest statement of a move out of a large default partition; it holds nobody up."""
+"""The longest statement of a move out of a large default partition; it blocks no commits."""
 
 SMALL_DEFAULT_BYTES = 2 * 1024 * 1024
 TRIM_BATCH = 5_000
 
 _IN_THE_WAY = (pg.LockNotAvailable, pg.QueryCanceled, pg.CheckViolation, pg.DeadlockDetected)
-"""Why a day is put off. A check violation: a line came late, after the lines of its day were moved."""
+"""Why a day is postponed. A check violation: a line came late, after the lines of its day were moved."""
 
 # Utility statements take no parameters, and a partition's name is part of the statement.
 _CREATE = sql.SQL(
@@ -79,12 +80,12 @@ _LOCK_DAY = sql.SQL("lock table only {day} in access exclusive mode")
 
 
 class _NotCovered(Exception):
-    """The archive does not hold what the journal does. The text says why."""
+    """The archive does not match the journal. The text says why."""
 
 
 @dataclass(slots=True)
 class UpkeepReport:
-    """What a run did. `moved` lines left the default partition for days of their own; `put_off` is tried again.
+    """What a run did. `moved` lines left the default partition for their days; `put_off` is tried again.
 
     `trimmed` lines of the default partition were too old to keep. `kept` days are too old, but not in the archive.
     `busy`: another run was under way, and this one did nothing.
@@ -100,7 +101,7 @@ class UpkeepReport:
 
 
 class JournalDays:
-    """Keeps the journal's partitions. Idempotent: late, double and concurrent runs are harmless."""
+    """Maintains the journal's partitions. Idempotent: late, double and concurrent runs are harmless."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -108,10 +109,10 @@ class JournalDays:
         self._retention_days = runtime.config.int("offsets.journal.retention.days")
 
     async def keep(self) -> UpkeepReport:
-        """Drop the days that are too old, then make those that are missing.
+        """Drop the days that are too old, then create the missing ones.
 
-        A day that is in the way of others is put off, and so told in the log; the rest is done all the same. Raises
-        ProtocolError COORDINATOR_NOT_AVAILABLE while the database is away.
+        A day that would block others is postponed and logged; the rest is still done. Raises ProtocolError
+        COORDINATOR_NOT_AVAILABLE while the database is unavailable.
         """
         report = UpkeepReport()
         async with self._db.connection() as connection:
@@ -162,7 +163,7 @@ class JournalDays:
             report.made.append(name)
 
     async def _try(self, name: str, report: UpkeepReport, work: Callable[[], Awaitable[None]]) -> bool:
-        """Do the work unless something stays in the way; returns whether it was done."""
+        """Do the work unless something keeps blocking it; returns whether it was done."""
         for attempt in range(1, LOCK_ATTEMPTS + 1):
             try:
                 await work()
@@ -177,10 +178,10 @@ class JournalDays:
         raise AssertionError("unreachable")
 
     async def _make_locked(self, connection: Connection, day: Day, report: UpkeepReport, *, written: bool) -> None:
-        """Under a lock of the default partition: few lines are moved, and few are read to attach the day.
+        """Under a lock of the default partition: few lines are moved, and few have to be read to attach the day.
 
-        `written`: the day may get lines now. Then writers wait before they look for their partition: one that found
-        the default and waited for its lock would be refused when the day takes the line's range away.
+        `written`: the day may get lines now. Then writers wait before they look for their partition: one that found the
+        default and waited for its lock would fail when the day takes over the line's range.
         """
         async with connection.transaction():
             await self._set_timeouts(connection, LOCK_TIMEOUT_MS * 10)
@@ -194,10 +195,10 @@ class JournalDays:
         report.moved += moved.rowcount
 
     async def _make_shut(self, connection: Connection, day: Day, report: UpkeepReport) -> None:
-        """Beside commits into the default partition: it is closed to lines of the day, which get none now."""
+        """Concurrently with commits into the default partition: it is closed to lines of the day, and none come now."""
         async with connection.transaction():
             await self._set_timeouts(connection, MOVE_TIMEOUT_MS)
-            await connection.execute(_about(_REOPEN, day))  # a run before this one may have been ended in the middle
+            await connection.execute(_about(_REOPEN, day))  # an earlier run may have been interrupted
             await connection.execute(_about(_SHUT, day))
         done = False
         try:
@@ -216,7 +217,7 @@ class JournalDays:
         report.moved += moved.rowcount
 
     async def _attach_patiently(self, connection: Connection, day: Day) -> None:
-        """Attach the day without undoing the move each time that the lock cannot be had."""
+        """Attach the day without undoing the move each time that the lock is not available."""
         for attempt in range(1, LOCK_ATTEMPTS + 1):
             try:
                 async with connection.transaction():
@@ -234,20 +235,20 @@ class JournalDays:
             await connection.execute(_REOPEN.format(shut=sql.Identifier(shut)))
 
     async def _drop(self, connection: Connection, day: Day) -> None:
-        """Takes a lock of the whole journal, for the moment that the catalogue needs; files go after the commit."""
+        """Locks the whole journal for the moment that the catalogue needs; files are removed after the commit."""
         async with connection.transaction():
             await self._set_timeouts(connection, MOVE_TIMEOUT_MS)
             await self._drop_locked(connection, day)
 
     async def _drop_locked(self, connection: Connection, day: Day) -> None:
-        """The day is locked before the journal is: while a job reads the day, commits do not wait behind us."""
+        """The day is locked before the journal, so that commits do not wait behind us while a job reads the day."""
         await connection.execute(_about(_LOCK_DAY, day))
         await connection.execute(_about(_DROP, day))
 
     async def _drop_archived(
         self, connection: Connection, calendar: Calendar, there: list[Day], report: UpkeepReport
     ) -> None:
-        """Drop the old days that the archive covers, with what lies of them in the default partition; keep the rest."""
+        """Drop the old days that the archive covers, with their lines in the default partition; keep the rest."""
         in_default = [row[0] for row in await self._db.rows(connection, Q.days_in_default)]
         for day in calendar.to_drop({*there, *in_default}):
             name = partition_name(day)
@@ -264,9 +265,9 @@ class JournalDays:
             report.kept.append(name)
 
     async def _drop_covered(self, connection: Connection, day: Day, has_table: bool, report: UpkeepReport) -> None:
-        """Compare and drop in one transaction; nobody can write to the day meanwhile. Raises _NotCovered."""
+        """Compare and drop in one transaction; nothing can be written to the day meanwhile. Raises _NotCovered."""
         async with connection.transaction():
-            # No statement before the lock takes a snapshot, so that what is counted later is all there is.
+            # No statement before the lock takes a snapshot, so that the later count is complete.
             await connection.execute(_ONE_STATE)
             await connection.execute(_PATIENCE.format(ms=sql.Literal(LOCK_TIMEOUT_MS)))
             await connection.execute(_NO_LIMIT.format(ms=sql.Literal(MOVE_TIMEOUT_MS)))

@@ -1,4 +1,4 @@
-"""Read model of the journal: every change of a group's committed offsets, the newest first.
+"""Read model of the journal: every change of a group's committed offsets, newest first.
 
 Source: http-api.md 4; architecture.md 7.
 """
@@ -19,15 +19,15 @@ from offsets.core.types import ChangeKind, Millis
 Q = queries("offsets")
 
 COMMITS = frozenset({ChangeKind.COMMIT, ChangeKind.TXN_COMMIT})
-"""The kinds that come by the million; the index of all others leaves them out."""
+"""The kinds that occur by the million; the index of all others excludes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalLine:
     """One change of the committed offset of a partition. Instants in ms.
 
-    `committed_offset` None: it was removed. `member_id` "" and `generation_id` -1: no member did it. `principal` "":
-    the service itself. `expires_at` None: retention decides.
+    `committed_offset` None: it was removed. `member_id` "" and `generation_id` -1: not written by a member. `principal`
+    "": the service itself. `expires_at` None: retention decides.
     """
 
     id: int
@@ -49,9 +49,9 @@ class JournalLine:
 
 @dataclass(frozen=True, slots=True)
 class JournalFilter:
-    """Which lines to read: all conditions hold, any of `kinds` does. None: no condition.
+    """Which lines to read: all conditions must hold, with any one of `kinds`. None: no condition.
 
-    `partition` is one of `topic`. `since` is the first instant (ms) that counts, `until` the first that does not.
+    `partition` is one of `topic`. `since` (ms) is inclusive, `until` exclusive.
     """
 
     topic: str | None = None
@@ -61,7 +61,7 @@ class JournalFilter:
     until: Millis | None = None
 
     def parameters(self) -> dict[str, Any]:
-        """As the statements take them."""
+        """In the form that the statements take."""
         return {
             "topic": self.topic,
             "partition": self.partition,
@@ -85,9 +85,9 @@ class JournalReads:
         limit: int = DEFAULT_LIMIT,
         visible: Visible = EVERYTHING,
     ) -> Page[JournalLine]:
-        """A page of what happened to the offsets of a group on topics in `visible`; also of a group that is gone.
+        """A page of what happened to the offsets of a group on topics in `visible`; also for a deleted group.
 
-        Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a filter that cannot be and for a cursor of another list.
+        Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for an impossible filter and for a cursor of another list.
         """
         check(wanted)
         parameters = {
@@ -126,7 +126,7 @@ def _statement(wanted: JournalFilter) -> str:
 
 
 def _position(until: Millis | None, cursor: str | None) -> Mapping[str, int]:
-    """What the page is to lie before. Ids begin at 1, so nothing at `until` lies before (`until`, 0)."""
+    """The exclusive upper bound of the page. Ids begin at 1, so nothing at `until` precedes (`until`, 0)."""
     before: tuple[int, int] = (INT64_MAX, INT64_MAX) if until is None else (until, 0)
     if cursor is not None:
         at, line = decode_cursor(cursor, int, int)

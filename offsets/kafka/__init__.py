@@ -1,1 +1,1 @@
-"""Offsets of Kafka: dumps of `__consumer_offsets`."""
+"""Kafka's offsets: dumps of `__consumer_offsets`."""

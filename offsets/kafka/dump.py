@@ -23,7 +23,7 @@ from offsets.core.offset_file import INT32_MAX, INT64_MAX, TOPIC, BadLine, check
 from offsets.core.types import Millis
 
 NEWEST_VALUE = 4
-"""The newest version of offset values that is known, of Kafka 4.x."""
+"""The newest known version of offset values, from Kafka 4.x."""
 
 OFFSET_KEYS = (0, 1)
 """Types of keys of committed offsets; all others are about groups and members."""
@@ -52,7 +52,7 @@ _JSON = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class KafkaOffset:
-    """A record: an offset that was committed, or a tombstone (`offset` None). Instants in ms; None: not said."""
+    """A record: an offset that was committed, or a tombstone (`offset` None). Instants in ms; None: not stated."""
 
     line: int
     group: str
@@ -67,7 +67,7 @@ class KafkaOffset:
 
 @dataclass(slots=True)
 class KafkaDump:
-    """What a dump says.
+    """The contents of a dump.
 
     `others`: records about groups and members, which are not used; `undone`: records of transactions that were aborted
     or had not ended.
@@ -80,7 +80,7 @@ class KafkaDump:
 
 
 def read_kafka_dump(lines: Iterable[str], group: str | None = None) -> KafkaDump:
-    """Read all lines, also those after a bad one. `group`: keep the records of this group alone."""
+    """Read all lines, also those after a bad one. `group`: keep only the records of this group."""
     reader = _Reader(group)
     for number, line in enumerate(lines, 1):
         reader.line = number
@@ -101,7 +101,7 @@ class _Reader:
         self.pending: dict[int, list[KafkaOffset]] = defaultdict(list)
         self._group = group
         self._producer: int | None = None
-        """Of the batch, if that is one of a transaction."""
+        """That of the batch, if it belongs to a transaction."""
 
     def read(self, line: str) -> None:
         """Raises ValueError saying what is wrong with the line."""

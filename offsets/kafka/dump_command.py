@@ -1,4 +1,4 @@
-"""`manage.py import_offsets --from-kafka-dump FILE`: read the dump, show what it says, write it."""
+"""`manage.py import_offsets --from-kafka-dump FILE`: read the dump, show its contents, write them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from offsets.plans.table import HEADINGS, shown, table_row
 
 TIMEOUT_SECONDS = 3_600.0
 MOST_RECORDS = 5_000_000
-"""About 2 GB of memory; of a larger dump import some groups at a time."""
+"""About 2 GB of memory; import a larger dump a few groups at a time."""
 MOST_BAD = 1_000
-"""Bad lines that are told."""
+"""The most bad lines that are reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class DumpImport:
-    """What is asked for, and where it is told. `group` None: all of the dump."""
+    """What to import, and where to report it. `group` None: the whole dump."""
 
     path: Path
     group: str | None

@@ -1,8 +1,8 @@
-"""The history of a Kafka cluster's committed offsets, written down as this coordinator's own.
+"""The history of a Kafka cluster's committed offsets, recorded as this coordinator's own.
 
-Every record becomes a line of the journal of kind `import`, with the instant that it had in Kafka, so every moment of
-it can be restored; the archive takes the lines over as any others. What is committed at the end is committed now, as
-the age of an offset begins with the move. A group that has a history here already is refused: two histories of one
+Every record becomes a line of the journal of kind `import`, with its instant in Kafka, so every moment of the history
+can be restored; the archive takes the lines like any others. The final offsets are committed with the current time, so
+the age of an offset begins with the move. A group that already has a history here is refused: two histories of one
 group cannot be told apart.
 
 Source: docs/restore.md.
@@ -36,7 +36,7 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class HistoryLine:
-    """A line of the journal to be. `offset` None: it was removed. `at` in ms."""
+    """A line to be written to the journal. `offset` None: it was removed. `at` in ms."""
 
     at: Millis
     record: KafkaOffset
@@ -44,19 +44,19 @@ class HistoryLine:
 
 @dataclass(slots=True)
 class GroupHistory:
-    """What a dump says of a group: `lines` in the order of the dump, `current` what is committed after them."""
+    """A group in a dump: `lines` in the order of the dump, `current` what is committed after them."""
 
     lines: list[HistoryLine] = field(default_factory=list)
     current: dict[TopicPartition, KafkaOffset] = field(default_factory=dict)
     moved: int = 0
-    """Lines whose instant was older than that of the line before, or had not come; they got one in between."""
+    """Lines whose instant was older than that of the line before, or in the future; they got one in between."""
 
 
 def histories(records: Iterable[KafkaOffset], now: Millis) -> dict[str, GroupHistory]:
-    """The records by group. Tombstones of what the dump never shows as committed are passed over.
+    """The records by group. Tombstones of offsets that the dump never shows as committed are skipped.
 
-    Time does not run backwards on a partition, and no line is of the future: `now` in ms. A tombstone that says no
-    instant gets that of the group's last line before it.
+    Time does not run backwards on a partition, and no line is in the future: `now` in ms. A tombstone without an
+    instant gets that of the group's previous line.
     """
     found: dict[str, GroupHistory] = {}
     last: dict[tuple[str, str, int], Millis] = {}

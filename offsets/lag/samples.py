@@ -1,8 +1,8 @@
 """Samples of watermarks and lag over time: taken, thinned, and read for interpolation.
 
-Watermarks are reported by producers or probes (http-api.md 3); reporting samples nothing. Celery beat calls
-`sample` every `lag.sample.interval.ms` and `thin` every hour, through the bridge. A sample bears the instant at which
-the watermark was reported, not that of the run, so a report that is missing is not taken for a log that stands still.
+Watermarks are reported by producers or probes (http-api.md 3); reporting does not sample. Celery beat calls `sample`
+every `lag.sample.interval.ms` and `thin` every hour, through the bridge. A sample has the instant at which the
+watermark was reported, not that of the run, so a missing report is not mistaken for an idle log.
 Source: architecture.md 6.
 """
 
@@ -25,7 +25,7 @@ WATERMARK_BATCH = 10_000
 
 GROUP_BATCH = 1_000
 OFFSET_BATCH = 20_000
-"""Groups and about how many of their offsets are looked at in one transaction; a group is not divided."""
+"""Groups and about how many of their offsets are looked at in one transaction; a group is not split."""
 
 THIN_BATCH = 500
 """Partitions whose samples are thinned in one transaction."""
@@ -38,7 +38,7 @@ _SAMPLING_LOCK, _THINNING_LOCK = 0x6B636F_01, 0x6B636F_02
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What a run did: `partitions` whose watermark was newer than its sample, and `lags` of groups on topics."""
+    """The result of a run: `partitions` whose watermark was newer than its sample, and `lags` of groups on topics."""
 
     partitions: int
     lags: int
@@ -47,8 +47,8 @@ class Sampled:
 class SampleService:
     """Takes and thins samples. Every method is idempotent: late or double runs are harmless.
 
-    Work is done in batches of bounded size, each in a transaction of its own; no lock of a group is taken. Methods may
-    raise COORDINATOR_NOT_AVAILABLE; what was done until then stays.
+    Work is done in batches of bounded size, each in a separate transaction; no group is locked. Methods may raise
+    COORDINATOR_NOT_AVAILABLE; what was done until then is kept.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -57,7 +57,7 @@ class SampleService:
         self._retention_ms = runtime.config.int("lag.sample.retention.days") * DAY_MS
 
     async def sample(self) -> Sampled:
-        """Sample all watermarks that were reported since, then the lag of all groups."""
+        """Sample all watermarks reported since the last run, then the lag of all groups."""
         return Sampled(await self._sample_watermarks(), await self._sample_lag())
 
     async def _sample_watermarks(self) -> int:
@@ -65,7 +65,7 @@ class SampleService:
         return await self._walk(Q.sample_watermarks, {"oldest": oldest}, WATERMARK_BATCH, _SAMPLING_LOCK)
 
     async def _sample_lag(self) -> int:
-        """All groups at one instant, unless a run just did so: totals over topics are of one instant."""
+        """All groups at one instant, unless a run just did so: totals over topics must be of one instant."""
         async with self._db.connection() as connection:
             now = await self._db.now_ms(connection)
             last = await self._db.value(connection, Q.last_lag_sample)
@@ -83,7 +83,7 @@ class SampleService:
             after, sampled = upto, sampled + row[0]
 
     async def thin(self) -> int:
-        """Thin what is older, drop what is too old or of topics that are gone; returns how many samples went."""
+        """Thin older samples, drop those that are too old or of deleted topics; returns the number dropped."""
         now = await self._now()
         return await self._thin_watermarks(now) + await self._thin_lag(now)
 
@@ -106,7 +106,7 @@ class SampleService:
         return await self._drop_all(Q.drop_lag_samples, {"instants": unwanted}) if unwanted else 0
 
     async def _walk(self, statement: str, parameters: Mapping[str, object], batch: int, lock: int) -> int:
-        """Run a statement on all partitions that have a watermark, so many in one transaction.
+        """Run a statement on all partitions that have a watermark, `batch` of them per transaction.
 
         It returns the last partition, how many partitions it looked at, and a count; returns the sum of the counts.
         """
@@ -122,7 +122,7 @@ class SampleService:
                 return counted
 
     async def _drop_all(self, statement: str, parameters: Mapping[str, object]) -> int:
-        """Run a deletion that takes a `limit` until it finds less than that."""
+        """Run a deletion that takes a `limit` until it finds fewer rows than that."""
         dropped = 0
         while True:
             async with self._db.connection() as connection:
@@ -132,7 +132,7 @@ class SampleService:
                 return dropped
 
     async def _batch(self, statement: str, parameters: Mapping[str, object], lock: int) -> Sequence[int] | None:
-        """The first row of a statement, run in a transaction of its own while no other run has the lock."""
+        """The first row of a statement, run in a separate transaction while no other run has the lock."""
 
         async def work(connection: Connection) -> Sequence[int] | None:
             await connection.execute(Q.one_at_a_time.encode(), {"key": lock})
@@ -146,7 +146,7 @@ class SampleService:
 
 
 class SampleReads:
-    """What is known of where logs ended. Methods may raise COORDINATOR_NOT_AVAILABLE."""
+    """What is known about the ends of logs. Methods may raise COORDINATOR_NOT_AVAILABLE."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -178,7 +178,7 @@ class SampleReads:
 
 
 def in_order(samples: Iterable[Sample]) -> tuple[Sample, ...]:
-    """Samples by time, without those that say nothing after the one before: a watermark that is sampled already."""
+    """Samples by time, without those that add nothing to the previous one: a watermark that is already sampled."""
     kept: list[Sample] = []
     for sample in samples:
         if not kept or sample.at > kept[-1].until:

@@ -1,4 +1,4 @@
-"""Read model of lag: how far a group is behind now, by partition, topic and in all, and how far it was.
+"""Read model of lag: how far a group is behind now, by partition, topic and in total, and how far it was.
 
 Source: http-api.md 4; the rules are `offsets.core.lag` and `offsets.core.samples`.
 """
@@ -42,10 +42,10 @@ class PartitionPosition:
 
 @dataclass(frozen=True, slots=True)
 class TopicLag:
-    """How far a group is behind on a topic, in all and on those of its partitions that are on the page.
+    """How far a group is behind on a topic, in total and on those of its partitions that are on the page.
 
     `read`: a member subscribes to it or owns partitions of it now; a group without members reads nothing. `deleted`:
-    there is no such topic any more, so nothing is known of its log.
+    the topic no longer exists, so nothing is known about its log.
     """
 
     topic: str
@@ -57,7 +57,7 @@ class TopicLag:
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """How far a group is behind in all, and a page of the topics and partitions that it is made of."""
+    """How far a group is behind in total, and a page of its topics and partitions."""
 
     group_id: str
     total: TotalLag
@@ -67,7 +67,7 @@ class GroupLag:
 
 @dataclass(frozen=True, slots=True)
 class LagAt:
-    """How far a group was behind at an instant; `topic` None: in all. `time_lag_ms` None: not known."""
+    """How far a group was behind at an instant; `topic` None: in total. `time_lag_ms` None: unknown."""
 
     at: Millis
     topic: str | None
@@ -77,7 +77,7 @@ class LagAt:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """What the statements take to find the partitions of a group."""
+    """Parameters of the statements that find the partitions of a group."""
 
     group_id: str
     subscribed: list[str]
@@ -94,9 +94,9 @@ class _Named:
 
 
 class LagReads:
-    """Lag now and then. Methods may raise COORDINATOR_NOT_AVAILABLE.
+    """Lag now and over time. Methods may raise COORDINATOR_NOT_AVAILABLE.
 
-    Both leave out topics that are not in `visible`, from lists and totals alike: they look as if they did not exist.
+    Both leave out topics that are not in `visible`, from lists and totals: they appear not to exist.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -114,10 +114,10 @@ class LagReads:
         limit: int = MAX_LIMIT,
         visible: Visible = EVERYTHING,
     ) -> GroupLag:
-        """How far a group is behind on what it committed, owns or subscribes to; `topic`: as if there were this alone.
+        """How far a group is behind on what it committed, owns or subscribes to; `topic`: only on this topic.
 
         The totals are those of all partitions; the page is of `limit` partitions by topic and number, or, without
-        `partitions`, of so many topics. Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
+        `partitions`, of that many topics. Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
         """
         stored = await self._groups.describe(group_id)
         if stored.group is None:
@@ -174,9 +174,9 @@ class LagReads:
         limit: int = MAX_LIMIT,
         visible: Visible = EVERYTHING,
     ) -> Page[LagAt]:
-        """How far a group was behind, the oldest first; also of one that is gone, as long as there are samples.
+        """How far a group was behind, oldest first; also for a deleted group, as long as samples exist.
 
-        `topic` None: the totals of all topics of which it was known. `since` inclusive, `until` exclusive (ms).
+        `topic` None: the totals of all topics with a known lag. `since` inclusive, `until` exclusive (ms).
         Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
         """
         after = -1 if cursor is None else decode_cursor(cursor, int)[0]

@@ -1,4 +1,4 @@
-"""The schema of offsets. Rows are written by the stores of this app alone."""
+"""The schema of offsets. Rows are written only by the stores of this app."""
 
 from offsets.models.committed import CommittedOffset
 from offsets.models.findings import ReconcileFinding

@@ -1,4 +1,4 @@
-"""Committed offsets: where each group is now. Rows are written by `offsets.store` alone."""
+"""Committed offsets: where each group is now. Rows are written only by `offsets.store`."""
 
 from __future__ import annotations
 

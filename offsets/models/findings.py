@@ -1,4 +1,4 @@
-"""What reconcile found: where the committed offsets are not what the commits said, and commits that should not be."""
+"""Findings of reconcile: committed offsets that differ from the commits, and commits that should not exist."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from offsets.models.spark_runs import SparkRun
 class ReconcileFinding(ProtocolOwned):
     """One finding of one run. Rows are written by `offsets.spark.reconcile`, in the process of the run.
 
-    A run keeps a bounded number of them; `SparkRun.findings` counts all. What `expected` and `found` are depends on the
-    kind: docs/reconcile.md has the table.
+    A run keeps a bounded number of them; `SparkRun.findings` counts all. The meaning of `expected` and `found` depends
+    on the kind: docs/reconcile.md has the table.
     """
 
     class Kind(models.TextChoices):

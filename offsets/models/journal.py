@@ -11,9 +11,9 @@ from kcoord.database.fields import MillisField
 class OffsetCommitLog(ProtocolOwned):
     """One change of one committed offset. Append-only, partitioned by day of `at` (migration `0003_journal`).
 
-    It outlives its group, so it names it. `id` is the record offset: within a group a larger one was written later.
-    `xact_id` is the Postgres transaction that wrote it: ids are not in commit order, so whoever reads on from where it
-    stopped bounds its reading by `pg_snapshot_xmin`.
+    It outlives its group, so it stores the group's name. `id` is the record offset: within a group, a larger id was
+    written later. `xact_id` is the Postgres transaction that wrote it: ids are not in commit order, so incremental
+    readers bound their reads by `pg_snapshot_xmin`.
     Source: architecture.md 7.
     """
 

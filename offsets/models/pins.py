@@ -1,4 +1,4 @@
-"""Pins: groups and topics whose offsets retention leaves alone."""
+"""Pins: groups and topics whose offsets retention keeps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kcoord.database.fields import MillisField
 
 
 class RetentionPin(ProtocolOwned):
-    """Offsets of a group, or of one of its topics, that do not expire. It names the group, which may come and go."""
+    """Offsets of a group, or of one of its topics, that do not expire. It names the group, which may be recreated."""
 
     group_name = models.CharField(max_length=255)
     topic = models.CharField(max_length=249, blank=True, default="", help_text="Empty: all topics of the group.")

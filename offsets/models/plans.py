@@ -1,4 +1,4 @@
-"""Offset plans: a reset that was computed, may be reviewed, applied and undone."""
+"""Offset plans: a computed reset that can be reviewed, applied and undone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kcoord.database.fields import MillisField
 
 
 class OffsetPlan(ProtocolOwned):
-    """A plan as it was computed. Its lines do not change; `state` does, forwards only."""
+    """A plan as it was computed. Its lines do not change; `state` does, forward only."""
 
     class State(models.TextChoices):
         PLANNED = "planned"

@@ -12,9 +12,9 @@ class WatermarkSample(ProtocolOwned):
     """The log of a partition ended at one offset from `at` until `until`, as watermarks reported then said.
 
     Time lag and resets to a time are interpolated from these. Over time a partition's `log_end_offset` never falls:
-    where a log is truncated, earlier samples are cut to its new end. The topic is referred to by the key of its row,
-    which no later topic of the same name has; there is no constraint, so that deleting a topic does not wait for
-    millions of samples to go. `offsets.lag.samples` removes them.
+    where a log is truncated, earlier samples are cut to its new end. The topic is referenced by the key of its row,
+    which no later topic of the same name has; no foreign key constraint exists, so that deleting a topic does not wait
+    for the deletion of millions of samples. `offsets.lag.samples` removes them.
     """
 
     pk = models.CompositePrimaryKey("topic_id", "partition", "at")
@@ -35,9 +35,9 @@ class WatermarkSample(ProtocolOwned):
 
 
 class LagSample(ProtocolOwned):
-    """How far a group was behind on a topic at an instant; all topics are looked at at the same. It outlives its group.
+    """How far a group was behind on a topic at an instant, the same for all topics. It outlives its group.
 
-    Topics of which nothing is known at that instant have none.
+    Topics with an unknown lag at that instant have no row.
     """
 
     pk = models.CompositePrimaryKey("group_name", "topic", "at")
@@ -57,8 +57,8 @@ class LagSample(ProtocolOwned):
 class GroupLag(ProtocolOwned):
     """How far a group was behind when it was last looked at: what lists of groups show and sort by.
 
-    Without a constraint: its check would hold the group's row while thousands of groups are looked at. A group's key
-    is not used again, and `offsets.lag.samples` removes what is left of groups that are gone.
+    No foreign key constraint: its check would lock the group's row while thousands of groups are sampled. A group's key
+    is never reused, and `offsets.lag.samples` removes the rows of deleted groups.
     """
 
     group = models.OneToOneField(

@@ -11,8 +11,8 @@ from kcoord.database.fields import MillisField
 class SparkRun(ProtocolOwned):
     """A run of a Spark job of any kind. Rows are written by `offsets.spark.runs`, in the process of the run.
 
-    A run that is `running` while nobody holds the lock of its kind has died; the next one marks it `lost`. The columns
-    from `bound` to `manifest_sha256` are filled by runs that publish to the archive or read it at a bound.
+    A run that is `running` while no process holds the lock of its kind has died; the next one marks it `lost`. The
+    columns from `bound` to `manifest_sha256` are filled by runs that publish to the archive or read it at a bound.
     Source: architecture.md 7; docs/archive.md.
     """
 
@@ -72,7 +72,7 @@ class ArchivedDay(ProtocolOwned):
     """Rows of one day that one run published, counted and summed up from the published files.
 
     `checksum` is the sum of a hash of each row, so that days add up over runs; see `offsets.spark.archive.jobs`. A row
-    counts until its day of the journal is dropped, or another database took the archive over.
+    counts until its day of the journal is dropped, or another database took over the archive.
     """
 
     pk = models.CompositePrimaryKey("run_id", "manifest", "day")

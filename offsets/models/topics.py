@@ -1,4 +1,4 @@
-"""Deleted topics whose offsets are to go."""
+"""Deleted topics whose offsets have to be removed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kcoord.database.fields import MillisField
 
 
 class DeletedTopic(ProtocolOwned):
-    """Written with the deletion of a topic; it goes once no group has offsets of it.
+    """Written with the deletion of a topic; removed once no group has offsets of it.
 
-    `record_offset`: the last record offset given out by then. An offset with a larger one, of a topic that exists, is
-    one of a later topic with the same name.
+    `record_offset`: the last record offset given out by then. An offset with a larger one, on an existing topic,
+    belongs to a later topic with the same name.
     """
 
     topic = models.CharField(max_length=249)

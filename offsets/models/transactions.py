@@ -9,7 +9,7 @@ from kcoord.database.fields import MillisField
 
 
 class Producer(ProtocolOwned):
-    """Who commits under a transactional id. A larger epoch fences every earlier one (KIP-98)."""
+    """The producer registered for a transactional id. A larger epoch fences every earlier one (KIP-98)."""
 
     producer_id = models.BigIntegerField(primary_key=True)
     transactional_id = models.CharField(max_length=255, unique=True)
@@ -23,7 +23,7 @@ class Producer(ProtocolOwned):
 class PendingOffset(ProtocolOwned):
     """An offset of a transaction that has not ended (offsets.md 4.2).
 
-    `record_offset` orders it against plain commits: of two, the one written later wins, whenever the marker comes.
+    `record_offset` orders it against plain commits: of two, the one written later wins, whenever the marker arrives.
     """
 
     pk = models.CompositePrimaryKey("producer_id", "group_id", "topic", "partition")

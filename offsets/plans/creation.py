@@ -1,7 +1,7 @@
-"""Making an empty group with start offsets and settings, before its first member comes.
+"""Creating an empty group with start offsets and settings, before its first member joins.
 
-Kafka has no such request; there one commits for a group that does not exist. Source: http-api.md 4; offsets.md 2.2 and
-3.6, for what is refused and what is stored.
+Kafka has no such request; with Kafka, one commits for a group that does not exist. Source: http-api.md 4; offsets.md
+2.2 and 3.6, for the refusals and what is stored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from offsets.store import OffsetStore
 
 @dataclass(frozen=True, slots=True)
 class StartOffset:
-    """The first offset that a group is to read of a partition. `field`: its path in the request, for complaints."""
+    """The first offset that a group is to read of a partition. `field`: its path in the request, for error messages."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ class StartOffset:
 
 @dataclass(frozen=True, slots=True)
 class NewGroup:
-    """A group to make. `config`: settings of its own, not checked yet. `principal`: who makes it."""
+    """A group to create. `config`: its settings, not validated yet. `principal`: who creates it."""
 
     group_id: str
     offsets: Sequence[StartOffset]
@@ -48,14 +48,14 @@ class NewGroup:
 
 @dataclass(frozen=True, slots=True)
 class CreatedGroup:
-    """What became of a `NewGroup`. `created`: there was no such group before this request."""
+    """The result of a `NewGroup`. `created`: the group did not exist before this request."""
 
     created: bool
     config: Mapping[str, Value | None]
 
 
 class GroupCreation:
-    """Makes groups on request, for one process."""
+    """Creates groups on request, for one process."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._groups = runtime.get(GroupService)
@@ -64,14 +64,13 @@ class GroupCreation:
         self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
 
     async def create(self, new: NewGroup) -> CreatedGroup:
-        """Make the group, all of it in one transaction, with a line of the journal for each offset and an event.
+        """Create the group in one transaction, with a line of the journal for each offset and an event.
 
-        A group that is there already must have neither members nor offsets, or exactly these offsets: then it is the
-        same request again, whose first answer was lost, and only the settings are set once more.
+        An existing group must have neither members nor offsets, or exactly these offsets: then the request is a retry
+        whose first answer was lost, and only the settings are applied again.
 
-        Raises ProtocolError: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE, INVALID_REQUEST (a partition that
-        is named twice) and INVALID_CONFIG, naming the field, with nothing written; NON_EMPTY_GROUP;
-        COORDINATOR_NOT_AVAILABLE.
+        Raises ProtocolError: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE, INVALID_REQUEST (a partition named
+        twice) and INVALID_CONFIG, naming the field, with nothing written; NON_EMPTY_GROUP; COORDINATOR_NOT_AVAILABLE.
         """
         await self._check(new.offsets)
         config = self._configs.checked(new.config)
@@ -96,8 +95,8 @@ class GroupCreation:
     ) -> CreatedGroup | ProtocolError:
         """In the transaction of the decision.
 
-        Settings that other settings, changed since they were checked, now forbid leave a group without offsets: it goes
-        with the next check of retention.
+        If other settings, changed since these were checked, now forbid them, a group without offsets is left behind:
+        the next retention check removes it.
         """
         wanted = {(start.topic, start.partition, start.offset, start.metadata) for start in new.offsets}
         there = await self._store.offsets_of(locked, limit=len(wanted) + 1)
@@ -125,7 +124,7 @@ class GroupCreation:
         return CreatedGroup(created, config)
 
     async def _check(self, offsets: Sequence[StartOffset]) -> None:
-        """Raise what is wrong with the first offset at fault: all of them are written, or none."""
+        """Raise the error of the first invalid offset: all of them are written, or none."""
         counts = await self._store.partition_counts(sorted({start.topic for start in offsets}))
         seen: set[tuple[str, int]] = set()
         for start in offsets:

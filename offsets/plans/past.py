@@ -1,6 +1,6 @@
-"""What a group had committed at an instant: by the journal, and by the archive where the journal ends.
+"""What a group had committed at an instant: from the journal, and from the archive where the journal ends.
 
-A day of the journal is dropped only once the archive has it, so what the journal lacks then is there.
+A day of the journal is dropped only once the archive has it, so what the journal lacks is in the archive.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from offsets.journal.archived_offsets import ArchivedOffsets, Offsets
 from offsets.plans.store import PlanStore
 
 DAYS_BACK = (0, 1, 3, 7, 15)
-"""The journal is searched backwards by these: most partitions are found in the first, which is one of its tables."""
+"""Days by which the journal is searched backwards: most partitions are found in the first, a single table."""
 
 NOTHING_THEN = "nothing was committed then"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPast:
-    """What the journal and the archive say of a group at an instant (ms)."""
+    """What the journal and the archive say about a group at an instant (ms)."""
 
     group_id: str
     at: Millis
@@ -34,12 +34,12 @@ class GroupPast:
 
     @property
     def archived_topics(self) -> set[str]:
-        """Topics of which the archive has anything up to the instant."""
+        """Topics that the archive has anything about up to the instant."""
         return {topic for topic, _ in self.archive}
 
 
 class Past:
-    """Looks back. Methods may raise UNKNOWN_SERVER_ERROR: the archive cannot be read."""
+    """Reads past offsets. Methods may raise UNKNOWN_SERVER_ERROR: the archive cannot be read."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.get(PlanStore)
@@ -47,7 +47,7 @@ class Past:
         self._retention_ms = runtime.config.int("offsets.journal.retention.days") * DAY_MS
 
     async def check(self, now: Millis, at: Millis) -> None:
-        """Raise INVALID_REQUEST, naming `at`, for an instant that has not come, or of which nothing is kept."""
+        """Raise INVALID_REQUEST, naming `at`, for an instant in the future, or one for which nothing is kept."""
         if at > now:
             raise invalid("at", "at: this instant has not come yet; the journal knows what was, not what will be")
         if at >= now - self._retention_ms:
@@ -63,20 +63,20 @@ class Past:
     async def of(
         self, group_id: str, partitions: Sequence[TopicPartition], at: Millis, *, others: bool = True
     ) -> GroupPast:
-        """What is known of these partitions at an instant that `check` let pass.
+        """What is known about these partitions at an instant that `check` accepted.
 
-        `others`: also of those that the archive alone knows; without, it is read as far back as it takes.
+        `others`: also return partitions that only the archive has; otherwise it is read only as far back as needed.
         """
-        # In this order: a day that is dropped between the two is in the archive that is read after it.
+        # In this order: a day dropped between the two reads is in the archive, which is read second.
         journal = await self._in_journal(group_id, partitions, at)
         left = None if others else {key for key in partitions if key not in journal}
         return GroupPast(group_id, at, journal, await self._archived.at(group_id, at, left))
 
     async def committed(self, past: GroupPast, positions: Sequence[Position]) -> dict[TopicPartition, Found]:
-        """What the last line up to the instant says of each partition.
+        """What the last line up to the instant says about each partition.
 
-        Where there is none: what is committed now and has no later line either was committed before the journal
-        begins, and stood there at that instant; of the rest nothing is known to have been committed.
+        For a partition without such a line: if its current offset has no later line either, it was committed before the
+        journal begins, and was in place at that instant; otherwise nothing is known to have been committed.
         """
         found = {key: _told(offset, "from the archive") for key, offset in past.archive.items()}
         found |= {key: _told(offset, "") for key, offset in past.journal.items()}

@@ -1,7 +1,7 @@
 """Offset plans: a reset as plan, review, apply and undo.
 
 A plan is computed and kept; nothing moves. Applying writes what the plan shows, or refuses: the group must have no
-members, and every partition must stand as the plan found it. Undoing puts back what stood there, while nothing else
+members, and every partition must be as the plan found it. Undoing restores the earlier offsets, provided nothing else
 was committed. Both write offsets, journal, event and the plan's state in one transaction under the group's lock.
 
 Source: http-api.md 4; offsets.md 13.5.
@@ -42,15 +42,15 @@ from offsets.store import OffsetStore
 log = structlog.get_logger(__name__)
 
 MOST_NAMED = 10
-"""Partitions that the sentence of a refusal names."""
+"""The most partitions that the message of a refusal names."""
 MOST_LISTED = 100
-"""Partitions that a refusal lists as data."""
+"""The most partitions that a refusal lists as data."""
 MOST_TRIMMED = 1_000
-"""Plans that one run of maintenance deletes, so that it ends; the next run goes on."""
+"""The most plans that one run of maintenance deletes, so that it ends; the next run continues."""
 
 
 class PlanRefused(ProtocolError):
-    """INVALID_REQUEST with a status of its own: 404 for a plan that is not there, 409 where something moved."""
+    """INVALID_REQUEST with a different status: 404 for a plan that does not exist, 409 if something changed."""
 
     def __init__(self, status: int, detail: str, **fields: object) -> None:
         super().__init__(Error.INVALID_REQUEST, detail, fields=fields)
@@ -63,7 +63,7 @@ EXTRA_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Applying or undoing: what state it takes, what it writes, and how it is told."""
+    """Applying or undoing: the state it requires, what it writes, and how it is recorded."""
 
     verb: str
     takes: PlanState
@@ -83,10 +83,10 @@ class _Refusal:
 
 
 class PlanService:
-    """Makes, applies and undoes offset plans.
+    """Creates, applies and undoes offset plans.
 
-    Every method that takes a principal checks what it may do: `alter-offsets` on the group and `read` on the topics to
-    change anything. Every method may raise ProtocolError COORDINATOR_NOT_AVAILABLE.
+    Every method that takes a principal checks its permissions: changes require `alter-offsets` on the group and `read`
+    on the topics. Every method may raise ProtocolError COORDINATOR_NOT_AVAILABLE.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -97,7 +97,7 @@ class PlanService:
         self._retention_ms = runtime.config.int("offsets.journal.retention.days") * DAY_MS
 
     async def create(self, group_id: str, reset: Reset, principal: Principal, reason: str = "") -> PlanHeader:
-        """Compute a plan and keep it. The group may have members, and need not exist.
+        """Compute a plan and store it. The group may have members, and need not exist.
 
         Raises ProtocolError INVALID_REQUEST (a parameter, a partition that cannot be planned, each of them named),
         UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND (of
@@ -110,7 +110,7 @@ class PlanService:
         now = await self._store.now()
         at = reset.at if reset.duration is None else now - parse_duration(reset.duration)
         positions, found = await self._sources.gather(group_id, reset, now, at, principal)
-        # A large plan takes a while to compute; the event loop has others to serve.
+        # A large plan takes a while to compute; the event loop must serve others meanwhile.
         lines, problems = await asyncio.to_thread(plan, reset, positions, found)
         if problems:
             raise _cannot_be_planned(problems)
@@ -129,7 +129,7 @@ class PlanService:
         return await self._read(group_id, plan_id)
 
     async def get(self, group_id: str, plan_id: str) -> PlanHeader:
-        """A plan of this group. Raises INVALID_REQUEST with status 404 where it has none of this id."""
+        """A plan of this group. Raises INVALID_REQUEST with status 404 if it has none with this id."""
         self._check_active()
         return await self._read(group_id, _id_of(group_id, plan_id))
 
@@ -142,9 +142,9 @@ class PlanService:
         return Page(page, encode_cursor(*page[-1].key) if more else None)
 
     async def recent(self, group_id: str, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT) -> Page[PlanHeader]:
-        """A page of the plans of a group, the newest first; also of one that is gone.
+        """A page of the plans of a group, newest first; also for a deleted group.
 
-        Raises GROUP_ID_NOT_FOUND where there is neither a group nor a plan, INVALID_REQUEST for a bad cursor.
+        Raises GROUP_ID_NOT_FOUND if neither the group nor a plan exists, INVALID_REQUEST for a bad cursor.
         """
         self._check_active()
         before = None if cursor is None else _before(cursor)
@@ -154,25 +154,26 @@ class PlanService:
         return Page(plans, encode_cursor(plans[-1].created_at, plans[-1].id) if more else None)
 
     async def apply(self, group_id: str, plan_id: str, principal: Principal) -> PlanHeader:
-        """Commit the new offsets of a plan, all or none, and return the plan as it is then.
+        """Commit the new offsets of a plan, all or none, and return the updated plan.
 
-        Makes a group that is missing, as the first commit of a simple consumer does; not for a plan that sets nothing.
+        Creates a missing group, as the first commit of a simple consumer does, unless the plan sets nothing.
         Raises NON_EMPTY_GROUP; UNSTABLE_OFFSET_COMMIT while a transaction on one of the partitions is open;
-        INVALID_REQUEST with status 409 where the plan is applied already, or where a partition was committed or
-        removed, or its topic deleted, since the plan was made; GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
+        INVALID_REQUEST with status 409 if the plan is already applied, or if a partition was committed or removed, or
+        its topic deleted, since the plan was made; GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
         """
         return await self._carry_out(_APPLY, group_id, plan_id, principal)
 
     async def undo(self, group_id: str, plan_id: str, principal: Principal) -> PlanHeader:
-        """Put back what stood before a plan was applied, all or nothing, and return the plan as it is then.
+        """Restore what was committed before a plan was applied, all or nothing, and return the updated plan.
 
-        Offset, leader epoch, metadata, commit and expire timestamps are what they were; where nothing stood, nothing
-        stands. Raises as `apply` does: the plan must be applied, and nothing committed on its partitions since.
+        Offset, leader epoch, metadata, commit and expire timestamps are what they were; where nothing was committed,
+        the offset is removed. Raises as `apply` does: the plan must be applied, and nothing committed on its partitions
+        since.
         """
         return await self._carry_out(_UNDO, group_id, plan_id, principal)
 
     async def trim(self) -> int:
-        """Delete plans on which nothing happened for as long as the journal is kept; returns how many went."""
+        """Delete plans that were idle for as long as the journal is kept; returns the number deleted."""
         before = await self._store.now() - self._retention_ms
         deleted = 0
         while deleted < MOST_TRIMMED and await self._store.delete_expired(before):
@@ -207,8 +208,8 @@ class PlanService:
         return await self._read(group_id, found.id)
 
     async def _creates_group(self, step: _Step, found: PlanHeader, topics: Sequence[str], change: Change) -> bool:
-        """Whether the group is missing and will be made. A refusal must not leave an empty group behind, so it is
-        looked for before anything is locked; what happens in between is refused under the lock."""
+        """Whether the group is missing and will be created. A refusal must not leave an empty group behind, so this is
+        checked before anything is locked; changes in between are refused under the lock."""
         if await self._store.group_key(found.group_id) is not None:
             return False
         gone = await self._store.gone(topics, found.created_at)
@@ -245,7 +246,7 @@ class PlanService:
         provenance = Provenance(_kind(step, found), principal=principal, plan_id=found.id)
         for records in chunks(change.records):
             await self._offsets.write(locked, records, provenance)
-            await asyncio.sleep(0)  # in a pipeline nothing is waited for: let others have their turn
+            await asyncio.sleep(0)  # pipelined statements never wait, so yield to others
         for removed in chunks(change.removed):
             await self._offsets.remove(locked, removed, provenance)
         if step is _APPLY:
@@ -276,7 +277,7 @@ class PlanService:
 
 
 def unknown_plan(group_id: str, plan_id: str) -> ProtocolError:
-    """The answer for a plan that does not exist, or that is another group's."""
+    """The error for a plan that does not exist, or that belongs to another group."""
     return PlanRefused(
         404,
         f"the group {group_id!r} has no plan {plan_id[:50]!r}; GET /v1/groups/{{group_id}}/offsets/plans lists them",
@@ -301,7 +302,7 @@ def _before(cursor: str) -> tuple[Millis, str]:
 
 
 def _parameters(reset: Reset, at: Millis | None) -> dict[str, object]:
-    """What the plan shows of its request: the names of its topics, the parameter, the instant that a duration meant."""
+    """What the plan shows of its request: the names of its topics, the parameter, the instant of a duration."""
     if reset.csv is not None:
         return {"topics": sorted({topic for topic, _ in reset.csv}), "lines": len(reset.csv)}
     shown: dict[str, object] = {"topics": None if reset.scope is None else [topic for topic, _ in reset.scope]}
@@ -320,7 +321,7 @@ def _kind(step: _Step, found: PlanHeader) -> ChangeKind:
 
 
 def _cannot_be_planned(problems: Sequence[Problem]) -> ProtocolError:
-    """One refusal for all partitions that stand against a plan; one that does not exist decides its error."""
+    """One refusal for all partitions that prevent a plan; one that does not exist determines its error."""
     told = "; ".join(f"{p.topic}-{p.partition}: {p.text}" for p in problems[:MOST_NAMED])
     more = f"; and {len(problems) - MOST_NAMED} more partitions" if len(problems) > MOST_NAMED else ""
     missing = any(problem.error is Error.UNKNOWN_TOPIC_OR_PARTITION for problem in problems)

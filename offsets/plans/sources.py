@@ -1,7 +1,7 @@
-"""What a plan is made of: where the group is now, and what the source of its strategy says.
+"""The inputs of a plan: where the group is now, and the data of its strategy's source.
 
-Each statement sees one state of the database; two of them may see different ones. That does no harm: a plan is applied
-only if the committed offsets are still those that it shows.
+Each statement sees one snapshot of the database; two of them may see different ones. That is harmless: a plan is
+applied only if the committed offsets are still those that it shows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Sources = tuple[list[Position], dict[TopicPartition, Found]]
 
 
 class NothingMeant(ProtocolError):
-    """INVALID_REQUEST: no topics are named, and the group has nothing committed, nor had at the instant meant."""
+    """INVALID_REQUEST: no topics are named, and the group has nothing committed, nor had at the requested instant."""
 
     def __init__(self, group_id: str) -> None:
         detail = f"topics: the group {group_id!r} has nothing committed that could be meant: name topics"
@@ -34,7 +34,7 @@ class NothingMeant(ProtocolError):
 
 
 class PlanSources:
-    """Gathers positions and sources. Methods raise ProtocolError, naming what is wrong with the request."""
+    """Gathers positions and sources. Methods raise ProtocolError, naming the error in the request."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.get(PlanStore)
@@ -45,10 +45,10 @@ class PlanSources:
     async def gather(
         self, group_id: str, reset: Reset, now: Millis, at: Millis | None, principal: Principal
     ) -> Sources:
-        """The positions that a reset is about, and what its source says of them.
+        """The positions that a reset concerns, and the data of its source about them.
 
-        `at`: the instant of strategies that have one. Raises TOPIC_AUTHORIZATION_FAILED for a topic that the caller
-        may describe but not read; what it may not describe is passed over where the request does not name it.
+        `at`: the instant of strategies that have one. Raises TOPIC_AUTHORIZATION_FAILED for a topic that the caller may
+        describe but not read; topics that it may not describe are skipped unless the request names them.
         """
         check_readable({topic for topic, _ in _named(reset)}, principal)
         match reset.strategy:
@@ -87,7 +87,7 @@ class PlanSources:
         return await self._store.positions(group_id, partitions)
 
     async def _partitions(self, scope: Sequence[tuple[str, tuple[int, ...] | None]]) -> list[TopicPartition]:
-        """The partitions that a scope means. Raises UNKNOWN_TOPIC_OR_PARTITION for a topic that does not exist."""
+        """The partitions that a scope covers. Raises UNKNOWN_TOPIC_OR_PARTITION for a topic that does not exist."""
         counts = await self._offsets.partition_counts([topic for topic, _ in scope])
         for index, (topic, _) in enumerate(scope):
             if topic not in counts:
@@ -107,7 +107,7 @@ class PlanSources:
         ]
 
     async def _of_group(self, group_id: str, reset: Reset, principal: Principal) -> Sources:
-        """What another group has committed; without a scope, all of that."""
+        """What another group has committed; without a scope, everything."""
         assert reset.from_group is not None
         exists = await self._store.group_key(reset.from_group) is not None
         if not exists or not principal.may_group(Operation.DESCRIBE, reset.from_group):
@@ -119,7 +119,7 @@ class PlanSources:
         return await self._positions(group_id, partitions), found
 
     async def _from_samples(self, positions: Sequence[Position], at: Millis) -> dict[TopicPartition, Found]:
-        """Where the logs were at an instant, as far as samples tell."""
+        """Where the logs were at an instant, as far as samples show."""
         by_topic: dict[str, list[int]] = {}
         for position in positions:
             by_topic.setdefault(position.topic, []).append(position.partition)
@@ -133,7 +133,7 @@ class PlanSources:
     async def _from_the_past(
         self, group_id: str, scope: Scope, now: Millis, at: Millis, principal: Principal
     ) -> Sources:
-        """What was committed at an instant; without a scope, on all topics that exist and of which there is a trace."""
+        """What was committed at an instant; without a scope, on all existing topics with a trace."""
         await self._past.check(now, at)
         if scope is not None:
             positions = await self._in_scope(group_id, scope, principal)
@@ -150,7 +150,7 @@ class PlanSources:
         return meant, found
 
     async def _all_partitions(self, topics: Iterable[str], principal: Principal) -> set[TopicPartition]:
-        """The partitions of those of these topics that exist and that the caller may describe."""
+        """The partitions of those topics that exist and that the caller may describe."""
         counts = await self._offsets.partition_counts(sorted(_visible(set(topics), principal)))
         if sum(counts.values()) > MAX_LINES:
             raise too_many(sum(counts.values()))
@@ -163,12 +163,12 @@ def _named(reset: Reset) -> Sequence[tuple[str, object]]:
 
 
 def _visible(topics: Set[str], principal: Principal) -> Set[str]:
-    """Those of these topics that the caller may describe."""
+    """Those topics that the caller may describe."""
     return {topic for topic in topics if principal.may_topic(Operation.DESCRIBE, topic)}
 
 
 def check_readable(topics: Iterable[str], principal: Principal, *, known: bool = True) -> None:
-    """Raise TOPIC_AUTHORIZATION_FAILED unless all may be read; whether they exist is not looked at.
+    """Raise TOPIC_AUTHORIZATION_FAILED unless all may be read; their existence is not checked.
 
     `known`: the caller named them or may describe them. Of others, those it may not describe stay unnamed.
     """

@@ -1,7 +1,7 @@
-"""The store of offset plans: their only writer, and what plans read of offsets, logs and the journal.
+"""The store of offset plans: their only writer, and what plans read about offsets, logs and the journal.
 
-Lock order: the group's row, then the plan's. Whoever applies or undoes a plan has the first and takes the second;
-maintenance takes plans that nobody has locked, and no group.
+Lock order: the group's row, then the plan's. Applying or undoing a plan holds the first and takes the second;
+maintenance takes unlocked plans, and no group.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from offsets.core.types import Millis, TopicPartition
 Q = queries("offsets")
 
 CHUNK = 2_000
-"""Lines that one statement takes or returns: the event loop has others to serve in between."""
+"""Lines that one statement takes or returns: the event loop must serve others in between."""
 
 BEFORE_ALL: TopicPartition = ("", -1)
-"""Before every partition in the order of topics and partitions."""
+"""Sorts before every partition in the order of topics and partitions."""
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class PlanStore:
         self._db: Database = runtime.db
 
     async def committed(self, group_id: str) -> list[Position]:
-        """Where the group is on every partition on which it has something committed; about MAX_LINES at most."""
+        """Where the group is on every partition on which it has a committed offset; about MAX_LINES at most."""
         found: list[Position] = []
         while len(found) <= MAX_LINES:
             topic, partition = found[-1].key if found else BEFORE_ALL
@@ -64,16 +64,16 @@ class PlanStore:
         return found
 
     async def journal_topics(self, group_id: str) -> list[str]:
-        """Topics on which the journal has anything of the group."""
+        """Topics for which the journal has anything about the group."""
         async with self._db.connection() as connection:
             return [row[0] for row in await self._db.rows(connection, Q.journal_topics, {"group_id": group_id})]
 
     async def journal_at(
         self, group_id: str, partitions: Sequence[TopicPartition], since: Millis, until: Millis
     ) -> dict[TopicPartition, int | None]:
-        """What the last line of each partition says that was written from `since` to `until` (ms, both included).
+        """What each partition's last line written from `since` to `until` (ms, both inclusive) says.
 
-        None: it took the offset away. Partitions without a line are absent. It is fast where `since` starts a day.
+        None: it removed the offset. Partitions without a line are absent. It is fast if `since` is the start of a day.
         """
         found: dict[TopicPartition, int | None] = {}
         span = {"group_id": group_id, "since": since, "until": until}
@@ -96,13 +96,13 @@ class PlanStore:
         return found
 
     async def group_key(self, group_id: str) -> int | None:
-        """The key of the group's row; None: there is no such group."""
+        """The key of the group's row; None: the group does not exist."""
         async with self._db.connection() as connection:
             key: int | None = await self._db.value(connection, Q.group_key, {"group_id": group_id})
         return key
 
     async def now(self) -> Millis:
-        """The time."""
+        """The current time."""
         async with self._db.connection() as connection:
             return await self._db.now_ms(connection)
 
@@ -117,7 +117,7 @@ class PlanStore:
         reason: str,
         principal: str,
     ) -> None:
-        """Keep a new plan with its lines."""
+        """Store a new plan with its lines."""
 
         async def work(connection: Connection) -> None:
             header = {
@@ -138,13 +138,13 @@ class PlanStore:
         await self._db.transaction(work, long=True)
 
     async def read(self, group_id: str, plan_id: str) -> PlanHeader | None:
-        """A plan of this group; None where it has none of this id."""
+        """A plan of this group; None if it has none with this id."""
         async with self._db.connection() as connection:
             row = await self._db.row(connection, Q.read_plan, {"id": plan_id, "group_id": group_id})
         return None if row is None else _header(row)
 
     async def recent(self, group_id: str, before: tuple[Millis, str] | None, limit: int) -> list[PlanHeader]:
-        """Plans of a group, the newest first; `before`: those after that one in this order."""
+        """Plans of a group, newest first; `before`: those after that one in this order."""
         at, plan_id = before or (None, None)
         parameters = {"group_id": group_id, "before": at, "before_id": plan_id, "limit": limit}
         async with self._db.connection() as connection:
@@ -165,7 +165,7 @@ class PlanStore:
                 return found
 
     async def page(self, plan_id: str, after: TopicPartition, limit: int, visible: Visible = EVERYTHING) -> list[Line]:
-        """Lines after one of them, as far as their topics are in `visible`."""
+        """Lines after one of them, for topics in `visible`."""
         parameters = {
             "id": plan_id,
             "after_topic": after[0],
@@ -177,7 +177,7 @@ class PlanStore:
             return [_line(row) for row in await self._db.rows(connection, Q.plan_lines_page, parameters)]
 
     async def lock(self, locked: LockedGroup, plan_id: str) -> PlanState | None:
-        """Lock a plan until the transaction ends; None: it is gone."""
+        """Lock a plan until the transaction ends; None: it no longer exists."""
         state = await self._db.value(locked.connection, Q.lock_plan, {"id": plan_id})
         return None if state is None else PlanState(state)
 
@@ -186,7 +186,7 @@ class PlanStore:
     ) -> list[TopicPartition]:
         """Partitions on which something was committed or removed since the plan was made, or applied (its `state`).
 
-        `group`: key of the group's row, None where there is none. `connection`: look in the caller's transaction.
+        `group`: key of the group's row, None if it does not exist. `connection`: look in the caller's transaction.
         """
         statement = Q.moved_since_planned if state is PlanState.PLANNED else Q.moved_since_applied
         parameters = {"id": plan_id, "group": -1 if group is None else group, "limit": limit}
@@ -196,7 +196,7 @@ class PlanStore:
             return [(row[0], row[1]) for row in await self._db.rows(own, statement, parameters)]
 
     async def gone(self, topics: Sequence[str], since: Millis, connection: Connection | None = None) -> list[str]:
-        """Which of these topics were deleted since an instant (ms), also those that were made anew after it.
+        """Which of these topics were deleted since an instant (ms), including those created again since.
 
         `connection`: look in the caller's transaction.
         """
@@ -212,18 +212,18 @@ class PlanStore:
         return [(row[0], row[1]) for row in await self._db.rows(locked.connection, Q.pending_on_plan, parameters)]
 
     async def applied(self, locked: LockedGroup, plan_id: str, principal: str) -> None:
-        """Note that a plan is applied, and which lines of the journal that were."""
+        """Record that a plan is applied, and which lines of the journal did so."""
         await locked.connection.execute(Q.note_applied_offsets.encode(), {"id": plan_id, "group": locked.pk})
         parameters = {"id": plan_id, "now": locked.now, "principal": principal}
         await locked.connection.execute(Q.plan_applied.encode(), parameters)
 
     async def undone(self, locked: LockedGroup, plan_id: str, principal: str) -> None:
-        """Note that a plan is undone."""
+        """Record that a plan is undone."""
         parameters = {"id": plan_id, "now": locked.now, "principal": principal}
         await locked.connection.execute(Q.plan_undone.encode(), parameters)
 
     async def delete_expired(self, before: Millis) -> bool:
-        """Delete one plan on which nothing happened since `before` (ms), whole; False where there is none."""
+        """Delete one plan that was idle since `before` (ms), completely; False if there is none."""
 
         async def work(connection: Connection) -> bool:
             plan_id = await self._db.value(connection, Q.lock_expired_plan, {"before": before})
@@ -237,7 +237,7 @@ class PlanStore:
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """The items by CHUNK."""
+    """The items in chunks of CHUNK."""
     return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
 
 

@@ -25,7 +25,7 @@ async def plan_lines(service: PlanService, plan: PlanHeader) -> AsyncIterator[Li
 
 
 def cells(group_id: str, line: Line) -> tuple[str, ...]:
-    """What a line of a plan shows; `-`: no offset."""
+    """The columns of a line of a plan; `-`: no offset."""
     return group_id, line.topic, str(line.partition), shown(line.old_offset), shown(line.new), line.note
 
 

@@ -1,4 +1,4 @@
-"""Plans for somebody who may not describe all topics: their numbers are those of the lines that can be seen."""
+"""Plans for a caller that may not describe all topics: their totals are those of the visible lines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Q = queries("offsets")
 
 
 async def with_seen_totals(runtime: Runtime, plans: Sequence[PlanHeader], visible: Visible) -> list[PlanHeader]:
-    """The plans, with totals over their lines on topics in `visible`; no query for somebody who sees all of them.
+    """The plans, with totals over their lines on topics in `visible`; no query for a caller that sees all of them.
 
-    How many lines a file had is left out: it counts others too.
+    How many lines a file had is left out: it includes other lines.
     """
     if visible.unlimited or not plans:
         return list(plans)

@@ -1,4 +1,4 @@
-"""What OffsetDelete takes and gives."""
+"""Request and response of OffsetDelete."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from kcoord.http.types import INT32_MAX
 from kcoord.rest.fields import Number, StrictSerializer, Text
 
 MOST_ITEMS = 10_000
-"""Topics of a request, and partitions of one of them: as many as a commit may have."""
+"""Topics of a request, and partitions of one of them: the same limits as for a commit."""
 
 
 class PartitionNumber(Number):
-    """A partition as a request names it: whether there is such a one, its result says."""
+    """A partition as named in a request: its result says whether it exists."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(min_value=-INT32_MAX - 1, max_value=INT32_MAX, **kwargs)
 
 
 class TopicToDelete(StrictSerializer):
-    """Partitions of a topic, which is given by `name` or by `topic_id`."""
+    """Partitions of a topic, given by `name` or by `topic_id`."""
 
     name = Text(required=False, max_length=249)
     topic_id = Text(required=False, max_length=36, help_text="UUID of the topic, in place of its name.")
@@ -35,7 +35,7 @@ class OffsetsToDelete(StrictSerializer):
 
 
 class DeletedPartition(serializers.Serializer[Any]):
-    """What one partition is answered. NONE does not say that there was an offset."""
+    """The result for one partition. NONE does not mean that an offset existed."""
 
     partition = serializers.IntegerField()
     error_code = serializers.IntegerField()
@@ -46,7 +46,7 @@ class DeletedPartition(serializers.Serializer[Any]):
 
 
 class DeletedTopic(serializers.Serializer[Any]):
-    """A topic as it was asked for; what is not known of it is null."""
+    """A topic as requested; its unknown fields are null."""
 
     name = serializers.CharField(allow_null=True)
     topic_id = serializers.CharField(allow_null=True)

@@ -42,7 +42,7 @@ class DeleteOffsetsView(NamedGroupView):
         examples=[OpenApiExample("Two partitions", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request, group_id: str) -> Response:
-        """Delete offsets of some partitions."""
+        """Delete the offsets of some partitions."""
         self.query()
         self.principal.require_group(Operation.DELETE, self.group_id)
         entries = self.given(s.OffsetsToDelete)["topics"]

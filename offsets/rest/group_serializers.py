@@ -1,4 +1,4 @@
-"""What the creation of a group takes and gives."""
+"""Request and response of group creation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcoord.http.types import INT32_MAX
 from kcoord.rest.fields import Number, OffsetInput, StrictSerializer, Text
 
 MOST_ITEMS = 10_000
-"""Topics of a request, and partitions of one of them: as many as a commit may have."""
+"""Topics of a request, and partitions of one of them: the same limits as for a commit."""
 
 
 class StartPartition(StrictSerializer):
@@ -30,7 +30,7 @@ class StartTopic(StrictSerializer):
 
 
 class GroupToCreate(StrictSerializer):
-    """A group that is to be made."""
+    """A group to create."""
 
     group_id = Text(allow_blank=True, help_text="1 to 255 characters, any but '/' and control characters.")
     topics = serializers.ListField(
@@ -58,7 +58,7 @@ class CreatedTopic(serializers.Serializer[Any]):
 
 
 class GroupCreated(serializers.Serializer[Any]):
-    """A group as it was made."""
+    """A group as created."""
 
     group_id = serializers.CharField()
     created = serializers.BooleanField(help_text="false: it was there, without members and other offsets.")

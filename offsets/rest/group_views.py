@@ -1,6 +1,6 @@
-"""Making groups with start offsets (http-api.md 4).
+"""Creating groups with start offsets (http-api.md 4).
 
-Apart from the list and the deletion of groups, which know nothing of offsets and are inherited.
+Separate from the list and the deletion of groups, which do not know about offsets and are inherited.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class GroupsView(group_views.GroupsView):
         examples=[OpenApiExample("A group", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request) -> Response:
-        """Make a group."""
+        """Create a group."""
         self.query()
         given = self.given(s.GroupToCreate)
         group_id = paths.check_group_id(given["group_id"])
@@ -69,7 +69,7 @@ class GroupsView(group_views.GroupsView):
         return Response(s.GroupCreated(content).data, status=201, headers={"Location": location})
 
     def _require_topics(self, topics: Sequence[Mapping[str, Any]]) -> None:
-        """Before anything tells whether they exist."""
+        """Checked before anything reveals whether they exist."""
         for index, topic in enumerate(topics):
             if not self.principal.may_topic(Operation.READ, topic["name"]):
                 field = f"topics[{index}].name"

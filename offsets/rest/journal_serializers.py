@@ -1,4 +1,4 @@
-"""What the journal's endpoint takes and gives."""
+"""Request and response of the journal's endpoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class JournalQuery(PageQuery):
     )
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """The declared fields, and the two that cannot be declared beside each other: `from` is a word of Python."""
+        """The declared fields, plus two that cannot be declared as attributes: `from` is a Python keyword."""
         return {
             **super().get_fields(),
             "from": Instant(required=False, help_text="Nothing before this instant."),
@@ -64,7 +64,7 @@ class JournalLineView(serializers.Serializer[Any]):
 
 
 class JournalPage(serializers.Serializer[Any]):
-    """A page of the history, the newest first."""
+    """A page of the history, newest first."""
 
     group_id = serializers.CharField()
     commits = JournalLineView(many=True)

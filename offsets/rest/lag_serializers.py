@@ -1,4 +1,4 @@
-"""What the lag endpoints take and give."""
+"""Requests and responses of the lag endpoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT_LEAST = (
 
 
 class LongLimit(Limit):
-    """`limit` of a list that is wanted whole as a rule: the longest page unless less is asked for."""
+    """`limit` of a list that is usually read whole: the longest page unless a shorter one is requested."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class LagHistoryQuery(PageQuery):
     limit = LongLimit()
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """The declared fields, and the two that cannot be declared beside each other: `from` is a word of Python."""
+        """The declared fields, plus two that cannot be declared as attributes: `from` is a Python keyword."""
         return {
             **super().get_fields(),
             "from": Instant(required=False, help_text="Nothing before this instant."),
@@ -56,7 +56,7 @@ class LagHistoryQuery(PageQuery):
 
 
 class Lag(serializers.IntegerField):
-    """A number of records, or how long something took."""
+    """A number of records, or a duration."""
 
     def __init__(self, help_text: str) -> None:
         super().__init__(min_value=0, allow_null=True, help_text=help_text)
@@ -82,7 +82,7 @@ class PartitionLagView(serializers.Serializer[Any]):
 
 
 class TotalLagView(serializers.Serializer[Any]):
-    """The total of some partitions."""
+    """The total of several partitions."""
 
     lag = Lag("Of the partitions of which it is known; null: it is known of none.")
     unknown_partitions = serializers.IntegerField(
@@ -108,7 +108,7 @@ class TopicLagView(TotalLagView):
 
 
 class GroupLagView(TotalLagView):
-    """How far a group is behind: in all, and on each partition that it committed, owns or subscribes to."""
+    """How far a group is behind: in total, and on each partition that it committed, owns or subscribes to."""
 
     group_id = serializers.CharField()
     topics = TopicLagView(many=True)
@@ -125,7 +125,7 @@ class LagSampleView(serializers.Serializer[Any]):
 
 
 class LagHistoryPage(serializers.Serializer[Any]):
-    """Samples of lag, the oldest first."""
+    """Samples of lag, oldest first."""
 
     group_id = serializers.CharField()
     samples = LagSampleView(many=True)

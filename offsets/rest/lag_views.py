@@ -1,7 +1,7 @@
 """How far a group is behind, now and over time (http-api.md 4).
 
-There are no gauges of lag by group among the metrics: their number would be that of groups times topics. What scrapes
-lag reads this.
+The metrics have no lag gauges by group: there would be one per group and topic. Tools that scrape lag read these
+endpoints.
 """
 
 from __future__ import annotations

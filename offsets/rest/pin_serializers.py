@@ -1,4 +1,4 @@
-"""What the endpoint of pins takes and gives."""
+"""Request and response of the pins endpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_REASON = 1_000
 
 
 class NewPin(StrictSerializer):
-    """What is to be kept, and why."""
+    """What to keep, and why."""
 
     topic = Text(
         required=False,
@@ -27,7 +27,7 @@ class NewPin(StrictSerializer):
 
 
 class PinnedQuery(StrictSerializer):
-    """Which pin is meant."""
+    """Selects a pin."""
 
     topic = Text(required=False, max_length=249, help_text="Left out: the pin of all topics.")
 
@@ -42,7 +42,7 @@ class PinView(serializers.Serializer[Any]):
 
 
 class PinPage(serializers.Serializer[Any]):
-    """A page of pins by topic, that of all topics first."""
+    """A page of pins by topic, the pin of all topics first."""
 
     group_id = serializers.CharField()
     pins = PinView(many=True)

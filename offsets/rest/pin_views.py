@@ -1,7 +1,7 @@
-"""Pins of a group: offsets that retention leaves alone.
+"""Pins of a group: offsets that retention keeps.
 
-They exist whether or not the group does. Reading takes `describe` on the group, changing `alter-offsets`; changing the
-pin of a topic takes `describe` on it too.
+They exist whether or not the group does. Reading requires `describe` on the group, changing requires `alter-offsets`;
+changing the pin of a topic also requires `describe` on it.
 """
 
 from __future__ import annotations

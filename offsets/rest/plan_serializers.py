@@ -1,4 +1,4 @@
-"""What the endpoints of offset plans take and give."""
+"""Requests and responses of the offset plan endpoints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_PARTITIONS = 100_000
     }
 )
 class Shift(OffsetInput):
-    """A number of records, forwards or backwards: a JSON number or a decimal string."""
+    """A number of records, forward or backward: a JSON number or a decimal string."""
 
     default_error_messages = {"invalid": "a shift is a whole number, or a text with one in decimal"}
 
@@ -59,7 +59,7 @@ class TopicScope(StrictSerializer):
 
 
 class PlanRequest(StrictSerializer):
-    """A reset to be planned. Each strategy takes one parameter or none, and no other."""
+    """A reset to plan. Each strategy takes one parameter or none, and no other."""
 
     strategy = Choice([strategy.value for strategy in Strategy])
     topics = serializers.ListField(
@@ -94,7 +94,7 @@ class PlanQuery(PageQuery):
 
 
 class PlannedPartition(serializers.Serializer[Any]):
-    """One partition of a plan. Lags are null where the log is not known or nothing is committed."""
+    """One partition of a plan. Lags are null if the log is unknown or nothing is committed."""
 
     topic = serializers.CharField()
     partition = serializers.IntegerField(min_value=0)
@@ -124,7 +124,7 @@ class PlanTotals(serializers.Serializer[Any]):
 
 
 class PlanParameters(serializers.Serializer[Any]):
-    """What the plan was asked for. Only the parameter of its strategy is there."""
+    """The request behind the plan. Only the parameter of its strategy is included."""
 
     topics = serializers.ListField(
         child=serializers.CharField(), allow_null=True, help_text="null: what was committed."
@@ -137,7 +137,7 @@ class PlanParameters(serializers.Serializer[Any]):
     lines = serializers.IntegerField(required=False, min_value=1, help_text="Of from-file: lines of this group.")
 
     def to_representation(self, instance: Mapping[str, Any]) -> dict[str, Any]:
-        """Without what is not there."""
+        """Without missing fields."""
         shown: dict[str, Any] = super().to_representation({**dict.fromkeys(PARAMETERS), "lines": None, **instance})
         return {name: value for name, value in shown.items() if name in instance}
 
@@ -168,7 +168,7 @@ class PlanView(PlanSummary):
 
 
 class PlanPage(serializers.Serializer[Any]):
-    """A page of plans, the newest first."""
+    """A page of plans, newest first."""
 
     group_id = serializers.CharField()
     plans = PlanSummary(many=True)

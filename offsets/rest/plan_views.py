@@ -1,7 +1,7 @@
-"""Offset plans: make, review, apply, undo (http-api.md 4).
+"""Offset plans: create, review, apply, undo (http-api.md 4).
 
-Looking at plans takes `describe` on the group; lines on topics that the caller may not describe are left out. Making,
-applying and undoing takes `alter-offsets` on the group and `read` on every topic of the plan.
+Reading plans requires `describe` on the group; lines on topics that the caller may not describe are left out. Creating,
+applying and undoing require `alter-offsets` on the group and `read` on every topic of the plan.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Work = Callable[[PlanService], Awaitable[PlanHeader]]
 
 
 class PlanBase(NamedGroupView):
-    """What the views of one plan share."""
+    """Shared by the views of one plan."""
 
     def answer(self, work: Work, *, cursor: str | None = None, limit: int = 0, status: int = 200) -> Response:
         """The plan that `work` returns, with a page of its lines."""
@@ -62,7 +62,7 @@ class PlanBase(NamedGroupView):
         return Response(s.PlanView(shown).data, status=status)
 
     def check_no_body(self, request: Request) -> None:
-        """Raise INVALID_REQUEST if the request says anything."""
+        """Raise INVALID_REQUEST if the request has a body."""
         if request.data:
             raise invalid("the body: there is nothing to say here; send none")
 
@@ -98,7 +98,7 @@ class PlanOffsetsView(PlanBase):
         examples=[OpenApiExample("Back to an offset", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request, group_id: str) -> Response:
-        """Make a plan."""
+        """Create a plan."""
         self.query()
         self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
         given = self.given(s.PlanRequest)
@@ -207,10 +207,10 @@ class UndoPlanView(PlanBase):
 
 
 def _reset(given: Mapping[str, Any], group_id: str) -> Reset:
-    """The reset that a request asks for. A file is read here, which may take a while, and not on the event loop."""
+    """The reset that a request asks for. A file is read here, not on the event loop, because it may take a while."""
     strategy = Strategy(given["strategy"])
     csv = given.get("csv")
-    # A file that does not belong to the strategy is not read: that it is there is what is wrong.
+    # A file that does not belong to the strategy is not read: its presence is the error.
     offsets = (
         None if csv is None else read_offset_file(csv).of_group(group_id) if strategy is Strategy.FROM_FILE else {}
     )

@@ -1,4 +1,4 @@
-"""What the endpoints of runs and findings take and give."""
+"""Requests and responses of the run and finding endpoints."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from offsets.runs.service import SparkRun as Run
 STATES = SparkRun.State.values
 FINDING_KINDS = ReconcileFinding.Kind.values
 OF_GROUPS = ("findings",)
-"""Parts of a result that name groups and topics: these come from the list of findings, for who may describe them."""
+"""Parts of a result that name groups and topics: the list of findings has these, for permitted callers."""
 
 
 class RunQuery(PageQuery):
-    """Which runs."""
+    """Selects runs."""
 
     kind = Choice(KINDS, required=False, help_text="Only runs of this kind.")
 
 
 class NewRun(StrictSerializer):
-    """A run to be started."""
+    """A run to start."""
 
     kind = Choice(STARTABLE)
 
 
 class Slices(serializers.Serializer[Any]):
-    """How far the current stage is; 0 of 0: that is not known."""
+    """How far the current stage is; 0 of 0: unknown."""
 
     done = serializers.IntegerField()
     total = serializers.IntegerField()
@@ -65,7 +65,7 @@ class RunView(serializers.Serializer[Any]):
 
 
 class RunPage(serializers.Serializer[Any]):
-    """A page of runs, the newest first."""
+    """A page of runs, newest first."""
 
     runs = RunView(many=True)
     next_cursor = NextCursor()
@@ -84,7 +84,7 @@ class RunLogView(serializers.Serializer[Any]):
 
 
 class FindingQuery(PageQuery):
-    """Which findings."""
+    """Selects findings."""
 
     run = Text(required=False, max_length=36, help_text="Of this run of reconcile; the newest that succeeded.")
     kind = serializers.ListField(
@@ -97,7 +97,7 @@ class FindingQuery(PageQuery):
 
 
 class FindingView(serializers.Serializer[Any]):
-    """Something that reconcile found."""
+    """A finding of reconcile."""
 
     number = serializers.IntegerField()
     kind = serializers.ChoiceField(FINDING_KINDS)
@@ -119,7 +119,7 @@ class FindingPage(serializers.Serializer[Any]):
 
 
 def shown_run(run: Run) -> dict[str, Any]:
-    """A run as the view takes it."""
+    """A run in the form that the view takes."""
     fields = RunView().fields.keys() - {"slices", "result"}
     result = None if run.result is None else {k: v for k, v in run.result.items() if k not in OF_GROUPS}
     slices = {"done": run.slices_done, "total": run.slices_total}
@@ -127,5 +127,5 @@ def shown_run(run: Run) -> dict[str, Any]:
 
 
 def shown_finding(finding: Finding) -> dict[str, Any]:
-    """A finding as the view takes it."""
+    """A finding in the form that the view takes."""
     return asdict(finding)

@@ -1,7 +1,7 @@
-"""Runs of the Spark jobs and what reconcile found, for people and scripts (architecture.md 7).
+"""Runs of the Spark jobs and the findings of reconcile, for people and scripts (architecture.md 7).
 
-Looking at runs takes `describe` on the cluster; starting and cancelling them, and reading their logs, `admin`. Findings
-are those of the groups and topics that the caller may describe.
+Reading runs requires `describe` on the cluster; starting and cancelling them, and reading their logs, requires `admin`.
+Findings are those of the groups and topics that the caller may describe.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def _answer(run: SparkRun, status: int = 200) -> Response:
 
 
 class RunsBase(ControlView):
-    """What the views of runs share: who may see them at all."""
+    """Shared by the views of runs: who may see them at all."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check the token, then whether it may know of runs."""
+        """Check the token, then whether the caller may see runs."""
         super().initial(request, *args, **kwargs)
         _require(self.principal, Operation.DESCRIBE)
 

@@ -1,4 +1,4 @@
-"""What the offset endpoints of the control plane take and give."""
+"""Requests and responses of the control plane's offset endpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OffsetQuery(PageQuery):
 
 
 class CommittedPartitionView(serializers.Serializer[Any]):
-    """What a group committed on a partition. Watermark and lag are null where no watermark was reported."""
+    """What a group committed on a partition. Watermark and lag are null if no watermark was reported."""
 
     topic = serializers.CharField()
     partition = serializers.IntegerField(min_value=0)

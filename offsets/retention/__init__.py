@@ -1,1 +1,1 @@
-"""Which offsets expire, are pinned, or go with their topic."""
+"""Which offsets expire, are pinned, or are deleted with their topic."""

@@ -1,4 +1,4 @@
-"""How many offsets are removed under one lock: nobody waits long for it, however slow the machine is just now."""
+"""How many offsets are removed under one lock: no request waits long for it, however slow the machine is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BatchSize:
         self.size = min(self.size, self.limit)
 
     def learn(self, held_seconds: float) -> None:
-        """Go by how long the lock was held for the last batch."""
+        """Adapt to how long the lock was held for the last batch."""
         if held_seconds > LOCK_SECONDS:
             self.size = max(self.size // 2, min(SMALLEST_BATCH, self.limit))
         elif held_seconds < LOCK_SECONDS / 4:

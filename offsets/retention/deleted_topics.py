@@ -1,12 +1,12 @@
-"""Offsets of a deleted topic go: committed and pending ones, of all groups, whoever is subscribed.
+"""Removes the offsets of a deleted topic: committed and pending ones, of all groups, whatever the subscriptions.
 
-The deletion writes down what is to be done, in its own transaction (`DeletedTopic`). The sweep does it group by group
-under each group's lock: at once, before the deletion is answered, and by Celery where that was cut short.
+The deletion records the work in its own transaction (`DeletedTopic`). The sweep does it group by group under each
+group's lock: at once, before the deletion is answered, and in Celery if that was interrupted.
 
-A topic of the same name may be made before the sweep has come to an end. Offsets of the old one are those whose record
-offset is not larger than the last one given out before the deletion, so commits on the new topic stay. What a commit
-wrote that had looked at the old topic just before it went is found by a second sweep, as long as there is no new topic;
-beside a new one it cannot be told from its commits.
+A topic of the same name may be created before the sweep has finished. Offsets of the old topic are those whose record
+offset is not larger than the last one issued before the deletion, so commits on the new topic stay. A commit that had
+looked up the old topic just before its deletion is found by a second sweep, as long as no new topic exists; next to a
+new topic it cannot be distinguished from commits on that topic.
 Source: offsets.md 6.2.
 """
 
@@ -38,10 +38,10 @@ log = structlog.get_logger(__name__)
 Q = queries("offsets")
 
 SETTLE_MS: Millis = 60_000
-"""After this long every commit that looked at the old topic has ended: it waits for locks less than that."""
+"""After this long every commit that looked up the old topic has ended: it waits less than that for locks."""
 
 AT_ONCE_SECONDS = 5.0
-"""How long the deletion of a topic is held for its sweep; what is left is Celery's."""
+"""How long the deletion of a topic waits for its sweep; the rest is left to Celery."""
 
 PAGE = 500
 
@@ -63,14 +63,14 @@ class _Deleted:
 
 @dataclass(frozen=True, slots=True)
 class _Removed:
-    """What one batch removed. `since`: when it had the lock."""
+    """The result of one batch. `since`: when it acquired the lock."""
 
     offsets: int
     since: float
 
 
 class DeletedTopicSweep:
-    """Takes away what groups committed on topics that are gone. Twice or late is harmless."""
+    """Removes what groups committed on deleted topics. Running it twice or late is harmless."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -79,10 +79,10 @@ class DeletedTopicSweep:
         self._batch = runtime.config.int("offsets.retention.batch")
 
     async def sweep(self, topic: str | None = None) -> int:
-        """Remove the offsets of deleted topics (None: of all of them); returns how many went.
+        """Remove the offsets of deleted topics (None: of all of them); returns the number removed.
 
-        A group that fails does not hold up the others. Raises SweepFailed naming those that did, after all others;
-        ProtocolError COORDINATOR_NOT_AVAILABLE when the database is away.
+        A failing group does not hold up the others. Raises SweepFailed naming the failed groups, after all others;
+        ProtocolError COORDINATOR_NOT_AVAILABLE when the database is unavailable.
         """
         async with self._db.connection() as connection:
             now = await self._db.now_ms(connection)
@@ -122,7 +122,7 @@ class DeletedTopicSweep:
         return removed
 
     async def _check_database(self) -> None:
-        """Somebody may hold this one group for long. Where the database is away for all, the sweep ends here."""
+        """This group may be locked for long. If the database is unavailable for all, the sweep ends here."""
         async with self._db.connection() as connection:
             await self._db.now_ms(connection)
 
@@ -135,7 +135,7 @@ class DeletedTopicSweep:
         return [(pk, group_id) for pk, group_id in rows]
 
     async def _visit(self, group_id: str, deleted: _Deleted) -> int:
-        """Batch by batch, so that no lock is held for long. A group that is gone has no offsets."""
+        """Batch by batch, so that no lock is held for long. A deleted group has no offsets."""
         removed, batch = 0, BatchSize(self._batch)
         while True:
             size = batch.size
@@ -149,7 +149,7 @@ class DeletedTopicSweep:
 
     async def _remove(self, deleted: _Deleted, limit: int, locked: LockedGroup) -> _Removed:
         since = time.monotonic()
-        # Asked under the lock: what is committed on a new topic was committed before, and then the topic is seen.
+        # Queried under the lock: if anything is committed on a new topic by now, the topic is visible.
         exists = await self._db.value(locked.connection, Q.topic_exists, {"topic": deleted.topic})
         up_to = deleted.record_offset if exists else INT64_MAX
         parameters = {"group": locked.pk, "topic": deleted.topic, "up_to": up_to, "limit": limit}
@@ -167,7 +167,7 @@ class DeletedTopicSweep:
 
 
 async def note(deletion: TopicDeletion) -> None:
-    """In the transaction of the deletion: its offsets are to go."""
+    """In the transaction of the deletion: record that its offsets have to be removed."""
     await deletion.connection.execute(
         Q.note_deleted_topic.encode(),
         {"topic": deletion.topic, "now": deletion.now, "principal": deletion.principal},
@@ -175,7 +175,7 @@ async def note(deletion: TopicDeletion) -> None:
 
 
 async def follow_up(runtime: Runtime, topic: str) -> None:
-    """After the deletion: sweep at once, for as long as whoever deletes may be held. Celery does what is left."""
+    """After the deletion: sweep at once, for as long as the caller may be held. Celery does the rest."""
     try:
         async with asyncio.timeout(AT_ONCE_SECONDS):
             await runtime.get(DeletedTopicSweep).sweep(topic)

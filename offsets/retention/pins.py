@@ -1,6 +1,6 @@
-"""Pins: groups and topics whose offsets retention leaves alone, for as long as an operator says so.
+"""Pins: groups and topics whose offsets retention keeps, for as long as an operator wants.
 
-A pin names its group, which need not exist: what is pinned before the first commit is pinned from it on.
+A pin names its group, which need not exist: a pin set before the first commit applies from that commit on.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from offsets.journal.events import generation_of
 Q = queries("offsets")
 
 MAX_PINS = 1_000
-"""Most pins of one group: a group with more topics is pinned as a whole."""
+"""The most pins of one group: a group with more topics is pinned as a whole."""
 
 _ALL_TOPICS = ""
 
 T = TypeVar("T")
 Change = Callable[[Connection, Millis, list[GroupEvent], Group | None], Awaitable[T]]
-"""A change of pins: (connection, now, events to add to, the group if there is one) -> what the caller gets."""
+"""A change of pins: (connection, now, events to add to, the group if there is one) -> the caller's result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def pins_of(db: Database, connection: Connection, group_id: str) -> Pins:
 
 
 class PinService:
-    """Sets, takes back and lists pins. Every method may raise COORDINATOR_NOT_AVAILABLE."""
+    """Sets, removes and lists pins. Every method may raise COORDINATOR_NOT_AVAILABLE."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -62,8 +62,8 @@ class PinService:
     async def pins(
         self, group_id: str, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
     ) -> Page[Pin]:
-        """A page of a group's pins on topics in `visible`, by topic, that of all topics first; a group that does not
-        exist may have some.
+        """A page of a group's pins on topics in `visible`, by topic, the pin of all topics first; a group that does not
+        exist may have pins.
 
         Raises ProtocolError INVALID_REQUEST for a cursor of another list.
         """
@@ -75,10 +75,10 @@ class PinService:
         return Page(found, encode_cursor(found[-1].topic or _ALL_TOPICS) if more else None)
 
     async def pin(self, group_id: str, topic: str | None, *, principal: str, reason: str = "") -> Pin:
-        """Pin a topic of a group, or the group; what is pinned already stays as it was, and is returned.
+        """Pin a topic of a group, or the group; an existing pin stays unchanged, and is returned.
 
-        The topic need not exist. Raises ProtocolError INVALID_TOPIC_EXCEPTION, and INVALID_REQUEST for a group that has
-        MAX_PINS already.
+        The topic need not exist. Raises ProtocolError INVALID_TOPIC_EXCEPTION, and INVALID_REQUEST for a group that
+        already has MAX_PINS.
         """
         _check(topic)
 
@@ -102,7 +102,7 @@ class PinService:
         return result
 
     async def unpin(self, group_id: str, topic: str | None, *, principal: str) -> bool:
-        """Take a pin back; returns whether there was one. Offsets that were due meanwhile go at the next run.
+        """Remove a pin; returns whether it existed. Offsets that became due meanwhile are removed by the next run.
 
         Raises ProtocolError INVALID_TOPIC_EXCEPTION.
         """
@@ -117,7 +117,7 @@ class PinService:
         return await self._change(group_id, delete)
 
     async def _change(self, group_id: str, change: Change[T]) -> T:
-        """Under the group's lock, so that nothing expires once its pin is answered; a group may also be absent."""
+        """Under the group's lock, so that nothing expires once its pin is answered; the group need not exist."""
 
         async def within(locked: LockedGroup) -> _Result[T]:
             return _Result(await change(locked.connection, locked.now, locked.events, locked.group))
@@ -138,7 +138,7 @@ class PinService:
 
 @dataclass(frozen=True, slots=True)
 class _Result(Generic[T]):
-    """What was done within the group's transaction; anything else is the reply of a group that is not there."""
+    """The result from the group's transaction; anything else is the reply for a group that does not exist."""
 
     value: T
 

@@ -1,7 +1,7 @@
-"""Retention: offsets that nobody commits anew go after a while, and Empty groups without offsets with them.
+"""Retention: offsets that are not committed again expire after a while, and Empty groups without offsets with them.
 
 Celery beat calls it at `offsets.retention.check.interval.ms`. A run is not atomic: it goes from group to group and
-takes each batch of offsets away under the group's lock, deciding again there. Twice or late is harmless.
+removes each batch of offsets under the group's lock, deciding again there. Running it twice or late is harmless.
 Source: offsets.md 7.
 """
 
@@ -39,10 +39,10 @@ Q = queries("offsets")
 MINUTE_MS = 60_000
 
 PAGE = 200
-"""Groups looked at by one statement, which reads every offset of those that have none due."""
+"""Groups looked at by one statement, which reads every offset of groups that have none due."""
 
 AT_ONCE = 2
-"""Groups worked on at the same time: while one waits for Postgres the other is decided, and members have the rest."""
+"""Groups processed concurrently: while one waits for Postgres another is decided, and members have the rest."""
 
 _START: TopicPartition = ("", -1)
 
@@ -53,7 +53,7 @@ class RetentionFailed(Exception):
 
 @dataclass(slots=True)
 class Report:
-    """What a run did. `put_off`: groups that somebody held, tried once more at its end; `failed`: those that threw."""
+    """The result of a run. `put_off`: groups that were locked, retried once at its end; `failed`: those that threw."""
 
     offsets: int = 0
     groups: int = 0
@@ -73,7 +73,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What one batch did: how many offsets went, and whether the group may go too. `since`: when it had the lock."""
+    """The result of one batch: offsets removed, whether the group may go too. `since`: when it acquired the lock."""
 
     offsets: int
     bare: bool
@@ -81,7 +81,7 @@ class Removed:
 
 
 class RetentionService:
-    """The run, and the rule that it shares with whoever shows when offsets expire."""
+    """The run, and the rule that it shares with pages that show when offsets expire."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -92,10 +92,10 @@ class RetentionService:
         self._running = asyncio.Lock()
 
     async def run(self) -> Report:
-        """Remove what has expired by now, in every group. While this process is at it, a second run does nothing.
+        """Remove what has expired by now, in every group. While one runs in this process, a second run does nothing.
 
-        A group that fails does not hold up the others. Raises RetentionFailed naming those that did, after all others;
-        ProtocolError COORDINATOR_NOT_AVAILABLE when the database is away.
+        A failing group does not hold up the others. Raises RetentionFailed naming the failed groups, after all others;
+        ProtocolError COORDINATOR_NOT_AVAILABLE when the database is unavailable.
         """
         if self._running.locked():
             log.warning("retention_still_runs")
@@ -127,7 +127,7 @@ class RetentionService:
                         if candidate.due or candidate.bare:
                             visits.create_task(visit(candidate))
             except ExceptionGroup as group:
-                raise group.exceptions[0] from None  # a visit answers for its group itself: the database is away
+                raise group.exceptions[0] from None  # visits handle errors of their group: the database is unavailable
             if len(page) < PAGE:
                 return
             after = page[-1].pk
@@ -155,12 +155,12 @@ class RetentionService:
             report.failed.append(group_id)
 
     async def _check_database(self) -> None:
-        """Somebody may hold this one group for long. Where the database is away for all, the run ends here."""
+        """This group may be locked for long. If the database is unavailable for all, the run ends here."""
         async with self._db.connection() as connection:
             await self._db.now_ms(connection)
 
     async def _expire(self, group_id: str, report: Report, *, skip_locked: bool) -> bool:
-        """Remove what has expired in a group, batch by batch; returns whether the group may go."""
+        """Remove what has expired in a group, batch by batch; returns whether the group may be deleted."""
         found = await self._look(group_id)
         if found is None or found[1].keeps_all:
             return False
@@ -175,13 +175,13 @@ class RetentionService:
             removed, after = outcome, due[-1]
             batch.learn(time.monotonic() - removed.since)
             report.offsets += removed.offsets
-            # None of them: somebody joined, committed or pinned since the rule was read. The next run reads it anew.
+            # None of them: a join, commit or pin came since the rule was read. The next run reads it again.
             if len(due) < size or not removed.offsets:
                 break
         return removed.bare
 
     async def rule(self, group_id: str) -> RetentionRule | None:
-        """The rule for a group as last committed; None: there is no group.
+        """The rule for a group as last committed; None: no such group.
 
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
         """
@@ -189,7 +189,7 @@ class RetentionService:
         return None if found is None else found[1]
 
     async def _look(self, group_id: str) -> tuple[int, RetentionRule] | None:
-        """Key and rule of a group; None: there is no group."""
+        """Key and rule of a group; None: no such group."""
         stored = await self._groups.describe(group_id, partitions=False)
         if stored.pk is None or stored.group is None:
             return None
@@ -198,7 +198,7 @@ class RetentionService:
         return stored.pk, rule_of(stored.group, pins, self.retention_ms)
 
     async def _due(self, pk: int, rule: RetentionRule, after: TopicPartition, limit: int) -> list[TopicPartition]:
-        """The next batch of what the rule lets expire, without a lock: however many are looked at, nobody waits."""
+        """The next batch of what the rule lets expire, without a lock: however many are examined, no request waits."""
         async with self._db.connection() as connection:
             parameters = {
                 "group": pk,
@@ -214,7 +214,7 @@ class RetentionService:
         return [(topic, partition) for topic, partition in rows]
 
     async def _remove(self, due: Sequence[TopicPartition], locked: LockedGroup) -> Removed:
-        """Decide again what of `due` has expired, now that nobody else can commit, join or pin; and take it away."""
+        """Decide again what of `due` has expired, now that commits, joins and pins are locked out, and remove it."""
         since = time.monotonic()
         pins = await pins_of(self._db, locked.connection, locked.group_id)
         rule = rule_of(locked.group, pins, self.retention_ms)

@@ -1,1 +1,1 @@
-"""Runs of the Spark jobs as the service sees them: started, watched, restored from, repaired after."""
+"""Runs of the Spark jobs from the service's side: starting, watching, restoring from and repairing after them."""

@@ -1,4 +1,4 @@
-"""Read model of what reconcile found. The findings themselves: `offsets.spark.reconcile`; docs/reconcile.md."""
+"""Read model of the findings of reconcile. The findings themselves: `offsets.spark.reconcile`; docs/reconcile.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Q = queries("offsets")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding. What `expected` and `found` are depends on the kind; None: nothing."""
+    """One finding. The meaning of `expected` and `found` depends on the kind; None: nothing."""
 
     number: int
     kind: str
@@ -32,7 +32,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FindingFilter:
-    """Which findings: of one of `kinds`, of the group. None: no condition."""
+    """Which findings to list: of one of `kinds`, of the group. None: no condition."""
 
     kinds: Sequence[str] | None = None
     group_id: str | None = None
@@ -46,7 +46,7 @@ class SeenBy:
     topics: Visible = EVERYTHING
 
     def parameters(self) -> dict[str, list[str]]:
-        """As the statements take them."""
+        """In the form that the statements take."""
         return {
             "group_names": list(self.groups.names),
             "group_prefixes": list(self.groups.prefixes),
@@ -80,10 +80,10 @@ class FindingReads:
         limit: int = DEFAULT_LIMIT,
         seen_by: SeenBy = SeenBy(),  # noqa: B008 - immutable
     ) -> tuple[SparkRun | None, Page[Finding]]:
-        """A page of what a run of reconcile found, by group, topic and partition, and the run.
+        """A page of the findings of a reconcile run, by group, topic and partition, and the run.
 
-        `run_id` None: the newest run that succeeded; None is returned for it where there was none yet. Raises
-        RunRefused with status 404, INVALID_REQUEST for a cursor of another list.
+        `run_id` None: the newest successful run; if there was none yet, None is returned for the run. Raises RunRefused
+        with status 404, INVALID_REQUEST for a cursor of another list.
         """
         after = 0
         if cursor is not None:
@@ -105,7 +105,7 @@ class FindingReads:
         return found_run, Page(found, encode_cursor(found_run.id, found[-1].number) if more else None)
 
     async def counts(self, run_id: str, group_id: str | None = None) -> dict[str, int]:
-        """How many findings of each kind a run stored, in all or of one group."""
+        """How many findings of each kind a run stored, in total or of one group."""
         parameters = {"run_id": run_id, "group": group_id}
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.count_reconcile_findings, parameters)
@@ -127,7 +127,7 @@ class FindingReads:
 
 
 def _edge(cursor: str, run_id: str | None) -> tuple[str, int]:
-    """The run and the number that the next page comes after: a run that ends meanwhile does not change the list."""
+    """The run and the number that the next page starts after: a run that ends meanwhile does not change the list."""
     found, after = decode_cursor(cursor, str, int)
     if run_id is not None and checked(run_id) != found:
         raise ProtocolError(

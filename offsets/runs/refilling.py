@@ -1,7 +1,7 @@
-"""An empty database filled from the archive alone: groups, their offsets, and the lines with which the journal begins.
+"""An empty database filled from the archive alone: groups, their offsets, and the first lines of the journal.
 
-Every offset gets a line of kind `restore`, written now, so journal and offsets agree, and what is read of the past is
-in the archive. Topics are not in the archive beside their names.
+Every offset gets a line of kind `restore`, written now, so journal and offsets agree, and reads of the past use the
+archive. The archive has only the names of topics.
 
 Source: architecture.md 7; docs/restore.md.
 """
@@ -38,7 +38,7 @@ class RefillService:
         self._offsets = runtime.get(OffsetStore)
 
     async def begin(self, newest: int, written: int) -> None:
-        """Check that the database is empty, apart from what an earlier attempt wrote, and begin after the archive.
+        """Check that the database is empty, apart from an earlier attempt's writes, and start ids after the archive.
 
         `newest`: the largest record offset of the archive; `written`: when its last line was written (ms). Raises
         INVALID_REQUEST.
@@ -60,18 +60,18 @@ class RefillService:
             await connection.execute(Q.raise_record_offset.encode(), {"least": newest})
 
     async def missing_topics(self, names: Iterable[str]) -> list[str]:
-        """Those of these topics that do not exist."""
+        """The given topics that do not exist."""
         wanted = sorted(set(names))
         there = await self._offsets.partition_counts(wanted)
         return [name for name in wanted if name not in there]
 
     async def create_topics(self, partitions: Mapping[str, int]) -> None:
-        """Make topics with so many partitions each. Raises what `TopicService.create` raises."""
+        """Create topics with the given number of partitions. Raises what `TopicService.create` raises."""
         for name, count in partitions.items():
             await self._topics.create(name, count)
 
     async def fill(self, group_id: str, records: list[OffsetRecord], principal: str) -> bool:
-        """Make a group with these offsets, in one transaction; False: an earlier attempt has done it."""
+        """Create a group with these offsets, in one transaction; False: an earlier attempt has done it."""
         provenance = Provenance(ChangeKind.RESTORE, principal=principal)
 
         async def write(locked: LockedGroup) -> bool:

@@ -1,8 +1,8 @@
-"""Mending what reconcile proved wrong in the committed offsets: each becomes what the last line of its journal says.
+"""Fixes the committed offsets that reconcile proved wrong: each becomes what its last line in the journal says.
 
-A change is journalled like any other, under the group's lock, and told in the group's timeline. It is made only if the
-offset still is what the run saw, nothing was committed or removed since, and no transaction is open there: its commit
-would be lost to a line that is younger than its write.
+A change is journalled like any other, under the group's lock, and recorded in the group's timeline. It is made only if
+the offset is still what the run saw, nothing was committed or removed since, and no transaction is open there: its
+commit would lose to a line newer than its write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 Q = queries("offsets")
 
 REPAIRABLE = frozenset({"missing_in_view", "surplus_in_view", "other_offset", "other_metadata"})
-"""Kinds of findings of which the journal proves that the view is wrong."""
+"""Kinds of findings for which the journal proves that the view is wrong."""
 
 MENDED = "mended"
 
@@ -65,7 +65,7 @@ class Mend:
         return self.topic, self.partition
 
     def shown(self) -> dict[str, Any]:
-        """For a plan that people look at."""
+        """For a plan that people review."""
         return {
             "group": self.group_id,
             "topic": self.topic,
@@ -79,14 +79,14 @@ class Mend:
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What became of a `Mend`: `MENDED`, or why it was left alone."""
+    """The result of a `Mend`: `MENDED`, or why it was left alone."""
 
     mend: Mend
     outcome: str
 
 
 def planned(findings: Iterable[Mapping[str, Any]]) -> list[Mend]:
-    """What would be mended of these findings, as `manage.py reconcile --format json` prints them; by group."""
+    """What would be fixed for these findings, as `manage.py reconcile --format json` prints them; by group."""
     found = [_mend(one) for one in findings if one["kind"] in REPAIRABLE]
     return sorted(found, key=lambda mend: (mend.group_id, *mend.key))
 
@@ -111,7 +111,7 @@ def _mend(finding: Mapping[str, Any]) -> Mend:
 
 
 class RepairService:
-    """Mends committed offsets, for one process."""
+    """Fixes committed offsets, for one process."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -119,9 +119,9 @@ class RepairService:
         self._store = runtime.get(OffsetStore)
 
     async def repair(self, mends: Sequence[Mend], run_id: str, principal: Principal) -> list[Mended]:
-        """Mend group by group, each in one transaction; says of each what became of it. `run_id`: for the timelines.
+        """Fix group by group, each in one transaction; returns the result of each. `run_id`: for the timelines.
 
-        A group that is missing is made where it is to have an offset. Raises ProtocolError GROUP_AUTHORIZATION_FAILED
+        A missing group is created if it is to have an offset. Raises ProtocolError GROUP_AUTHORIZATION_FAILED
         before anything is written, COORDINATOR_NOT_AVAILABLE.
         """
         for group_id in {mend.group_id for mend in mends}:
@@ -160,7 +160,7 @@ class RepairService:
         return done
 
     async def _stands(self, mends: list[Mend], locked: LockedGroup) -> dict[TopicPartition, str]:
-        """`MENDED` where it can be, else why not."""
+        """`MENDED` if it can be fixed, else why not."""
         parameters = {
             "group": locked.pk,
             "group_id": locked.group_id,

@@ -1,7 +1,8 @@
 """The jobs of `manage.py restore`, as `offsets.spark.command.run_job` runs them.
 
-They stand outside of `offsets.spark`: what the archive says is computed there, what is done with it here, by the
-services of this process. Source: docs/restore.md.
+They are outside of `offsets.spark`: the state of the archive is computed there, and used here, by the services of this
+process.
+Source: docs/restore.md.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from offsets.spark.session import guarded
 
 TIMEOUT_SECONDS = 600.0
 MOST_LISTED = 1_000
-"""Topics and refusals that the run's row keeps."""
+"""The most topics and refusals that the run's row stores."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class RestoreJob:
-    """Plans for groups, and with `apply` what they say. `groups` None: all. `shown`: lines that change, by plan."""
+    """Creates plans for groups, and with `apply` applies them. `groups` None: all. `shown`: changing lines, by plan."""
 
     installation: Installation
     order: RestoreOrder
@@ -51,7 +52,7 @@ class RestoreJob:
     shown: dict[str, list[Line]] = field(default_factory=dict)
 
     def __call__(self, run: Run, start: SparkStart) -> Outcome:
-        """Run it. Raises JobError; refusals of single groups are findings."""
+        """Run it. Raises JobError; refusals of individual groups are findings."""
         asked(lambda runtime: runtime.get(RestoreService).check(self.order.at))
         names, states = self.groups, None
         if names is None:
@@ -69,7 +70,7 @@ class RestoreJob:
         return Outcome(rows=sum(one.changes for one in made), findings=len(refused), result=self._told(made, refused))
 
     def _all(self, run: Run, start: SparkStart) -> tuple[list[str], GroupStates | None]:
-        """All groups, and what the archive says of them, where there is one."""
+        """All groups, and what the archive says about them, if there is one."""
         here = asked(lambda runtime: runtime.get(RestoreService).groups())
         if not self.installation.config.str("archive.path"):
             return sorted(here), None
@@ -91,7 +92,7 @@ class RestoreJob:
         return made
 
     def _with_members(self, planned: Sequence[GroupRestore]) -> list[GroupRestore]:
-        """Groups that have members, looked for before anything is applied."""
+        """Groups that have members, checked before anything is applied."""
         counted = [(one, _members(one.group_id)) for one in planned]
         return [GroupRestore(one.group_id, one.plan, non_empty(one.group_id, n)) for one, n in counted if n]
 
@@ -135,14 +136,14 @@ class RestoreJob:
 
 @dataclass(slots=True)
 class UndoJob:
-    """Takes back what a run of restore applied: `plans` as (group, plan id)."""
+    """Undoes what a run of restore applied: `plans` as (group, plan id)."""
 
     run_id: str
     plans: Sequence[tuple[str, str]]
     principal: Principal
 
     def __call__(self, run: Run, start: SparkStart) -> Outcome:
-        """Run it. Raises JobError; refusals of single plans are findings."""
+        """Run it. Raises JobError; refusals of individual plans are findings."""
         run.enter("undo")
         undone, refused = [], []
         for group_id, plan_id in _counted(run, self.plans):
@@ -209,7 +210,7 @@ class RefillJob:
 
 
 def asked(work: Callable[[Runtime], Awaitable[T]]) -> T:
-    """What a service answers. Raises JobError with what it says where it refuses."""
+    """The result of a service call. Raises JobError with its message if it refuses."""
     try:
         return asked_or_refused(work)
     except ProtocolError as error:
@@ -217,12 +218,12 @@ def asked(work: Callable[[Runtime], Awaitable[T]]) -> T:
 
 
 def asked_or_refused(work: Callable[[Runtime], Awaitable[T]]) -> T:
-    """What a service answers. Raises ProtocolError."""
+    """The result of a service call. Raises ProtocolError."""
     return bridge.call(work, TIMEOUT_SECONDS)
 
 
 def plan_told(plan: PlanHeader) -> dict[str, Any]:
-    """A plan in the object that is printed."""
+    """A plan as part of the printed object."""
     return {"group": plan.group_id, "plan": plan.id, "state": plan.state.value, **plan.totals}
 
 
@@ -240,7 +241,7 @@ def _states(run: Run, start: SparkStart, table: ArchiveTable, at: int) -> GroupS
 
 @contextmanager
 def _read_ahead(at: int, states: GroupStates | None) -> Iterator[None]:
-    """Meanwhile, services take from these states what the archive says."""
+    """Meanwhile, services use these states as the contents of the archive."""
     ahead = None if states is None else ReadAhead(at, states.of)
 
     async def use(runtime: Runtime, given: ReadAhead | None) -> None:
@@ -254,7 +255,7 @@ def _read_ahead(at: int, states: GroupStates | None) -> Iterator[None]:
 
 
 def _counted(run: Run, items: Sequence[T]) -> Iterator[T]:
-    """The items, with the run's progress told and its end looked for before each."""
+    """The items; reports the run's progress and checks for its cancellation before each."""
     done = 0
     run.progress = lambda: (done, len(items))
     try:

@@ -1,4 +1,4 @@
-"""Groups put back to an instant: a plan for each, to review, apply and undo.
+"""Restores groups to an instant: a plan for each, to review, apply and undo.
 
 The plans are those of the strategy `to-committed-at`. Source: architecture.md 7; docs/restore.md.
 """
@@ -28,7 +28,7 @@ Q = queries("offsets")
 
 @dataclass(frozen=True, slots=True)
 class RestoreOrder:
-    """What is to be put back: to which instant (ms), which topics (none: all that exist), who wants it and why."""
+    """What to restore: to which instant (ms), which topics (none: all that exist), who requests it and why."""
 
     at: Millis
     topics: tuple[str, ...]
@@ -38,10 +38,10 @@ class RestoreOrder:
 
 @dataclass(frozen=True, slots=True)
 class GroupRestore:
-    """What came of a group: a plan, or why there is none (`error`).
+    """The result for a group: a plan, or why there is none (`error`).
 
     `gone`: partitions that had an offset at the instant and do not exist now; they are left out. Without plan and
-    error the group has, and had, nothing that is meant.
+    error, the group has and had nothing to restore.
     """
 
     group_id: str
@@ -56,7 +56,7 @@ class GroupRestore:
 
 
 class RestoreService:
-    """Makes the plans of a restore, and applies and undoes them. May raise COORDINATOR_NOT_AVAILABLE."""
+    """Creates the plans of a restore, and applies and undoes them. May raise COORDINATOR_NOT_AVAILABLE."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
@@ -68,22 +68,22 @@ class RestoreService:
         self._archived = runtime.get(ArchivedOffsets)
 
     async def check(self, at: Millis) -> None:
-        """Raise INVALID_REQUEST for an instant that has not come, or of which nothing is kept."""
+        """Raise INVALID_REQUEST for an instant in the future, or one for which nothing is kept."""
         await self._past.check(await self._store.now(), at)
 
     def use(self, read_ahead: ReadAhead | None) -> None:
-        """Take what the archive says of every group from here, instead of reading it for each."""
+        """Use these states as the archive's contents for every group, instead of reading it for each."""
         self._archived.read_ahead = read_ahead
 
     async def groups(self) -> list[str]:
-        """Groups that the journal knows, and those that have anything committed."""
+        """Groups that the journal knows, and groups with committed offsets."""
         async with self._db.connection() as connection:
             return [row[0] for row in await self._db.rows(connection, Q.groups_with_offsets)]
 
     async def plan(self, group_id: str, order: RestoreOrder, *, pick: bool) -> GroupRestore:
-        """Make the plan of a group and keep it; nothing is committed.
+        """Create the plan of a group and store it; nothing is committed.
 
-        `pick`: of the topics that are named, take those that the group ever read; else each must exist.
+        `pick`: of the named topics, take those that the group ever read; else each must exist.
         """
         try:
             traced = await self._traced(group_id, order.at)
@@ -101,7 +101,7 @@ class RestoreService:
         return GroupRestore(group_id, made, gone=gone)
 
     async def members(self, group_id: str) -> int:
-        """How many members a group has: with any, nothing can be applied."""
+        """How many members a group has: if it has any, nothing can be applied."""
         group = (await self._groups.describe(group_id)).group
         return 0 if group is None else len(group.members)
 
@@ -114,14 +114,14 @@ class RestoreService:
         return await self._plans.undo(group_id, plan_id, principal)
 
     async def _traced(self, group_id: str, at: Millis) -> Collection[str]:
-        """Topics of which anything is known: committed now, in the journal, or in the archive by the instant."""
+        """All known topics: committed now, in the journal, or in the archive up to the instant."""
         journal = await self._store.journal_topics(group_id)
         archived = await self._archived.at(group_id, at)
         now = await self._offsets.fetch(group_id, None)
         return {*journal, *(topic for topic, _ in archived), *(offset.topic for offset in now)}
 
     async def _gone(self, group_id: str, order: RestoreOrder, traced: Collection[str]) -> list[TopicPartition]:
-        """Partitions of topics that were deleted since, on which something was committed at the instant."""
+        """Partitions with an offset committed at the instant, of topics deleted since."""
         counts = await self._offsets.partition_counts(sorted(traced))
         missing = [topic for topic in sorted(traced) if topic not in counts]
         if order.topics:
@@ -137,5 +137,5 @@ class RestoreService:
 
 
 def non_empty(group_id: str, members: int) -> ProtocolError:
-    """The refusal of a group that has members."""
+    """The refusal for a group that has members."""
     return ProtocolError(Error.NON_EMPTY_GROUP, f"the group {group_id!r} has {members} members: stop them first")

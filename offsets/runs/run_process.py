@@ -1,6 +1,6 @@
-"""Processes of Spark runs: started by a service, each in a process group of its own, with a log of its own.
+"""Processes of Spark runs: started by a service, each in its own process group, with its own log.
 
-They outlive the server or worker that started them; what they do is in their rows (`offsets.models.SparkRun`).
+They outlive the server or worker that started them; their progress is in their rows (`offsets.models.SparkRun`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 from kcoord.config import BASE_DIR, Config
 
 CODE = BASE_DIR
-"""Where kcoord's packages are."""
+"""The directory of kcoord's packages."""
 
 MOST_LOGS = 200
-"""Logs that are kept; the oldest go first."""
+"""The number of logs that are kept; the oldest are deleted first."""
 TAIL_BYTES = 65_536
-"""How much of the end of a log is shown."""
+"""How much of the end of a log is shown, in bytes."""
 NICE = 10
-"""Runs let the server go first on a busy machine; see nice(1)."""
+"""Runs yield to the server on a busy machine; see nice(1)."""
 
 
 def command(kind: str, run_id: str, log_path: Path) -> Sequence[str]:
@@ -35,7 +35,7 @@ def command(kind: str, run_id: str, log_path: Path) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The end of a log. `size` of all of it in bytes, `skipped` of them before `text`."""
+    """The end of a log. `size`: its total in bytes; `skipped`: bytes before `text`."""
 
     text: str
     size: int
@@ -49,11 +49,11 @@ class RunLogs:
         self._directory = (CODE / config.str("data.dir")).resolve() / "spark" / "runs"
 
     def path(self, run_id: str) -> Path:
-        """Where the log of a run is."""
+        """The path of a run's log."""
         return self._directory / f"{run_id}.log"
 
     def create(self, run_id: str) -> Path:
-        """An empty log that only this account reads; the oldest ones go. Raises OSError."""
+        """Create an empty log that only this account can read, and delete the oldest ones. Raises OSError."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         logs = sorted(self._directory.glob("*.log"), key=lambda path: path.stat().st_mtime)
         for old in logs[: max(0, len(logs) - MOST_LOGS + 1)]:
@@ -63,7 +63,7 @@ class RunLogs:
         return path
 
     def tail(self, run_id: str) -> LogTail | None:
-        """The end of a run's log; None where there is none."""
+        """The end of a run's log; None if it has none."""
         try:
             with self.path(run_id).open("rb") as log:
                 size = log.seek(0, os.SEEK_END)
@@ -76,7 +76,7 @@ class RunLogs:
 def start_process(kind: str, run_id: str, log_path: Path, ended: Callable[[int], None]) -> int:
     """Start a run's process and return its id. Raises OSError.
 
-    `ended` is called with the exit status when it has ended, on a thread of its own, if this process still lives then.
+    `ended` is called with the exit status when it has ended, on a separate thread, if this process is still alive.
     """
     path = os.pathsep.join(filter(None, [str(CODE), os.environ.get("PYTHONPATH", "")]))
     with log_path.open("ab") as log:
@@ -92,7 +92,7 @@ def start_process(kind: str, run_id: str, log_path: Path, ended: Callable[[int],
 
     def wait() -> None:
         status = process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop that wants to know has ended
+        with contextlib.suppress(RuntimeError):  # the receiving event loop has ended
             ended(status)
 
     threading.Thread(target=wait, name=f"kcoord-run-{run_id}", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Runs of Spark jobs as the service sees them: list, start, cancel, log. The runs themselves: `offsets.spark.runs`.
+"""Runs of Spark jobs from the service's side: list, start, cancel, log. The runs themselves: `offsets.spark.runs`.
 
 Source: architecture.md 7; docs/archive.md.
 """
@@ -28,12 +28,12 @@ log = structlog.get_logger(__name__)
 
 KINDS = ("archive", "reconcile", "restore", "report", "import")
 STARTABLE = ("archive", "reconcile", "report")
-"""What API, pages and beat start; the others take arguments that are looked at first."""
+"""The kinds that API, pages and beat can start; the others take arguments that need validation first."""
 
 SIGN_OF_LIFE_MS = 5_000
-"""A run without its lock is dead once its last sign of life is older; a living one gives one each second."""
+"""A run without its lock is dead once its last heartbeat is older than this; a live one sends one each second."""
 BEGIN_MS = 180_000
-"""A process that has not begun its run for so long will not; importing Spark on a busy machine takes a while."""
+"""A process that has not begun its run by then never will; importing Spark on a busy machine takes a while."""
 LOST = "the process of the run ended without saying how"
 
 
@@ -72,12 +72,12 @@ class SparkRun:
 
     @property
     def is_open(self) -> bool:
-        """It goes on, or is about to begin."""
+        """It is running, or about to start."""
         return self.state in ("requested", "running")
 
 
 class RunRefused(ProtocolError):
-    """INVALID_REQUEST with a status of its own: 404 for a run that is not there, 409 where it cannot be."""
+    """INVALID_REQUEST with a different status: 404 for a run that does not exist, 409 if it is not possible."""
 
     def __init__(self, status: int, detail: str, **fields: object) -> None:
         super().__init__(Error.INVALID_REQUEST, detail, fields=fields)
@@ -85,7 +85,7 @@ class RunRefused(ProtocolError):
 
 
 def shown(run: SparkRun, held: Collection[str], now: Millis) -> SparkRun:
-    """The run as it is: `held` are the kinds whose lock a run holds, read before the run was."""
+    """The run's current state: `held` are the kinds whose lock a run holds, read before the run was."""
     if run.state == "requested" and run.requested_at < now - BEGIN_MS:
         return replace(run, state="lost", error="the process of the run did not begin")
     if run.state != "running" or run.kind in held or (run.heartbeat_at or 0) >= now - SIGN_OF_LIFE_MS:
@@ -104,13 +104,13 @@ class SparkRuns:
 
     @property
     def archive_path(self) -> str:
-        """Where the archive is; "": there is none."""
+        """The path of the archive; "": no archive."""
         return self._archive
 
     async def runs(
         self, *, kind: str | None = None, cursor: str | None = None, limit: int = DEFAULT_LIMIT
     ) -> Page[SparkRun]:
-        """A page of runs, the newest first. Raises ProtocolError INVALID_REQUEST for a cursor of another list."""
+        """A page of runs, newest first. Raises ProtocolError INVALID_REQUEST for a cursor of another list."""
         at, run_id = _edge(cursor)
         found, more = cut(await self._read(kind=kind, before_at=at, before_id=run_id, limit=limit + 1), limit)
         return Page(found, encode_cursor(found[-1].requested_at, found[-1].id) if more else None)
@@ -123,7 +123,7 @@ class SparkRuns:
         return found[0]
 
     async def newest(self, kind: str) -> SparkRun | None:
-        """The newest run of `kind` that succeeded."""
+        """The newest successful run of `kind`."""
         async with self._db.connection() as connection:
             found = await self._db.value(connection, Q.newest_success, {"kind": kind})
         return None if found is None else await self.run(found)
@@ -131,7 +131,7 @@ class SparkRuns:
     async def start(self, kind: str, *, principal: str) -> SparkRun:
         """Start a process for a run of `kind`, one of STARTABLE.
 
-        Raises RunRefused with status 409 where there is no archive, or a run of the kind goes on.
+        Raises RunRefused with status 409 if there is no archive, or a run of the kind is in progress.
         """
         if not self._archive:
             raise RunRefused(409, "there is no archive: set KCOORD_ARCHIVE_PATH, where it is to be, and start again")
@@ -147,7 +147,7 @@ class SparkRuns:
         return await self.run(run_id)
 
     async def start_scheduled(self, kind: str) -> str:
-        """Start a run for the schedule; its id, or "" where there is no archive or a run of the kind goes on."""
+        """Start a run for the schedule; its id, or "" if there is no archive or a run of the kind is in progress."""
         if not self._archive:
             return ""
         try:
@@ -157,7 +157,7 @@ class SparkRuns:
             return ""
 
     async def cancel(self, run_id: str, *, principal: str) -> SparkRun:
-        """Ask a run to end; it does within seconds, and publishes nothing any more. Asking twice changes nothing.
+        """Ask a run to end; it ends within seconds, and publishes nothing any more. Asking twice has no further effect.
 
         Raises RunRefused with status 404, and with 409 for a run that has ended.
         """
@@ -169,7 +169,7 @@ class SparkRuns:
         return await self.run(run_id)
 
     async def log_tail(self, run: SparkRun) -> LogTail | None:
-        """The end of the run's log; None where this machine has none, as of a run that a terminal shows."""
+        """The end of the run's log; None if this machine has none, as for a run started in a terminal."""
         return await asyncio.to_thread(self._logs.tail, run.id)
 
     async def _read(self, **given: Any) -> list[SparkRun]:
@@ -235,7 +235,7 @@ def checked(run_id: str) -> str:
 
 
 def unknown_run(run_id: str) -> RunRefused:
-    """There is no such run."""
+    """The error for a run that does not exist."""
     return RunRefused(404, f"there is no run {run_id[:50]!r}; GET /v1/archive/runs lists them")
 
 

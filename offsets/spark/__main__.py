@@ -26,7 +26,7 @@ from offsets.spark.session import CODE
 
 JOBS = {"archive": archive_job, "reconcile": reconcile_job, "report": report_job}
 ASKED = {"archive": ("adopt", "check"), "reconcile": ("watermark_margin_ms",), "report": ("idle_days",)}
-"""Arguments that the record of the run shows."""
+"""Arguments that are stored in the record of the run."""
 
 
 def main() -> int:

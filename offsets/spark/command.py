@@ -1,6 +1,7 @@
 """The commands of the Spark jobs: `manage.py archive`, and `python -m offsets.spark archive` without Django.
 
-Each prints one object with `--format json`, or lines for people. Exit status: 0, 1 for findings, 2 for what cannot run.
+Each prints one object with `--format json`, or lines for people. Exit status: 0, 1 for findings, 2 for jobs that cannot
+run.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ OK, FINDINGS, CANNOT_RUN = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What a job is told of the service: its settings, its database, its data directory."""
+    """What a job needs from the service: its settings, its database, its data directory."""
 
     config: Config
     conninfo: str
     data_dir: Path
 
     def storage(self) -> Storage:
-        """The archive. Raises JobError where none is configured."""
+        """The archive. Raises JobError if none is configured."""
         return Storage(self.config.str("archive.path"))
 
     def spark_settings(self) -> SparkSettings:
@@ -78,7 +79,7 @@ Job = Callable[[Run, SparkStart], Outcome]
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """What all commands of jobs take."""
+    """The arguments that all job commands take."""
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one object on one line")
     parser.add_argument("--run-id", type=UUID, default=None, help="of a run that was asked for over the API")
     parser.add_argument("--nice", type=int, default=0, help="let others go first, as nice(1) does; 0 to 19")
@@ -100,7 +101,7 @@ def add_archive_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def archive_job(installation: Installation, given: Mapping[str, Any]) -> Job:
-    """The job of `archive` for the arguments in `given`."""
+    """The job of `archive` for the parsed arguments `given`."""
 
     def job(run: Run, start: SparkStart) -> Outcome:
         options = ArchiveOptions(
@@ -126,7 +127,7 @@ def add_reconcile_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def reconcile_job(installation: Installation, given: Mapping[str, Any]) -> Job:
-    """The job of `reconcile` for the arguments in `given`."""
+    """The job of `reconcile` for the parsed arguments `given`."""
     config = installation.config
 
     def job(run: Run, start: SparkStart) -> Outcome:
@@ -150,7 +151,7 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def report_job(installation: Installation, given: Mapping[str, Any]) -> Job:
-    """The job of `report` for the arguments in `given`."""
+    """The job of `report` for the parsed arguments `given`."""
     config = installation.config
 
     def job(run: Run, start: SparkStart) -> Outcome:
@@ -165,9 +166,9 @@ def report_job(installation: Installation, given: Mapping[str, Any]) -> Job:
 
 
 def requested(given: Mapping[str, Any], requested_by: str, **parameters: Any) -> RunRequest:
-    """The request of the common arguments in `given`.
+    """The request of the common parsed arguments `given`.
 
-    This process becomes as nice as they say, and SIGTERM ends its run as Ctrl-C does.
+    Sets this process's niceness accordingly, and makes SIGTERM end its run like Ctrl-C.
     """
     if given["nice"]:
         os.nice(given["nice"])
@@ -179,9 +180,9 @@ def requested(given: Mapping[str, Any], requested_by: str, **parameters: Any) ->
 def run_job(
     kind: str, job: Job, installation: Installation, request: RunRequest, also: tuple[str, ...] = ()
 ) -> tuple[int, dict[str, Any]]:
-    """Run a job under the lock of its kind (and those of `also`); the exit status and what `--format json` prints.
+    """Run a job under the lock of its kind (and those of `also`); returns its status and the `--format json` object.
 
-    A job that cannot run is an `error` in the object, not an exception: a crash must not look like findings.
+    A job that cannot run is an `error` in the object, not an exception: a crash must not be mistaken for findings.
     """
     begun = time.monotonic()
     start = SparkStart(installation.spark_settings())
@@ -201,7 +202,7 @@ def run_job(
     except KeyboardInterrupt:
         status = CANNOT_RUN
         told |= {"state": "cancelled", "error": INTERRUPTED}
-    except Exception as error:  # noqa: BLE001 - told with its traceback, and with the status of what cannot run
+    except Exception as error:  # noqa: BLE001 - reported with its traceback and the status of a job that cannot run
         traceback.print_exc()
         status = CANNOT_RUN
         told |= {"state": "failed", "error": f"{type(error).__name__}: {first_line(error)}"}
@@ -212,7 +213,7 @@ def run_job(
 
 
 def shown(kind: str, told: Mapping[str, Any], form: str) -> str:
-    """What a command prints."""
+    """The output of a command."""
     if form == "json":
         return json.dumps(told, ensure_ascii=False)
     if "error" in told:
@@ -270,4 +271,4 @@ SUMMARIES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "reconcile": _reconcile_summary,
     "report": _report_summary,
 }
-"""How each kind of run is told to people."""
+"""How each kind of run is printed for people."""

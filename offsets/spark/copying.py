@@ -1,4 +1,4 @@
-"""COPY as Arrow record batches. NULL and the empty text stay apart."""
+"""COPY as Arrow record batches. NULL and the empty string are kept distinct."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BLOCK_BYTES = 4 << 20
 
 
 class CopyStream:
-    """The bytes of a COPY as the file that pyarrow reads."""
+    """The bytes of a COPY as a file that pyarrow can read."""
 
     def __init__(self, copy: psycopg.Copy) -> None:
         self._chunks = iter(copy)
@@ -43,13 +43,13 @@ def record_batches(copy: psycopg.Copy, types: Mapping[str, pa.DataType]) -> Iter
     """The batches of a `COPY … TO STDOUT (FORMAT csv)` with these columns, in this order."""
     stream = CopyStream(copy)
     if stream.is_empty:
-        return  # pyarrow refuses a file without a byte
+        return  # pyarrow refuses an empty file
     yield from pacsv.open_csv(
         stream,
         pacsv.ReadOptions(column_names=list(types), block_size=BLOCK_BYTES, use_threads=False),
-        # NULL in the only column is an empty line.
+        # NULL in a single column is an empty line.
         pacsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-        # NULL arrives as nothing, an empty text as "".
+        # NULL arrives as nothing, an empty string as "".
         pacsv.ConvertOptions(
             column_types=dict(types),
             null_values=[""],

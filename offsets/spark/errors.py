@@ -1,4 +1,4 @@
-"""What ends a run. The text of each is one line for an operator: what is wrong, and what to do about it."""
+"""Errors that end a run. The text of each is one line for an operator: what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class JobError(Exception):
-    """A run cannot go on. Its text is shown as it is, so it holds no credentials."""
+    """A run cannot continue. Its text is shown unchanged, so it holds no credentials."""
 
 
 class RunInProgress(JobError):
@@ -17,7 +17,7 @@ INTERRUPTED = "the run was interrupted by a signal; nothing more was published"
 
 
 class RunCancelled(JobError):
-    """Somebody asked for the run to end."""
+    """The run was cancelled."""
 
 
 class SourceError(JobError):
@@ -38,6 +38,6 @@ class ArchiveDamaged(JobError):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text; its type where it has none."""
+    """The first line of an error's text; its type if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0].strip() if lines else type(error).__name__

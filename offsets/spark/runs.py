@@ -1,12 +1,12 @@
-"""Records of runs, and the lock that lets one run of a kind go on at a time.
+"""Records of runs, and the lock that allows one run of a kind at a time.
 
     with running(conninfo, "archive", RunRequest(requested_by="local:ada")) as run:
         run.enter("read")
         ...
-        run.check()          # before anything is published: is the lock still ours, does somebody want it to end?
+        run.check()          # before anything is published: is the lock still ours, was it cancelled?
         run.outcome = Outcome(rows=10, result={...})
 
-The lock is an advisory lock of the run's own session, so it goes with the process, however that ends.
+The lock is an advisory lock of the run's own session, so it is released with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONGEST_ERROR = 4_000
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Who asked for what. `run_id` of a row that is `requested` already; None makes one."""
+    """Who requested what. `run_id` of a row that is already `requested`; None creates one."""
 
     requested_by: str = "local"
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run leaves in its row. `result` is what the command prints as JSON, with what is `printed` alone."""
+    """What a run leaves in its row. `result` is what the command prints as JSON, plus what is only `printed`."""
 
     rows: int | None = None
     files: int | None = None
@@ -63,7 +63,7 @@ class DayTotal:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a manifest says that the service needs: see `offsets.spark.archive.manifest`."""
+    """What the service needs from a manifest: see `offsets.spark.archive.manifest`."""
 
     run_id: uuid.UUID
     archive_id: str
@@ -78,16 +78,16 @@ class Publication:
 
 
 class Run:
-    """A run that holds its lock. Use it in the thread that made it; a thread of its own writes signs of life."""
+    """A run that holds its lock. Use it in the thread that created it; a separate thread writes heartbeats."""
 
     def __init__(self, run_id: uuid.UUID, kind: str, connection: Connection) -> None:
         self.id = run_id
         self.kind = kind
         self.outcome = Outcome()
         self.progress: Callable[[], tuple[int, int]] | None = None
-        """Says how many slices of the stage are done, and of how many."""
+        """Reports how many slices of the stage are done, and of how many."""
         self.on_cancel: Callable[[], None] | None = None
-        """Called once, in another thread, when somebody asks for the end: cancels what Spark is doing."""
+        """Called once, in another thread, when the run is cancelled: cancels Spark's jobs."""
         self._connection = connection
         self._stage = "starting"
         self._cancelled = False
@@ -97,7 +97,7 @@ class Run:
 
     @property
     def stage(self) -> str:
-        """What the run does now."""
+        """The current stage of the run."""
         return self._stage
 
     def enter(self, stage: str) -> None:
@@ -107,7 +107,7 @@ class Run:
         self._beat()
 
     def check(self) -> None:
-        """Raises RunCancelled, or JobError where the session that holds the lock was lost."""
+        """Raises RunCancelled, or JobError if the session that holds the lock was lost."""
         if self._cancelled:
             raise RunCancelled("the run was cancelled")
         if self._broken is not None:
@@ -119,21 +119,21 @@ class Run:
         self.check()
 
     def knows(self, run_id: uuid.UUID) -> bool:
-        """This database has seen that run begin."""
+        """Whether this database has a record of that run."""
         return bool(self._value(Q.knows_run, {"id": run_id}))
 
     def has_recorded(self, published: Publication) -> bool:
-        """`record` was called for it."""
+        """Whether `record` was called for it."""
         parameters = {"id": published.run_id, "archive_id": published.archive_id, "manifest": published.manifest}
         return bool(self._value(Q.has_recorded, parameters))
 
     def recorded_sha256(self, run_id: uuid.UUID, archive_id: str, manifest: int) -> str | None:
-        """The SHA-256 of a manifest as it was recorded; None where it was not, or a later one of the run was."""
+        """The SHA-256 of a manifest as it was recorded; None if it was not, or if a later one of the run was."""
         found = self._value(Q.recorded_sha256, {"id": run_id, "archive_id": archive_id, "manifest": manifest})
         return None if found is None else str(found)
 
     def record(self, published: Publication) -> None:
-        """Write down what was published; harmless when it was written down already."""
+        """Record what was published; harmless if it is already recorded."""
         facts = {
             "id": published.run_id,
             "archive_id": published.archive_id,
@@ -153,7 +153,7 @@ class Run:
             self._connection.execute(Q.record_publication.encode(), facts)
 
     def begin_beating(self) -> None:
-        """Start the thread that writes signs of life and looks whether the run is to end."""
+        """Start the thread that writes heartbeats and checks whether the run was cancelled."""
         self._thread.start()
 
     def end(self, state: str, error: str = "") -> None:
@@ -202,9 +202,9 @@ class Run:
 
 @contextmanager
 def running(conninfo: str, kind: str, request: RunRequest, also: Sequence[str] = ()) -> Iterator[Run]:
-    """A run of `kind`, recorded with how it ended. `also`: kinds that must not run meanwhile.
+    """A run of `kind`, recorded with its outcome. `also`: kinds that must not run meanwhile.
 
-    Raises RunInProgress, JobError where Postgres cannot be reached, and whatever the block raises.
+    Raises RunInProgress, JobError if Postgres cannot be reached, and whatever the block raises.
     """
     with ExitStack() as stack:
         connection = stack.enter_context(connect(conninfo, autocommit=True))
@@ -216,7 +216,7 @@ def running(conninfo: str, kind: str, request: RunRequest, also: Sequence[str] =
             yield run
         except BaseException as error:
             ended = (RunCancelled, KeyboardInterrupt)
-            with suppress(JobError):  # what went wrong matters more than that it cannot be written down
+            with suppress(JobError):  # the original error matters more than the failure to record it
                 run.end("cancelled" if isinstance(error, ended) else "failed", _told(error))
             raise
         run.end("succeeded")

@@ -22,10 +22,10 @@ from offsets.spark.runs import Run
 from offsets.spark.source import PostgresSource
 
 CODE = Path(__file__).resolve().parent.parent.parent
-"""Where kcoord's packages are."""
+"""The directory of kcoord's packages."""
 
 SHIPPED = ("kcoord/__init__.py", "kcoord/sql/*", "offsets/__init__.py", "offsets/spark/**/*", "offsets/core/**/*")
-"""What Python workers on other machines import."""
+"""The packages that Python workers on other machines import."""
 
 LOCAL = re.compile(r"local(\[.*\])?$")
 _OURS = re.compile(r"(?:SourceError|JobError): (?P<text>[^\n]+)")
@@ -35,9 +35,9 @@ _RULES = "org.apache.spark.sql.execution.adaptive"
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How Spark is started.
+    """The options for starting Spark.
 
-    `master` as Spark writes it, `directory` for what it spills (of the data directory), memory of the driver in MB.
+    `master` in Spark's notation, `directory` for spilled data (in the data directory), memory of the driver in MB.
     """
 
     master: str
@@ -47,7 +47,7 @@ class SparkSettings:
 
 @contextmanager
 def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
-    """A running Spark, stopped at the end. Raises JobError where it cannot start, as without a Java."""
+    """A running Spark, stopped at the end. Raises JobError if it cannot start, for example without Java."""
     spark = start_spark(settings)
     try:
         yield spark
@@ -56,7 +56,7 @@ def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
 
 
 def start_spark(settings: SparkSettings, environ: Mapping[str, str] | None = None) -> SparkSession:
-    """Start Spark, or take the session of this process. Raises JobError."""
+    """Start Spark, or use the session of this process. Raises JobError."""
     java = find_java(os.environ if environ is None else environ)
     try:
         (settings.directory / "local").mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def start_spark(settings: SparkSettings, environ: Mapping[str, str] | None = Non
 
 @contextmanager
 def _java_home(home: Path) -> Iterator[None]:
-    """For the launcher alone: the next start would take our script for a Java, and have it call itself."""
+    """Only for the launcher: the next start would take our script for Java and make it call itself."""
     before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = str(home)
     try:
@@ -107,14 +107,14 @@ def _settings(settings: SparkSettings, log_settings: Path, is_local: bool) -> di
         "spark.sql.warehouse.dir": str(settings.directory / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "8",
-        # Without it a source that defines pushFilters is refused.
+        # Without it Spark refuses a source that defines pushFilters.
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.parquet.compression.codec": "zstd",
-        # It throws away what observations count along with an empty table.
+        # It would drop the counts of observations along with an empty table.
         "spark.sql.adaptive.optimizer.excludedRules": f"{_RULES}.AQEPropagateEmptyRelation",
-        # A flipped bit in a file is an error instead of a row.
+        # A flipped bit in a file is an error instead of a wrong row.
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-        # Files are published by our own log entry; these markers would only lie beside them.
+        # Files are published by our own log entry; these markers would only clutter the folder.
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
     if is_local:
@@ -142,7 +142,7 @@ def _shipped(directory: Path) -> Path:
 
 @contextmanager
 def guarded(run: Run, spark: SparkSession) -> Iterator[None]:
-    """A block of a run that uses Spark: its progress is shown, it can be cancelled, and errors are one line.
+    """A block of a run that uses Spark: its progress is shown, it can be cancelled, and errors are reduced to one line.
 
     Raises RunCancelled, JobError.
     """
@@ -168,6 +168,6 @@ def guarded(run: Run, spark: SparkSession) -> Iterator[None]:
 
 
 def explained(error: Exception) -> str:
-    """One line of an error of Spark: what our source said in a worker, else the first line."""
+    """One line for a Spark error: our source's message from a worker, else the first line."""
     match = _OURS.search(str(error))
     return match["text"].strip() if match else first_line(error)

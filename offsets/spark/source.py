@@ -6,7 +6,7 @@
 
 A slice is a range of blocks of one leaf table: the journal has no index on `id`, so slices by id would read every day
 for each of them. Comparisons of numbers and equality are pushed down into the COPY; columns are named in an option,
-because the API prunes none.
+because the API has no column pruning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from offsets.spark.tables import ARROW, TABLES
 
 NAME = "kcoord"
 SLICE_BLOCKS = 2_000
-"""Of 8 KiB: about 70,000 lines of the journal."""
+"""Blocks of 8 KiB in a slice: about 70,000 lines of the journal."""
 
 _COPY = sql.SQL("copy (select {columns} from ({rows}) source where {conditions}) to stdout (format csv)")
 _COMPARISONS = {
@@ -55,11 +55,11 @@ def read_table(
     below: int | None = None,
     slice_blocks: int = SLICE_BLOCKS,
 ) -> DataFrame:
-    """A table of `offsets.spark.tables` as the exported `snapshot` has it; lazy, so use it while that is open.
+    """A table of `offsets.spark.tables` as of the exported `snapshot`; lazy, so use it while that is open.
 
-    `columns`: these alone; reading fewer is faster. Of the journal, `since` is the first transaction id that counts
-    and `below` the first that does not. A failing slice raises SourceError inside Spark's own error; see
-    `session.explained`. Raises KeyError for an unknown table or column.
+    `columns`: only these; reading fewer is faster. Of the journal, `since` is the first transaction id to include and
+    `below` the first to exclude. A failing slice raises SourceError inside Spark's own error; see `session.explained`.
+    Raises KeyError for an unknown table or column.
     """
     wanted = list(columns) if columns is not None else list(TABLES[table].columns)
     unknown = set(wanted) - set(TABLES[table].columns)
@@ -75,7 +75,7 @@ def read_table(
 
 @dataclass(frozen=True)
 class Slice(api.InputPartition):
-    """Blocks from `first` on and before `after` of a leaf table, which had this file when slices were planned."""
+    """Blocks from `first` on and before `after` of a leaf table, which had this file when the slices were planned."""
 
     schema: str
     leaf: str
@@ -89,11 +89,11 @@ class PostgresSource(api.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As `spark.read.format` calls it."""
+        """The name used in `spark.read.format`."""
         return NAME
 
     def schema(self) -> str:
-        """The columns that were asked for."""
+        """The requested columns."""
         kinds = TABLES[self.options["table"]].columns
         return ", ".join(f"`{name}` {kinds[name]}" for name in self.options["columns"].split(","))
 
@@ -115,7 +115,7 @@ class PostgresReader(api.DataSourceReader):
                 self._conditions.append(("xact_id", operator, int(options[option])))
 
     def pushFilters(self, filters: list[api.Filter]) -> Iterator[api.Filter]:  # noqa: N802 - the API's name
-        """Take what Postgres decides as Spark would; the rest goes back to Spark."""
+        """Accept the filters that Postgres evaluates like Spark; the rest goes back to Spark."""
         for one in filters:
             condition = self._condition(one)
             if condition is None:
@@ -135,7 +135,7 @@ class PostgresReader(api.DataSourceReader):
         if isinstance(given, api.In) and None not in given.value:
             return column, "in", tuple(given.value)
         operator, value = _COMPARISONS.get(type(given)), getattr(given, "value", None)
-        # Texts are ordered by the database's collation there, and by their bytes in Spark.
+        # Postgres orders text by the database's collation, and by their bytes in Spark.
         if operator is None or value is None or (kind == "string" and operator != "="):
             return None
         return column, operator, value
@@ -149,7 +149,7 @@ class PostgresReader(api.DataSourceReader):
                 leaves = connection.execute(Q.leaves.encode(), {"table": self._table.relation}).fetchall()
         except psycopg.Error as error:
             raise _explained(self._table.relation, error) from None
-        # Empty tables have a slice as well: of no slices Spark makes one of its own, which is not ours.
+        # Empty tables get a slice too: given no slices, Spark creates one of its own, which is not ours.
         return [
             Slice(schema, leaf, filenode, first, first + step)
             for leaf, schema, filenode, blocks in leaves
@@ -196,7 +196,7 @@ def _written(condition: Condition) -> sql.Composed:
 
 
 def _explained(what: str, error: psycopg.Error) -> SourceError:
-    """What Postgres said, without the statement."""
+    """Postgres's error message, without the statement."""
     if isinstance(error, (psycopg.errors.UndefinedObject, psycopg.errors.InvalidParameterValue)):
         return SourceError(
             f"{what}: the snapshot of the run is gone; a run that takes longer than its deadline needs a larger "

@@ -1,7 +1,7 @@
 """The tables of Postgres that the source reads, and the types of their columns. Statements: `sql/sources.sql`.
 
-Instants stay milliseconds since the epoch: a timestamp type would bring a time zone and a unit of its own into what
-must come back as it was written.
+Instants stay milliseconds since the epoch: a timestamp type would add a time zone and another unit to values that must
+come back unchanged.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ ARROW: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "boolean": pa.bool_(),
 }
-"""Spark's names of the types that occur, and Arrow's types."""
+"""Spark's names of the types used, and the Arrow types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that can be read: its name in Postgres, and its columns as `name type`, types by Spark's names."""
+    """A readable table: its name in Postgres, and its columns as `name type`, types by Spark's names."""
 
     relation: str
     columns: Mapping[str, str]

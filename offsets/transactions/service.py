@@ -1,7 +1,7 @@
 """The use-cases of transactional commits: TxnOffsetCommit, the end of a transaction, and who may take part.
 
-What a transaction commits is pending until its end, which is one database transaction over all its groups: a process
-that dies in it has ended nothing, and the same end sent again ends everything.
+What a transaction commits is pending until its end, which is one database transaction over all its groups: if the
+process dies during it nothing has ended, and sending the same end again ends everything.
 Source: offsets.md 4; KIP-98 for producers and their epochs.
 """
 
@@ -42,12 +42,12 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 FENCED, ABANDONED = "fenced", "abandoned"
-"""Why a transaction was aborted that nobody asked to abort."""
+"""Why a transaction was aborted that no client asked to abort."""
 
 ABANDONED_BATCH = 100
 FORGOTTEN_BATCH = 10_000
 MAX_BATCHES = 10
-"""One run takes at most this many batches, so that it ends; what is left is the next run's."""
+"""The most batches that one run takes, so that it ends; the rest is left to the next run."""
 
 
 class AbortFailed(Exception):
@@ -58,8 +58,8 @@ class TransactionService:
     """Transactional commits, for one process.
 
     Methods may raise ProtocolError COORDINATOR_NOT_AVAILABLE. Those that take a `Producer` raise INVALID_PRODUCER_EPOCH
-    where another one has taken over its transactional id, and INVALID_PRODUCER_ID_MAPPING where its id is not that of
-    the transactional id.
+    if another one has taken over its transactional id, and INVALID_PRODUCER_ID_MAPPING if its id does not belong to the
+    transactional id.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -72,8 +72,8 @@ class TransactionService:
         self._expiration_ms = runtime.config.int("transactional.id.expiration.ms")
 
     async def init(self, transactional_id: str) -> Producer:
-        """InitProducerId: the producer to work under from now on. Whoever worked under the id before is fenced, and
-        what it left pending is aborted.
+        """InitProducerId: the producer to use from now on. The previous producer of the id is fenced, and what it left
+        pending is aborted.
         """
         self._check_active()
 
@@ -92,7 +92,7 @@ class TransactionService:
         return following
 
     async def commit(self, producer: Producer, commit: OffsetCommit) -> OffsetCommitReply:
-        """TxnOffsetCommit: offsets that are committed when and if the transaction is (offsets.md 4.1).
+        """TxnOffsetCommit: offsets that are committed if and when the transaction is (offsets.md 4.1).
 
         The first commit of a transactional id registers its producer. Errors of the group are replies.
         """
@@ -109,7 +109,7 @@ class TransactionService:
             registered = await self._store.share(locked.connection, producer.transactional_id)
             try:
                 standing(registered, producer)
-            except ProtocolError as refusal:  # in between another producer took over
+            except ProtocolError as refusal:  # another producer took over in between
                 return OffsetCommitReply(refusal.error, detail=refusal.detail)
             results, records = record(passed, commit.retention_time_ms, locked.now, self._metadata_limit)
             origin = provenance(commit, locked, ChangeKind.TXN_COMMIT, producer.transactional_id)
@@ -126,8 +126,8 @@ class TransactionService:
     async def end(self, producer: Producer, *, committed: bool) -> TransactionEnd:
         """The end marker: commit or abort what is pending, in all groups at once (offsets.md 4.3).
 
-        Sent again it finds nothing, which is a success, as it is for a producer that never committed anything. Of a
-        producer that takes over with it nothing is pending: its predecessor's offsets are aborted.
+        Sent again it finds nothing, which is a success, as it is for a producer that never committed anything. A
+        producer that takes over with it has nothing pending: its predecessor's offsets are aborted.
         """
         self._check_active()
 
@@ -135,7 +135,7 @@ class TransactionService:
             match standing(held.producer, producer):
                 case Standing.NEW:
                     if await self._store.is_known(held.connection, producer.producer_id):
-                        raise foreign(producer)  # or a misspelt transactional id would lose what it should commit
+                        raise foreign(producer)  # else a misspelt transactional id would lose its offsets
                     return TransactionEnd(), 0
                 case Standing.SUCCESSOR:
                     await self._abort(held, producer, FENCED)
@@ -153,8 +153,8 @@ class TransactionService:
         return ended
 
     async def abort_abandoned(self) -> int:
-        """Abort transactions open for `transaction.max.timeout.ms` or longer, and fence their producers; returns how
-        many. Raises AbortFailed after all others were handled; ProtocolError when the database is away.
+        """Abort transactions open for `transaction.max.timeout.ms` or longer, and fence their producers; returns their
+        number. Raises AbortFailed after all others were handled; ProtocolError when the database is unavailable.
         """
         aborted, failed = 0, set[str]()
         for _ in range(MAX_BATCHES):
@@ -175,9 +175,9 @@ class TransactionService:
         return aborted
 
     async def forget_idle(self) -> int:
-        """Forget producers that have ended nothing for `transactional.id.expiration.ms` (KIP-98); returns how many.
+        """Forget producers that have ended nothing for `transactional.id.expiration.ms` (KIP-98); returns their number.
 
-        One that comes back is new: it is fenced by nobody that it does not meet.
+        One that comes back is new: only a producer that it meets can fence it.
         """
         async with self._db.connection() as connection:
             before = await self._db.now_ms(connection) - self._expiration_ms
@@ -205,7 +205,7 @@ class TransactionService:
         return aborted > 0
 
     async def _take_part(self, producer: Producer) -> None:
-        """Before the group is asked: register a first producer, let a successor take over, refuse a fenced one."""
+        """Before asking the group: register a first producer, let a successor take over, refuse a fenced one."""
         async with self._db.connection() as connection:
             registered = await self._store.find(connection, producer.transactional_id)
         if standing(registered, producer) is Standing.CURRENT:
@@ -226,7 +226,7 @@ class TransactionService:
         self._tell(producer.transactional_id, aborted, FENCED)
 
     async def _abort(self, held: Held, following: Producer, cause: str) -> None:
-        """Abort what is pending, and fence whoever wrote it; each group has an event."""
+        """Abort what is pending, and fence the producer that wrote it; each group gets an event."""
         await self._store.replace(held, following)
         for group in held.groups:
             gone = [offset.topic for offset in held.pending if offset.group == group.pk]
@@ -256,7 +256,7 @@ class TransactionService:
         )
 
     def _tell(self, transactional_id: str, aborted: int, outcome: str) -> None:
-        """Somebody's pending offsets were aborted without its asking: operators want to know."""
+        """Pending offsets were aborted without their producer asking: operators want to know."""
         if aborted:
             if outcome == FENCED:
                 TRANSACTIONS_ENDED.labels(outcome).inc()

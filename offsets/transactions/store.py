@@ -21,12 +21,12 @@ Q = queries("offsets")
 
 DRAWN_IDS = 8
 LARGEST_DRAWN_ID = 2**53 - 1
-"""The largest whole number that a JSON number carries exactly everywhere. Clients may choose ids up to 2^63 - 1."""
+"""The largest integer that every JSON parser represents exactly. Clients may choose ids up to 2^63 - 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldGroup:
-    """A group in which a transaction may have something pending. `generation_id`: of a consumer group its epoch."""
+    """A group in which a transaction may have something pending. `generation_id`: for a consumer group its epoch."""
 
     pk: int
     group_id: str
@@ -36,7 +36,7 @@ class HeldGroup:
 @dataclass(frozen=True, slots=True)
 class Held:
     """A transactional id inside the database transaction that holds the lock of its producer, and of the groups in
-    which it has something pending. `producer` None: nobody is registered; there is no row to lock. `now` in ms.
+    which it has something pending. `producer` None: none is registered, so no row can be locked. `now` in ms.
     """
 
     connection: Connection
@@ -47,7 +47,7 @@ class Held:
 
 
 class StartOver(Exception):
-    """Another request of the transactional id came in between: the database transaction is to be run again."""
+    """Another request of the transactional id came in between: the database transaction must be run again."""
 
 
 class TransactionStore:
@@ -57,7 +57,7 @@ class TransactionStore:
         self._db: Database = runtime.db
 
     async def find(self, connection: Connection, transactional_id: str) -> Producer | None:
-        """The producer of a transactional id, as it is now."""
+        """The current producer of a transactional id."""
         return await self._producer(connection, Q.find_producer, transactional_id)
 
     async def is_known(self, connection: Connection, producer_id: int) -> bool:
@@ -65,13 +65,13 @@ class TransactionStore:
         return bool(await self._db.value(connection, Q.is_known_producer, {"producer_id": producer_id}))
 
     async def share(self, connection: Connection, transactional_id: str) -> Producer | None:
-        """The producer of a transactional id, which nobody replaces until the transaction ends. For commits."""
+        """The producer of a transactional id, which cannot be replaced until the transaction ends. For commits."""
         return await self._producer(connection, Q.share_producer, transactional_id)
 
     async def lock(self, connection: Connection, transactional_id: str) -> Held:
         """Lock the groups that a transaction wrote to, then its producer, and read what is pending.
 
-        Raises StartOver when it wrote to another group in between.
+        Raises StartOver if it wrote to another group in between.
         """
         found = await self._db.rows(connection, Q.groups_of_producer, {"transactional_id": transactional_id})
         keys = [row[0] for row in found]
@@ -88,23 +88,23 @@ class TransactionStore:
         return Held(connection, groups, producer, pending, now)
 
     async def register(self, held: Held, producer: Producer) -> bool:
-        """Write a first producer; False where the transactional id has one, or the producer another id, by now."""
+        """Write a first producer; False if the transactional id now has one, or the producer another id."""
         row = await self._db.row(held.connection, Q.register_producer, {**_identity(producer), "now": held.now})
         return row is not None
 
     async def replace(self, held: Held, producer: Producer) -> None:
-        """Abort what is pending, and make `producer` the one of its transactional id."""
+        """Abort what is pending, and register `producer` for its transactional id."""
         await self.end(held, ())
         await held.connection.execute(Q.replace_producer.encode(), {**_identity(producer), "now": held.now})
 
     async def touch(self, held: Held) -> None:
-        """Note that the producer is at work."""
+        """Record that the producer is active."""
         assert held.producer is not None
         parameters = {"transactional_id": held.producer.transactional_id, "now": held.now}
         await held.connection.execute(Q.touch_producer.encode(), parameters)
 
     async def forget(self, before: Millis, limit: int) -> int:
-        """Remove up to `limit` producers that ended nothing since `before` (ms) and have nothing pending."""
+        """Remove up to `limit` producers that ended no transaction since `before` (ms) and have nothing pending."""
 
         async def work(connection: Connection) -> int:
             rows = await self._db.rows(connection, Q.lock_idle_producers, {"before": before, "limit": limit})
@@ -114,7 +114,7 @@ class TransactionStore:
         return await self._db.transaction(work)
 
     async def fresh_id(self, connection: Connection) -> int:
-        """A producer id that nobody uses. Raises COORDINATOR_NOT_AVAILABLE when all that were drawn are taken."""
+        """An unused producer id. Raises COORDINATOR_NOT_AVAILABLE if all candidates are taken."""
         free = await self._db.value(connection, Q.free_producer_id, {"candidates": drawn_ids()})
         if free is None:
             raise ProtocolError(
@@ -126,7 +126,7 @@ class TransactionStore:
     async def write(
         self, locked: LockedGroup, producer: Producer, records: Sequence[OffsetRecord], provenance: Provenance
     ) -> None:
-        """Write pending offsets, in place of what the producer had pending there. Under the group's lock and `share`.
+        """Write pending offsets, replacing what the producer had pending there. Under the group's lock and `share`.
 
         No line of the journal: nothing is committed yet.
         """
@@ -181,7 +181,7 @@ class TransactionStore:
         return offsets, {(topic, partition) for topic, partition in pending}
 
     async def abandoned(self, before: Millis, limit: int) -> list[str]:
-        """Transactional ids whose transaction has been open since `before` (ms) or longer, the oldest first."""
+        """Transactional ids whose transaction has been open since `before` (ms) or longer, oldest first."""
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.abandoned_transactions, {"before": before, "limit": limit})
         return [row[0] for row in rows]
@@ -194,7 +194,7 @@ class TransactionStore:
 def drawn_ids() -> list[int]:
     """Candidates for a new producer id.
 
-    Random, because clients may choose ids themselves: of a sequence they could take all that come next. Even a billion
+    Random, because clients may choose ids themselves: in a sequence they could take all following ids. Even a billion
     producers leave each candidate free with a probability of more than 1 - 10^-6.
     """
     return [secrets.randbelow(LARGEST_DRAWN_ID + 1) for _ in range(DRAWN_IDS)]

@@ -1,6 +1,6 @@
 """The assignors that run in the coordinator for groups of the consumer protocol.
 
-Pure functions of their arguments, as everything in the core. Source: consumer.md 5; KIP-848.
+Pure functions of their arguments, like everything in the core. Source: consumer.md 5; KIP-848.
 """
 
 from __future__ import annotations

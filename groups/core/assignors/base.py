@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 Partitions = Mapping[str, frozenset[int]]
-"""Topic id -> partitions. A topic without partitions is left out."""
+"""Topic id -> partitions. A topic without partitions is absent."""
 
 
 class AssignorFailed(Exception):
@@ -19,7 +19,7 @@ class AssignorFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """A member as an assignor sees it: `topics` are the ids it subscribes to, `target` what it is meant to have now."""
+    """A member as an assignor sees it: `topics` are the ids it subscribes to, `target` is what it should have now."""
 
     topics: frozenset[str]
     target: Partitions = field(default_factory=dict)
@@ -36,11 +36,11 @@ class GroupSpec:
 
 
 class Assignor(Protocol):
-    """Decides who is meant to have which partitions."""
+    """Decides which member should have which partitions."""
 
     @property
     def name(self) -> str:
-        """As members ask for it (`server_assignor`)."""
+        """The name that members request it by (`server_assignor`)."""
         ...
 
     def assign(self, spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partitions]:

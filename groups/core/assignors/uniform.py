@@ -1,4 +1,4 @@
-"""`uniform`: everybody has about as many partitions, and keeps what it has where that is possible.
+"""`uniform`: all members have about the same number of partitions, and keep theirs where possible.
 
 Source: consumer.md 5.5 and 5.6; Kafka's `UniformAssignor`.
 """
@@ -12,7 +12,7 @@ from groups.core.assignors.base import GroupSpec, Partitions
 
 
 class UniformAssignor:
-    """The default of Kafka. Racks are not looked at."""
+    """Kafka's default. Racks are ignored."""
 
     name = "uniform"
 

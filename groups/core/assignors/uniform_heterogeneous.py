@@ -1,10 +1,10 @@
 """`uniform` where members subscribe to different topics.
 
-Among the subscribers of each topic, no move of one of its partitions can lessen a difference of two or more. Where
-subscriptions overlap only in part that need not be the best of all assignments.
+Among the subscribers of each topic, no move of one of its partitions can reduce a difference of two or more. If
+subscriptions only partly overlap, this need not be the best possible assignment.
 
-Who is served first among members with the same number of partitions is fixed where Kafka's assignor gives one answer,
-and follows it. Only the order of the member ids and of the topic ids is free: Kafka has hash orders there.
+Among members with the same number of partitions, the order follows Kafka's assignor wherever that is deterministic.
+Only the order of the member ids and of the topic ids is free: there Kafka uses hash order.
 Source: consumer.md 5.6; Kafka's `UniformAssignor`.
 """
 
@@ -17,11 +17,11 @@ from itertools import islice
 from groups.core.assignors.base import GroupSpec, Partitions
 
 MOST_PASSES = 16
-"""Passes over the topics after which the balance is left as it is."""
+"""The number of passes over the topics after which the balance is left as it is."""
 
 
 def assign(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partitions]:
-    """The target of each member; `topics` as `Assignor.assign` has them."""
+    """The target of each member; `topics` as in `Assignor.assign`."""
     plan = _Plan(spec, topics)
     order = plan.hardest_first()
     for topic_id in order:
@@ -34,7 +34,7 @@ def assign(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partition
 
 
 class _Plan:
-    """An assignment in the making. Members are numbered in the order of their ids."""
+    """An assignment under construction. Members are numbered in the order of their ids."""
 
     def __init__(self, spec: GroupSpec, topics: Mapping[str, int]) -> None:
         self._topics = topics
@@ -42,7 +42,7 @@ class _Plan:
         self._subscribers: dict[str, list[int]] = {topic_id: [] for topic_id in topics}
         """Topic id -> its subscribers, ascending."""
         self._owners: dict[str, dict[int, list[int]]] = {topic_id: {} for topic_id in topics}
-        """Topic id -> member -> its partitions, ascending; members without any are left out."""
+        """Topic id -> member -> its partitions, ascending; members without any are absent."""
         self._load = [0] * len(self._member_ids)
         for index, member in enumerate(spec.members.values()):
             for topic_id in member.topics & topics.keys():
@@ -65,7 +65,7 @@ class _Plan:
         )
 
     def hand_out(self, topic_id: str) -> None:
-        """Give each partition that nobody has to the subscriber with the least partitions of all topics."""
+        """Give each unassigned partition to the subscriber with the fewest partitions across all topics."""
         owners = self._owners[topic_id]
         taken = {p for partitions in owners.values() for p in partitions}
         free = [p for p in range(self._topics[topic_id]) if p not in taken]
@@ -78,7 +78,7 @@ class _Plan:
         self._give(topic_id, given)
 
     def balance(self, topic_id: str) -> bool:
-        """Move partitions of the topic from the most to the least loaded until no move helps; whether any moved."""
+        """Move partitions of the topic from the most to the least loaded until no move helps; whether any was moved."""
         owners, load = self._owners[topic_id], self._load
         subscribers = self._subscribers[topic_id]
         if not owners or max(load[index] for index in owners) - min(load[index] for index in subscribers) < 2:
@@ -100,7 +100,7 @@ class _Plan:
         return True
 
     def _least_loaded_first(self, topic_id: str) -> Sequence[int]:
-        """The topic's subscribers; those with equally many partitions in ascending order."""
+        """The topic's subscribers; those with the same number of partitions in ascending order."""
         return sorted(self._subscribers[topic_id], key=self._load.__getitem__)
 
     def _give(self, topic_id: str, given: Mapping[int, Sequence[int]]) -> None:
@@ -119,10 +119,10 @@ class _Plan:
 
 
 def _takers(members: Sequence[int], load: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Who gets the next partition, and how many it has before that; without end.
+    """Yields the member that gets the next partition, and how many it has before that; never ends.
 
-    `members` are in ascending order of `load`, which must not change in the meantime. All who have reached the lowest
-    level get one each, those that were there first before those that began on it; then all of them are one higher.
+    `members` are in ascending order of `load`, which must not change in the meantime. All members at the lowest level
+    get one each, those that reached it earlier before those that began on it; then all of them are one level higher.
     """
     reached, level = 0, load[members[0]]
     while True:
@@ -136,10 +136,10 @@ def _takers(members: Sequence[int], load: Sequence[int]) -> Iterator[tuple[int, 
 def _givers(
     members: Sequence[int], load: Sequence[int], owners: Mapping[int, Sequence[int]]
 ) -> Iterator[tuple[int, int]]:
-    """Who gives up the next partition, and how many it has before that; ends when nobody in `owners` has one left.
+    """Yields the member that gives up the next partition, and how many it has before; ends when no owner has any left.
 
-    The mirror image of `_takers`, with `members` and `load` as there. A member of the highest level that has nothing
-    to give leaves the line, and the head of the line moves to its place, so that its turn in the next round is later.
+    The mirror image of `_takers`, with the same `members` and `load`. A member at the highest level that has nothing to
+    give leaves the queue, and the head of the queue moves to its place, so that its turn in the next round is later.
     """
     line = list(reversed(members))
     head, reached, level = 0, 0, load[line[0]]

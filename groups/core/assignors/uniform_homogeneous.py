@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping
 from groups.core.assignors.base import GroupSpec, MemberSpec, Partitions
 
 LEAST_BUCKETS = 16
-"""Of a `java.util.HashSet`."""
+"""The default of a `java.util.HashSet`."""
 
 
 def assign(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partitions]:
-    """The target of each member. `spec` has members; `topics` as `Assignor.assign` has them."""
+    """The target of each member. `spec` has members; `topics` as in `Assignor.assign`."""
     quotas = _quotas(spec, topics)
     unassigned = _unassigned(spec, topics)
     kept: dict[str, dict[str, frozenset[int]]] = {}
@@ -34,8 +34,8 @@ def assign(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partition
 def _quotas(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, int]:
     """How many partitions each member may have; the largest holders have the first claim to one more.
 
-    Kafka gives it to the first that it visits of those that hold more than the least, in the hash order of the member
-    ids. Just as many partitions move (consumer.md 5.5; observed with 4.3.1).
+    Kafka gives it to the first it visits of those that hold more than the minimum, in hash order of the member ids. The
+    same number of partitions moves (consumer.md 5.5; observed with 4.3.1).
     """
     least, extra = divmod(sum(topics.values()), len(spec.members))
     held = {
@@ -47,7 +47,7 @@ def _quotas(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _unassigned(spec: GroupSpec, topics: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The partitions that are in nobody's target, topic by topic, ascending."""
+    """The partitions that are in no member's target, topic by topic, ascending."""
     held: dict[str, set[int]] = {topic_id: set() for topic_id in topics}
     for member in spec.members.values():
         for topic_id, partitions in member.target.items():
@@ -79,7 +79,8 @@ def _in_set_order(partitions: Collection[int]) -> list[int]:
     """As Kafka iterates a member's partitions of a topic; what comes last is given up first.
 
     That is the order of a `java.util.HashSet` of Java 19 or newer: ascending while the numbers are smaller than the
-    number of buckets. Kafka resolves collisions by the order in which the partitions came, here they are ascending.
+    number of buckets. Kafka resolves collisions by the order in which the partitions were added, here they are
+    ascending.
     """
     buckets = LEAST_BUCKETS
     while buckets * 3 < len(partitions) * 4:

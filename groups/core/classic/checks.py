@@ -52,7 +52,7 @@ def validated_member(group: ClassicGroup, member_id: str, instance_id: str | Non
 
 
 def require_generation(group: ClassicGroup, member_id: str, generation_id: int) -> None:
-    """ILLEGAL_GENERATION unless the caller speaks for the group's generation."""
+    """ILLEGAL_GENERATION unless the caller names the group's generation."""
     if generation_id != group.generation_id:
         raise ProtocolError(
             Error.ILLEGAL_GENERATION,
@@ -62,7 +62,7 @@ def require_generation(group: ClassicGroup, member_id: str, generation_id: int) 
 
 
 def refused(error: Error, api: Api, group: ClassicGroup, member_id: str) -> ProtocolError:
-    """The error that the table of answers has for this API in the group's state."""
+    """The error that the table of answers gives for this API in the group's state."""
     why = {
         Error.REBALANCE_IN_PROGRESS: "is rebalancing: join again",
         Error.UNKNOWN_MEMBER_ID: "has no members: join with an empty member id",
@@ -70,15 +70,15 @@ def refused(error: Error, api: Api, group: ClassicGroup, member_id: str) -> Prot
         Error.NON_EMPTY_GROUP: f"is {group.state.value} with {len(group.members)} members: stop them first",
         Error.GROUP_ID_NOT_FOUND: "does not exist",
     }[error]
-    asked = "" if api is Api.DELETE else f"{api.value}: "  # what an operator asked for is in the path of the request
+    asked = "" if api is Api.DELETE else f"{api.value}: "  # the request path already says what the operator wants
     return ProtocolError(error, f"{asked}group {group.group_id!r} {why}", fields={"member_id": member_id})
 
 
 def supports(group: ClassicGroup, protocol_type: str, names: Iterable[str]) -> bool:
     """SUPPORTS: may a member with this type and these protocols be in the group?
 
-    In an Empty group any type is welcome. Elsewhere one name must be listed by every member; the requester's own old
-    list counts too, and without members only the type does.
+    An Empty group accepts any type. Otherwise one name must be listed by every member; the requester's own old list
+    counts too, and without members only the type counts.
     """
     if group.state is GroupState.EMPTY:
         return bool(protocol_type) and any(True for _ in names)
@@ -89,8 +89,8 @@ def supports(group: ClassicGroup, protocol_type: str, names: Iterable[str]) -> b
 def accepts(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     """ACCEPT: the size gate of JoinGroup.
 
-    A static member that comes back without its id ("") is no member here, so its restart is refused when the group is
-    exactly full: Kafka's answer, kept (classic.md 13.1 item 3).
+    A static member that comes back without its id ("") does not count as a member here, so its restart is refused when
+    the group is exactly full: Kafka's answer, kept (classic.md 13.1 item 3).
     """
     match group.state:
         case GroupState.EMPTY | GroupState.DEAD:

@@ -12,10 +12,10 @@ from groups.core.model.types import GroupState
 def expire(turn: Turn) -> None:
     """Fire everything overdue at `turn.now`, in deadline order, until nothing is.
 
-    Deadlines armed on the way count from now and not from when their cause was due: a late look at a group gives
-    everybody the full time again.
+    Deadlines armed on the way count from now, not from when their cause was due: if a group is looked at late, all
+    members get the full time again.
     """
-    # Every timer that fires removes somebody, ends a window or starts a generation, so this bound is never met.
+    # Every timer that fires removes a member, ends a window or starts a generation, so this bound is never reached.
     group = turn.classic_or_none
     bound = 8 + 4 * (len(group.members) + len(group.pending_join)) if group is not None else 0
     fired = 0
@@ -47,7 +47,7 @@ def _expire_session(turn: Turn, member_id: str) -> None:
     """EXPIRE_SESSION, row 5.
 
     Row 4 (a member that is not new and waits is left alone) is the deadline itself: it is put off while a request is
-    held. In the initial rebalance too the last missing member's end completes the join, unlike a leave.
+    held. Also in the initial rebalance the expiry of the last missing member completes the join, unlike a leave.
     """
     remove(turn, member_id, RemovalReason.SESSION_EXPIRED)
     if turn.classic.state is GroupState.PREPARING_REBALANCE:
@@ -57,7 +57,7 @@ def _expire_session(turn: Turn, member_id: str) -> None:
 
 
 def _expire_sync(turn: Turn) -> None:
-    """EXPIRE_SYNC. A generation that is over has no sync timer: preparing the next one cleared it."""
+    """EXPIRE_SYNC. A generation that has ended has no sync timer: preparing the next one cleared it."""
     missing = [member.member_id for member in turn.classic.members.values() if member.pending_sync]
     assert missing, "the sync timer is cleared with the last sync"
     for member_id in missing:

@@ -43,8 +43,8 @@ def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:
 def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
     """Whether the caller may commit now (classic.md 6, "OffsetCommit validation"). Raises `ProtocolError`.
 
-    A negative generation is a "simple" consumer without membership: it may commit to an Empty group, and creates one
-    that is missing.
+    A negative generation is a "simple" consumer without membership: it may commit to an Empty group, and creates the
+    group if it is missing.
     """
     if command.transactional:
         require_group_id(command.group_id)
@@ -91,7 +91,7 @@ def _committing_member(group: ClassicGroup, command: CommitOffsets) -> ClassicMe
 def _renew(turn: Turn, member: ClassicMember) -> Millis:
     deadline = turn.now + member.session_timeout_ms
     if not member.is_new and (member.awaiting_join or member.awaiting_sync):
-        # While a request is held the session ends later than that; of a new member the plain timeout replaces the
+        # While a request is held the session ends later than that; for a new member the plain timeout replaces the
         # limit.
         deadline = max(deadline, member.session_deadline or 0)
     turn.emit(SessionRenewed(member.member_id, deadline, turn.now))

@@ -41,9 +41,9 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 
 def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
-    """Let a member in, or park it until the next generation (classic.md 2.1 and 2.2).
+    """Admit a member, or park it until the next generation (classic.md 2.1 and 2.2).
 
-    Raises `ProtocolError` with `member_id` among its fields where the answer carries one.
+    Raises `ProtocolError` with `member_id` among its fields if the answer carries one.
     """
     check_join(command, turn.config)
     if turn.classic_or_none is None:
@@ -199,6 +199,6 @@ def _session_while_parked(
     if not member.is_new:
         return held
     # A new member's join is not held beyond its fixed limit, and sending it again does not renew the limit. It does
-    # give back what an abandoned wait took away; the rebalance began at or before the limit did.
+    # restore what an abandoned wait took away; the rebalance began no later than the limit.
     limit = group.state_since + NEW_MEMBER_JOIN_TIMEOUT_MS
     return max(member.session_deadline or 0, min(held, limit))

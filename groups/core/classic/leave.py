@@ -16,8 +16,8 @@ from kcoord.protocol.errors import Error, ProtocolError
 def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:
     """Remove each entry in order; one rebalance for the batch. Raises `ProtocolError` for top-level errors.
 
-    Entries echo the ids they were asked with. An entry that only names a pending id rebalances a group too: Kafka's
-    answer, kept (classic.md 13.1 item 12).
+    Entries echo the requested ids. An entry that only names a pending id rebalances a group too: Kafka's answer, kept
+    (classic.md 13.1 item 12).
     """
     require_group_id(command.group_id)
     if turn.classic_or_none is None:
@@ -53,7 +53,7 @@ def _leave(turn: Turn, entry: LeavingMember) -> str:
 
 def _leaving_id(group: ClassicGroup, entry: LeavingMember) -> str:
     if not entry.member_id and entry.group_instance_id is not None:
-        # By instance id alone, as an operator removes a static member.
+        # By instance id alone, the way an operator removes a static member.
         holder = group.members.static.get(entry.group_instance_id)
         if holder is None:
             raise unknown_member(entry.member_id)

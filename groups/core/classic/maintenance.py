@@ -1,4 +1,4 @@
-"""Commands that no member sends to coordinate: deletion, abandoned waits, and the fixture that unloads a group.
+"""Commands outside of member coordination: deletion, abandoned waits, and the fixture that unloads a group.
 
 Source: classic.md 8.1 and 8.6; http-api.md "Waiting".
 """
@@ -28,9 +28,9 @@ def delete_group(turn: Turn, command: DeleteGroup) -> Done:
 
 
 def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
-    """Let the session of a member whose held request went away count from now. Never an error.
+    """Restart the session, counting from now, of a member whose held request was abandoned. Never an error.
 
-    Differs from Kafka: it does not notice that the connection of a parked request is gone.
+    Differs from Kafka: Kafka does not notice that the connection of a parked request is gone.
     """
     member = turn.classic_or_none.members.get(command.member_id) if turn.classic_or_none is not None else None
     if member is None:
@@ -46,7 +46,7 @@ def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
 
 
 def force_state(turn: Turn, command: ForceState) -> Done:
-    """Unload a group: Dead, and every waiter is sent to another coordinator (classic.md 8.6). A fixture of tests."""
+    """Unload a group: Dead, and every waiter is sent to another coordinator (classic.md 8.6). A test fixture."""
     group = turn.classic_or_none
     if group is None or command.state is not GroupState.DEAD:
         raise ValueError(f"ForceState makes an existing group Dead, not {command.group_id!r} {command.state.value}")

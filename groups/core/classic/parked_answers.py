@@ -1,7 +1,7 @@
-"""What a request that waits in a classic group is answered: read from the group alone, so that any process can tell.
+"""The answer to a request that waits in a classic group: read from the group alone, so that any process can compute it.
 
 `release` answers the waiters of a decision with the same function, so the process that completed a barrier and one that
-reads the rows afterwards say the same. Source: classic.md 0.3, 2.6, 3.2, 7.2, 8.6.
+reads the rows afterwards give the same answer. Source: classic.md 0.3, 2.6, 3.2, 7.2, 8.6.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def release_converted(turn: Turn, group: ClassicGroup) -> None:
 
 
 def answer_for(group: ClassicGroup | None, parked: Parked) -> JoinReply | SyncReply | None:
-    """The answer of a join or sync that parked as `parked` says; None: it still waits.
+    """The answer to a join or sync that parked as `parked` says; None: it still waits.
 
-    A group that has meanwhile moved past the barrier and prepares again answers REBALANCE_IN_PROGRESS: the client sends
+    A group that has since moved past the barrier and is preparing again answers REBALANCE_IN_PROGRESS: the client sends
     its join again and loses nothing.
     """
     if group is None:
@@ -95,6 +95,6 @@ def _gone(parked: Parked, group: ClassicGroup | None) -> JoinReply | SyncReply:
 def _refusal(parked: Parked, error: Error, detail: str) -> JoinReply | SyncReply:
     if parked.kind is ParkKind.SYNC:
         return SyncReply(error, detail=detail)
-    # A member that is gone must not join with its old id again (classic.md 0.3, EXPIRE_SESSION; classic.md 5).
+    # A removed member must not join with its old id again (classic.md 0.3, EXPIRE_SESSION; classic.md 5).
     member_id = "" if error is Error.UNKNOWN_MEMBER_ID else parked.member_id
     return JoinReply(error, member_id=member_id, detail=detail)

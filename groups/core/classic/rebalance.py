@@ -1,4 +1,4 @@
-"""The procedures that every request and timer of the classic protocol is made of.
+"""The procedures that every request and timer of the classic protocol is composed of.
 
 Each has the name it has in classic.md 0.3, and follows its steps.
 """
@@ -25,11 +25,11 @@ from groups.core.model.turn import Turn
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Millis
 
 RETRY_JOIN_MS: Millis = 1_000
-"""How soon a join that nobody answered is completed anew where all members ask for a rebalance timeout of 0 ms."""
+"""How soon a join that was not answered is completed again where all members ask for a rebalance timeout of 0 ms."""
 
 
 def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "", *, by: str = "") -> None:
-    """REMOVE a member or a pending id, and answer what it has parked. `by`: the principal that kicks it.
+    """REMOVE a member or a pending id, and answer its parked requests. `by`: the principal that kicks it.
 
     Differs from Kafka: a parked sync of the removed member is answered too, UNKNOWN_MEMBER_ID (classic.md 13.1 item 7).
     """
@@ -39,7 +39,7 @@ def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "", 
     member = group.members.get(member_id)
     if member is None:
         return
-    # A new member's limit is a constant, and not the session it asked for.
+    # A new member's limit is a constant, not the session timeout it requested.
     ended = member.session_timeout_ms if reason is RemovalReason.SESSION_EXPIRED and not member.is_new else None
     turn.emit(MemberRemoved(member_id, member.instance_id, reason, detail, by, ended))
     if member.awaiting_join:
@@ -57,7 +57,7 @@ def rebalance(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "
 
 
 def prepare(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "") -> None:
-    """PREPARE: everybody must join again. `cause`, `member_id` and `detail` say why, for the operators."""
+    """PREPARE: all members must join again. `cause`, `member_id` and `detail` say why, for the operators."""
     before = turn.classic
     turn.emit(RebalanceStarted(turn.now, cause, member_id, detail))
     waiting = [member for member in before.members.values() if member.awaiting_sync]
@@ -73,19 +73,19 @@ def prepare(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "")
 
 
 def maybe_complete(turn: Turn) -> None:
-    """MAYBE_COMPLETE. An initial rebalance never completes here, only by its timer."""
+    """MAYBE_COMPLETE. An initial rebalance never completes here, only when its timer fires."""
     if turn.classic.previous_state is not GroupState.EMPTY:
         complete_if_all_joined(turn)
 
 
 def complete_if_all_joined(turn: Turn) -> None:
-    """COMPLETE_JOIN of a prepared rebalance that nobody is missing from, an initial one included (classic.md 6)."""
+    """COMPLETE_JOIN of a prepared rebalance that no member is missing from, an initial one included (classic.md 6)."""
     if turn.classic.state is GroupState.PREPARING_REBALANCE and turn.classic.all_joined:
         complete_join(turn)
 
 
 def initial_tick(turn: Turn, delay: Millis, remaining: Millis) -> None:
-    """INITIAL_TICK: a window of an initial rebalance ended; prolong it if somebody new came, else complete."""
+    """INITIAL_TICK: a window of an initial rebalance ended; prolong it if a new member joined, else complete."""
     if turn.classic.new_member_added and remaining != 0:
         window = min(turn.config.initial_rebalance_delay_ms, remaining)
         _arm_join_timer(turn, window, initial=(window, max(remaining - delay, 0)))
@@ -94,7 +94,7 @@ def initial_tick(turn: Turn, delay: Millis, remaining: Millis) -> None:
 
 
 def complete_join(turn: Turn) -> None:
-    """COMPLETE_JOIN: drop who did not come back, and start the next generation with the rest."""
+    """COMPLETE_JOIN: drop members that did not rejoin, and start the next generation with the rest."""
     for member in turn.classic.members.values():
         if not member.awaiting_join and member.instance_id is None:
             remove(turn, member.member_id, RemovalReason.DID_NOT_REJOIN)
@@ -107,7 +107,7 @@ def complete_join(turn: Turn) -> None:
     leader = _leader(group)
     if leader is None:
         timeout = group.rebalance_timeout_ms
-        # Differs from Kafka: with a timeout of 0 its timer would fire again and again without pause.
+        # Differs from Kafka: with a timeout of 0 its timer would fire again and again without a pause.
         _arm_join_timer(turn, timeout if timeout > 0 else RETRY_JOIN_MS)
         return
     protocol_name = select_protocol(group, leader)
@@ -126,7 +126,7 @@ def complete_join(turn: Turn) -> None:
 
 
 def clear_sync_timer_if_done(turn: Turn) -> None:
-    """The sync timer is cancelled as soon as nobody owes a sync (classic.md 3.3)."""
+    """The sync timer is cancelled as soon as no member owes a sync (classic.md 3.3)."""
     if turn.classic.sync_deadline is not None and not turn.classic.members.pending_sync:
         turn.emit(SyncTimerCleared())
 
@@ -151,11 +151,11 @@ def select_protocol(group: ClassicGroup, leader: ClassicMember) -> str:
 
 
 def suspended(deadline: Millis | None, parked_until: Millis, session_timeout_ms: Millis) -> Millis:
-    """The session deadline of a member that is not new while a request of it is held until `parked_until`.
+    """The session deadline of a member that is not new while one of its requests is held until `parked_until`.
 
-    Differs from Kafka: there the session cannot run out while a request is parked. Here it ends one session timeout
+    Differs from Kafka: in Kafka the session cannot expire while a request is parked. Here it ends one session timeout
     after the last instant at which the request may be held, so that a member whose server process was killed is
-    noticed too.
+    detected too.
     """
     return max(deadline or 0, parked_until + session_timeout_ms)
 

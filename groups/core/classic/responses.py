@@ -1,4 +1,4 @@
-"""Successful answers, and the sentences of refusals that are given in more than one place.
+"""Successful answers, and the wording of errors that are raised in more than one place.
 
 Source: classic.md 2.6 and 3.2.
 """
@@ -17,9 +17,7 @@ def joined(
     session_deadline: Millis | None = None,
     skip_assignment: bool = False,
 ) -> JoinReply:
-    """The success answer of a join for the group's current generation; the leader is told all members (classic.md
-    2.6).
-    """
+    """The success answer of a join for the group's current generation; the leader gets all members (classic.md 2.6)."""
     assert group.leader_id is not None, "a group with a generation and members has a leader"
     return JoinReply(
         Error.NONE,
@@ -46,12 +44,12 @@ def synced(group: ClassicGroup, member: ClassicMember, *, session_deadline: Mill
 
 
 def unknown_detail(member_id: str) -> str:
-    """Why UNKNOWN_MEMBER_ID, and what to do."""
+    """Explains UNKNOWN_MEMBER_ID, and what to do."""
     return f"the group has no member {member_id!r} (any more): join with an empty member id"
 
 
 def fenced_detail(instance_id: str) -> str:
-    """Why FENCED_INSTANCE_ID, and what to do."""
+    """Explains FENCED_INSTANCE_ID, and what to do."""
     return (
         f"another member joined with group instance id {instance_id!r}: stop this one, "
         "or give each running member an instance id of its own"

@@ -1,10 +1,10 @@
-"""The classic protocol as tables: which state may follow which, and what each API is answered in each state.
+"""The classic protocol as tables: which state may follow which, and the answer of each API in each state.
 
 `ANSWERS` holds for a member in good standing: it exists, its instance id is its own, its generation is the group's, its
-protocols are what they were. Outside the table, because they depend on who asks and not on the state, are: the checks
-of the request itself, the size gate, strangers, pending and fenced ids, stale generations (`checks`), the leader's
-own join and sync, changed protocols, and static replacement (`join`, `sync`, `static`). Commits and joins that name
-no member read only the row of Dead.
+protocols are what they were. Outside the table, because they depend on the caller and not on the state, are: the checks
+of the request itself, the size gate, strangers, pending and fenced ids, stale generations (`checks`), the leader's own
+join and sync, changed protocols, and static replacement (`join`, `sync`, `static`). Commits and joins that name no
+member read only the row of Dead.
 Source: classic.md 1, 2.4, 3.2, 4, 5, 6, 8.1.
 """
 
@@ -34,9 +34,9 @@ class Api(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a request is answered.
+    """The answer to a request.
 
-    `parks`: it waits for a barrier. `renews`: the member's session starts anew. `rebalances`: the group prepares a new
+    `parks`: it waits for a barrier. `renews`: the member's session starts again. `rebalances`: the group prepares a new
     generation because of it.
     """
 

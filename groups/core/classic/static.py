@@ -18,7 +18,7 @@ from groups.core.model.types import ClassicGroup, ClassicMember, GroupState
 
 
 def replace_static_member(turn: Turn, command: JoinGroup, member_id: str) -> JoinReply | Parked:
-    """Go on under `member_id` with everything the old member had; only a change of protocol needs a rebalance."""
+    """Continue under `member_id` with everything the old member had; only a change of protocol needs a rebalance."""
     assert command.group_instance_id is not None
     before = turn.classic
     old = before.members[before.members.static[command.group_instance_id]]

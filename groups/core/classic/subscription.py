@@ -1,4 +1,4 @@
-"""What the members of a classic group subscribe to, as their ConsumerProtocol metadata says.
+"""What the members of a classic group subscribe to, according to their ConsumerProtocol metadata.
 
 Source: offsets.md 6.1.
 """
@@ -14,9 +14,9 @@ CONSUMER = "consumer"
 def topics_of_generation(
     group: ClassicGroup, protocol_name: str | None, protocol: ConsumerProtocol | None
 ) -> frozenset[str] | None:
-    """The topics that the members name for the protocol they agreed on; None: that cannot be told.
+    """The topics that the members name for the protocol they agreed on; None: unknown.
 
-    `protocol` reads their metadata; None: nobody can.
+    `protocol` reads their metadata; None: it cannot be read.
     """
     if group.protocol_type != CONSUMER:
         return None

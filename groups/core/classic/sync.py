@@ -71,7 +71,7 @@ def _park(turn: Turn, command: SyncGroup, member: ClassicMember) -> Parked:
 
 
 def _store(turn: Turn, command: SyncGroup) -> None:
-    """The leader's sync: the barrier falls for everybody who waits, the leader included."""
+    """The leader's sync: the barrier falls for all waiting members, including the leader."""
     group = turn.classic
     known = {
         member_id: assignment for member_id, assignment in command.assignments.items() if member_id in group.members

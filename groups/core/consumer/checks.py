@@ -53,8 +53,8 @@ def _invalid(detail: str) -> ProtocolError:
 
 
 def check_epoch(member: ConsumerMember, member_epoch: int, owned: Partitions | None) -> None:
-    """consumer.md 2.4. FENCED_MEMBER_EPOCH unless the member speaks of its epoch, or of the one before because it
-    missed the response; then it owns nothing that it does not have any more.
+    """consumer.md 2.4. FENCED_MEMBER_EPOCH unless the member sends its current epoch, or the previous one because it
+    missed the response; in that case it must not own anything that it has lost since.
     """
     if member_epoch in (0, member.member_epoch):
         return
@@ -92,7 +92,7 @@ def unknown_group(group_id: str) -> ProtocolError:
 
 
 def holder_of(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
-    """The member that has the instance id, which must be `member_id`: else UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+    """The member that has the instance id, which must be `member_id`, else UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
     holder = group.members.static.get(instance_id)
     if holder is None:
         raise ProtocolError(

@@ -30,8 +30,8 @@ PROTOCOL_TYPE = "consumer"
 def join_member(turn: Turn, command: JoinGroup) -> JoinReply:
     """JoinGroup into a consumer group that has members. Raises `ProtocolError`.
 
-    Differs from Kafka: metadata that cannot be read is INCONSISTENT_GROUP_PROTOCOL, there UNKNOWN_SERVER_ERROR. Who
-    joins is checked before it is read.
+    Differs from Kafka: metadata that cannot be read is INCONSISTENT_GROUP_PROTOCOL, in Kafka UNKNOWN_SERVER_ERROR. The
+    member is checked before its metadata is read.
     """
     require_room(turn, command.member_id)
     _check_protocols(turn, command)
@@ -68,7 +68,7 @@ def join_member(turn: Turn, command: JoinGroup) -> JoinReply:
 
 
 def protocol_of(turn: Turn) -> ConsumerProtocol:
-    """How subscriptions are read. INCONSISTENT_GROUP_PROTOCOL where they cannot be."""
+    """How subscriptions are read. INCONSISTENT_GROUP_PROTOCOL if they cannot be read."""
     if turn.env.consumer_protocol is None:
         raise _inconsistent("members of the classic protocol cannot join a consumer group here")
     return turn.env.consumer_protocol
@@ -112,7 +112,7 @@ def _joining_member(turn: Turn, command: JoinGroup) -> ConsumerMember:
 
 
 def _by_id(subscription: Subscription, topics: TopicView) -> Partitions:
-    """What the member reports to have; a client that gives up everything before it joins reports nothing."""
+    """What the member reports as owned; a client that gives up everything before it joins reports nothing."""
     return {
         topics.by_name[name].topic_id: frozenset(partitions)
         for name, partitions in subscription.owned_partitions.items()
@@ -167,7 +167,8 @@ def heartbeat_member(turn: Turn, command: Heartbeat) -> HeartbeatReply:
         detail = _ask_to_join(turn, member)
         return HeartbeatReply(Error.REBALANCE_IN_PROGRESS, session_deadline=deadline, detail=detail)
     if group.members.classic == len(group.members):
-        # Differs from Kafka: targets are computed by heartbeats of the consumer protocol, and nobody sends them here.
+        # Differs from Kafka: targets are computed by heartbeats of the consumer protocol, and no member sends them
+        # here.
         update_target(turn)
     return HeartbeatReply(Error.NONE, session_deadline=deadline)
 
@@ -190,7 +191,7 @@ def _check_generation(member: ConsumerMember, generation_id: int) -> None:
 
 
 def _ask_to_join(turn: Turn, member: ConsumerMember) -> str:
-    """The member must join within its rebalance timeout from the first time it is told; returns what it is told."""
+    """The member must join within its rebalance timeout from the first notification; returns the error it gets."""
     if member.member_id not in turn.consumer.timers.join:
         _arm(turn, TimerKind.JOIN, member.member_id, member.rebalance_timeout_ms)
     return f"the group has a new assignment for member {member.member_id}: join again"

@@ -1,4 +1,4 @@
-"""The group epoch, and the digest of the subscribed topics that decides whether it must move.
+"""The group epoch, and the digest of the subscribed topics that decides whether it must rise.
 
 Source: consumer.md 2.5 (steps 3 and 4) and 4.
 """
@@ -14,7 +14,7 @@ from groups.core.model.types import TopicView
 
 
 def metadata_hash(group: ConsumerGroup, topics: TopicView) -> str:
-    """Digest of the subscribed topics that exist: their ids, names and partition counts. "" where there are none."""
+    """Digest of the subscribed topics that exist: their ids, names and partition counts. "" if none exists."""
     known = [topics.by_name[name] for name in sorted(group.subscribed_topics()) if name in topics.by_name]
     if not known:
         return ""
@@ -25,8 +25,8 @@ def metadata_hash(group: ConsumerGroup, topics: TopicView) -> str:
 def refresh_epoch(turn: Turn, cause: EpochCause | None, member_id: str | None) -> None:
     """Bump the group epoch for `cause`, or because the subscribed topics changed since the last look.
 
-    Nothing is looked at while the catalogue is what it was. Differs from Kafka: its groups are told of changes of
-    their topics and forget it in a restart; ours compare the version of the catalogue, which they store (consumer.md
+    Nothing is compared while the catalogue is unchanged. Differs from Kafka: its groups are notified of changes of
+    their topics and forget them on a restart; ours compare the version of the catalogue, which they store (consumer.md
     4.4).
     """
     group, topics = turn.consumer, turn.env.topics

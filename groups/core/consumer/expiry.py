@@ -19,7 +19,7 @@ _CAUSES = {
 def expire(turn: Turn, remove: Remove) -> None:
     """Fire everything overdue at `turn.now`, in deadline order: every timer that fires removes its member.
 
-    Each removal bumps the group epoch, as in Kafka. Stops when the group is no consumer group any more.
+    Each removal bumps the group epoch, as in Kafka. Stops when the group is no longer a consumer group.
     """
     while isinstance(turn.group, ConsumerGroup):
         first = turn.group.timers.first()

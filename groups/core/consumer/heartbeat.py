@@ -21,7 +21,7 @@ from kcoord.protocol.errors import Error
 
 
 def consumer_heartbeat(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply | Parked:
-    """Join, stay in, move towards the target, or leave. `remove` removes members that leave. Raises `ProtocolError`."""
+    """Join, stay, move towards the target, or leave. `remove` removes members that leave. Raises `ProtocolError`."""
     check_request(command, turn.env)
     if command.member_epoch < 0:
         return leave(turn, command, remove)
@@ -51,9 +51,9 @@ def advance(
     joins: bool,
     rights: TopicRights = UNLIMITED,
 ) -> None:
-    """consumer.md 2.5, steps 2 to 6: bump the group epoch if need be, compute the target, and reconcile this member.
+    """consumer.md 2.5, steps 2 to 6: bump the group epoch if necessary, compute the target, and reconcile this member.
 
-    `before` is the member as it was, `owned` what it reports to have (None: it does not report), `joins`: it is new.
+    `before` is the member as it was, `owned` what it reports as owned (None: not reported), `joins`: it is new.
     `rights`: those of the caller.
     Differs from Kafka: the first epoch of a new group is 1, as before KAFKA-20268 (consumer.md 0.1).
     Raises `ProtocolError`.

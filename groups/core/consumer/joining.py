@@ -1,4 +1,4 @@
-"""Who sends a heartbeat: a member that is there, one that joins, or a static member that comes back.
+"""The sender of a heartbeat: an existing member, one that joins, or a static member that comes back.
 
 Source: consumer.md 2.3, 3.1 to 3.3.
 """
@@ -24,8 +24,9 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 
 def find_group(turn: Turn, command: ConsumerHeartbeat) -> None:
-    """consumer.md 2.3, rows 1, 2 and 6: the group, created where a member joins one that is missing. Raises
-    `ProtocolError` GROUP_ID_NOT_FOUND, COORDINATOR_LOAD_IN_PROGRESS of a group that is held, or GROUP_MAX_SIZE_REACHED.
+    """consumer.md 2.3, rows 1, 2 and 6: the group, created if it is missing and the member joins. Raises
+    `ProtocolError` GROUP_ID_NOT_FOUND, COORDINATOR_LOAD_IN_PROGRESS for a group that is held, or
+    GROUP_MAX_SIZE_REACHED.
     """
     if turn.group is None:
         if command.member_epoch != 0:
@@ -63,7 +64,7 @@ def find_member(turn: Turn, command: ConsumerHeartbeat) -> ConsumerMember:
 
 
 def _static_member(turn: Turn, command: ConsumerHeartbeat, instance_id: str) -> ConsumerMember:
-    """consumer.md 3.2. The instance id is judged before the member id."""
+    """consumer.md 3.2. The instance id is checked before the member id."""
     group = turn.consumer
     if command.member_epoch != 0:
         member = holder_of(group, instance_id, command.member_id)
@@ -87,7 +88,7 @@ def _static_member(turn: Turn, command: ConsumerHeartbeat, instance_id: str) -> 
 def replace_static_member(turn: Turn, holder: ConsumerMember, member_id: str) -> ConsumerMember:
     """consumer.md 3.3: a copy of the old member, with its partitions and its target, at epoch 0."""
     if member_id != holder.member_id and member_id in turn.consumer.members:
-        # Differs from Kafka: it would overwrite the other member, whose partitions nobody could get any more.
+        # Differs from Kafka: Kafka would overwrite the other member, whose partitions no member could get again.
         raise ProtocolError(
             Error.UNRELEASED_INSTANCE_ID,
             f"{member_id!r} is a member without the instance id {holder.instance_id!r}: leave first, or use another id",
@@ -100,7 +101,7 @@ def replace_static_member(turn: Turn, holder: ConsumerMember, member_id: str) ->
 def update_member(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat) -> None:
     """consumer.md 2.5, step 1: what the request says replaces what was known. `before`: as `find_member` found it.
 
-    Differs from Kafka: a request that tells no client id leaves it as it was; there the connection always tells one.
+    Differs from Kafka: a request without a client id leaves it unchanged; in Kafka the connection always has one.
     """
     names = command.subscribed_topic_names
     regex = regex_of(command, before)
@@ -126,7 +127,7 @@ def update_member(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat
 
 
 def store_member(turn: Turn, before: ConsumerMember, updated: ConsumerMember) -> None:
-    """Add the member, or change it where it differs from `before`."""
+    """Add the member, or change it if it differs from `before`."""
     if is_new(turn.consumer, before):
         turn.emit(ConsumerMemberJoined(updated, turn.now))
     elif updated != before:

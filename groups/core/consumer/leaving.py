@@ -1,4 +1,4 @@
-"""How members go: they leave, for good or for a while, or are removed.
+"""How members leave, permanently or temporarily, or are removed.
 
 Source: consumer.md 3.4, 3.5 and 9.7.
 """
@@ -19,7 +19,7 @@ from groups.core.model.types import Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 Remove = Callable[[Turn, Sequence[str], DepartureCause], None]
-"""How members are removed; a group that thereby has only classic members left may change its protocol instead."""
+"""How members are removed; a group with only classic members left after it may change its protocol instead."""
 
 _BUMPS = {
     DepartureCause.LEFT: EpochCause.MEMBER_LEFT,
@@ -32,7 +32,7 @@ _BUMPS = {
 
 
 def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply:
-    """consumer.md 3.4: epochs -1 and -2. Only the ids are looked at. Raises `ProtocolError`."""
+    """consumer.md 3.4: epochs -1 and -2. Only the ids are checked. Raises `ProtocolError`."""
     if turn.group is None:
         raise unknown_group(command.group_id)
     member = _leaving_member(turn.consumer, command.member_id, command.instance_id)
@@ -44,10 +44,10 @@ def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHea
 
 
 def leave_group(turn: Turn, command: LeaveGroup, remove: Remove) -> LeaveReply:
-    """LeaveGroup (consumer.md 9.7): members of either protocol go, and the group epoch is bumped once for all of them.
+    """LeaveGroup (consumer.md 9.7): members of either protocol leave, and the group epoch is bumped once for all.
 
-    Each entry is judged by the group as it was before the request, so a member that is named twice leaves twice. Of a
-    member that is named by its instance id alone the answer has the member id (classic.md 9).
+    Each entry is checked against the group as it was before the request, so a member that is named twice leaves twice.
+    For a member that is named by its instance id alone the answer has the member id (classic.md 9).
     """
     left: dict[str, None] = {}
     results = []
@@ -84,7 +84,7 @@ def _leaving_member(group: ConsumerGroup, member_id: str, instance_id: str | Non
 def drop_members(
     turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
 ) -> None:
-    """Delete the members with all they have. `by`: the principal that kicks them; `detail`: its words."""
+    """Delete the members and everything they have. `by`: the principal that kicks them; `detail`: its reason."""
     for member_id in member_ids:
         member = turn.consumer.members[member_id]
         ended = _session_timeout(turn, member) if cause is DepartureCause.SESSION_EXPIRED else None

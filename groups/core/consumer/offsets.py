@@ -14,7 +14,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 
 def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
-    """consumer.md 7.1, rows 3 to 10. No session is renewed. Raises `ProtocolError`."""
+    """consumer.md 7.1, rows 3 to 10. Renews no session. Raises `ProtocolError`."""
     group, epoch = turn.consumer, command.generation_id
     accepted = CommitReply(Error.NONE, generation_id=epoch)
     if epoch < 0 and not group.members:
@@ -32,7 +32,7 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
-    """consumer.md 7.2: may this caller fetch offsets? Without member id and with a negative epoch it is no member.
+    """consumer.md 7.2: may this caller fetch offsets? Without a member id and with a negative epoch it is not a member.
 
     Raises `ProtocolError` UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or, for a classic member, ILLEGAL_GENERATION.
     """
@@ -46,9 +46,9 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) 
 
 
 def _had_all_since(member: ConsumerMember, command: CommitOffsets, topics: TopicView) -> bool:
-    """Rows 8 and 10: an older epoch does for partitions that the member has had since then, without a break (KIP-1251).
+    """Rows 8 and 10: an older epoch suffices for partitions that the member has had ever since, unbroken (KIP-1251).
 
-    It is the partitions that are judged: where nothing is to be stored any older epoch does.
+    Only the partitions are checked: if nothing is to be stored, any older epoch suffices.
     """
     if command.partitions is None or command.generation_id >= member.member_epoch:
         return False

@@ -1,6 +1,6 @@
-"""Whether there is something for a member: what a heartbeat that waits is waiting for.
+"""Whether there is news for a member: what a waiting heartbeat waits for.
 
-Read from the group alone, so that any process can tell. Source: http-api.md "Waiting".
+Read from the group alone, so that any process can compute it. Source: http-api.md "Waiting".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from groups.core.model.replies import Parked
 
 
 def has_pending_answer(group: ConsumerGroup, member: ConsumerMember, *, target_deferred: bool = False) -> bool:
-    """Would a heartbeat of this member, one that reports nothing, change anything for it?
+    """Would a heartbeat of this member that reports nothing change anything for it?
 
     `target_deferred`: a target that the group awaits may not be computed yet.
     """
@@ -28,7 +28,7 @@ def has_pending_answer(group: ConsumerGroup, member: ConsumerMember, *, target_d
 
 
 def is_over(group: ConsumerGroup, parked: Parked) -> bool:
-    """Is there a reason to run the heartbeat that parked as `parked` says again?"""
+    """Is there a reason to rerun the heartbeat that parked as `parked` says?"""
     member = group.members.get(parked.member_id)
     return (
         member is None

@@ -1,7 +1,7 @@
-"""Heartbeats that wait: answered at once when there is something for their member, and else held for a while.
+"""Heartbeats that wait: answered at once if there is something for their member, otherwise held for a while.
 
-What a member may have changes by its own heartbeats only, so a waiting one is not answered but run again.
-Source: http-api.md "Waiting" and "consumer-heartbeat". Differs from Kafka: it answers every heartbeat at once.
+What a member may have changes only through its own heartbeats, so a waiting one is not answered but rerun.
+Source: http-api.md "Waiting" and "consumer-heartbeat". Differs from Kafka: Kafka answers every heartbeat at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kcoord.protocol.errors import Error
 def park(
     turn: Turn, command: ConsumerHeartbeat, reply: ConsumerHeartbeatReply, session_before: Timer | None
 ) -> Parked | None:
-    """Let the request wait if it asks for it and `reply` has nothing new; None: it is to be answered.
+    """Let the request wait if it asks to and `reply` has nothing new; None: answer it.
 
     The session ends one session timeout after the last instant at which the request may be held. `session_before`:
     the member's session timer before this request.
@@ -35,7 +35,7 @@ def park(
     until = turn.now + command.max_wait_ms
     deadline = until + turn.config.consumer_session_timeout_ms
     if session_before is not None and session_before.deadline == deadline:
-        until, deadline = until + 1, deadline + 1  # two of the same millisecond must differ
+        until, deadline = until + 1, deadline + 1  # two in the same millisecond must differ
     turn.emit(TimerArmed(TimerKind.SESSION, member.member_id, deadline, turn.now))
     return Parked(
         ParkKind.HEARTBEAT, member.member_id, member.instance_id, member.member_epoch, until, deadline, again_in_ms
@@ -43,9 +43,9 @@ def park(
 
 
 def displaced(turn: Turn, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
-    """The answer of a heartbeat that waited while its member sent another one; None: it is the member's latest.
+    """The answer to a heartbeat that waited while its member sent another one; None: it is the member's latest.
 
-    It says that nothing changed, and changes nothing: what it says of its member may be out of date.
+    It says that nothing changed, and changes nothing: what it says about its member may be out of date.
     """
     parked = command.resumes
     if parked is None or not isinstance(turn.group, ConsumerGroup) or not is_displaced(turn.group, parked):
@@ -59,9 +59,9 @@ def displaced(turn: Turn, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply 
 
 
 def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
-    """Let the session of a member whose held heartbeat went away count from now. Never an error.
+    """Restart the session, counting from now, of a member whose held heartbeat was abandoned. Never an error.
 
-    A session that was armed since then, or by another request, is left alone: its deadline tells.
+    A session that was armed since then, or by another request, is left alone: its deadline shows that.
     """
     session = turn.consumer.timers.session.get(command.member_id)
     timeout = turn.config.consumer_session_timeout_ms

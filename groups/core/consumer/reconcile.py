@@ -26,8 +26,8 @@ def reconcile(
 ) -> MemberReconciled | None:
     """The step that `member` takes with this heartbeat, None if it stays as it is (consumer.md 6.1).
 
-    `owned`: what it reports to have, None if it does not report. Raises `ProtocolError` FENCED_MEMBER_EPOCH for a
-    member in a state that is not known and that still owns something.
+    `owned`: what it reports as owned, None if it does not report. Raises `ProtocolError` FENCED_MEMBER_EPOCH for a
+    member in an unknown state that still owns something.
     """
     step = _Step(group, member, owned, topics, now)
     match member.state:
@@ -44,7 +44,7 @@ def reconcile(
 
 
 def unreleased(member: ConsumerMember) -> Iterator[tuple[str, int]]:
-    """The partitions, by topic id and number, that the member is meant to have and does not have yet."""
+    """The partitions, by topic id and number, that the member should have but does not have yet."""
     return (
         (topic_id, p)
         for topic_id, partitions in member.target.items()
@@ -67,11 +67,11 @@ class _Step:
         self._now = now
 
     def still_owns(self, partitions: Assigned) -> bool:
-        """Not to report is never an acknowledgement."""
+        """Not reporting is never an acknowledgement."""
         return self._owned is None or intersects(self._owned, partitions)
 
     def next(self) -> MemberReconciled | None:
-        """consumer.md 6.2: revoke first, and only then assign."""
+        """consumer.md 6.2: revoke first, then assign."""
         member, epoch = self._member, self._group.assignment_epoch
         target = {topic_id: partitions for topic_id, partitions in member.target.items() if self._subscribes(topic_id)}
         keep, revoke = within(member.assigned, target), minus(member.assigned, target)
@@ -82,7 +82,7 @@ class _Step:
         return self._to(state, epoch, merged(keep, add), {})
 
     def shrink(self) -> MemberReconciled | None:
-        """consumer.md 6.3: what is no longer subscribed goes, whatever the target still says."""
+        """consumer.md 6.3: partitions of topics no longer subscribed are revoked, whatever the target still says."""
         member = self._member
         kept = {topic_id: partitions for topic_id, partitions in member.assigned.items() if self._subscribes(topic_id)}
         if len(kept) == len(member.assigned):
@@ -101,9 +101,9 @@ class _Step:
         return topic is not None and topic.name in self._subscription
 
     def _free(self, target: Partitions, keep: Assigned) -> tuple[Assigned, bool]:
-        """What can be added to `keep`, and whether anything of the target is missing then.
+        """What can be added to `keep`, and whether any of the target is still missing afterwards.
 
-        What the member itself was told to give up comes back to it at once.
+        Partitions that the member itself was told to give up are returned to it at once.
         """
         members, epoch = self._group.members, self._group.assignment_epoch
         add: dict[str, dict[int, int]] = {}

@@ -1,7 +1,7 @@
-"""Subscriptions by regular expression. They are matched in the background, all of a group together whose members may
-describe the same topics.
+"""Subscriptions by regular expression. Expressions are matched in the background, together for all members of a group
+that may describe the same topics.
 
-Differs from Kafka: there an expression is matched with the rights of the member whose heartbeat happens to start it,
+Differs from Kafka: in Kafka an expression is matched with the rights of the member whose heartbeat happens to start it,
 and members with other rights share the result: they are given partitions that they may not read.
 
 Source: consumer.md 4.6.
@@ -23,9 +23,9 @@ from groups.core.model.types import Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 LOST_AFTER_MS: Millis = 60_000
-"""A resolution that has not come back by then is asked for again."""
+"""A resolution that has not returned by then is requested again."""
 LEAST_PAUSE_MS: Millis = 10_000
-"""Between two resolutions of a group, whatever the reason for the second."""
+"""The minimum time between two resolutions of a group, whatever the reason for the second."""
 
 
 class RegexChange(Enum):
@@ -34,9 +34,9 @@ class RegexChange(Enum):
     NO_CHANGE = "no_change"
     UPDATED = "updated"
     UPDATED_AND_RESOLVED = "updated_and_resolved"
-    """The new one is known to match some topics, or none because there is none."""
+    """The new one is known to match some topics, or matches none because it is empty."""
     NEW = "new"
-    """As UPDATED, and nobody else in the group uses the expression."""
+    """As UPDATED, and no other member of the group uses the expression."""
 
 
 def regex_of(command: ConsumerHeartbeat, before: ConsumerMember) -> str:
@@ -48,7 +48,7 @@ def regex_of(command: ConsumerHeartbeat, before: ConsumerMember) -> str:
 def change_regex(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat) -> RegexChange:
     """How a heartbeat's change to the regular expression of its member is to be treated; the member is not yet changed.
 
-    Another expression and the same with other rights are both a change. Raises `ProtocolError`
+    Another expression and the same one with other rights both count as a change. Raises `ProtocolError`
     INVALID_REGULAR_EXPRESSION.
     """
     regex = regex_of(command, before)
@@ -69,8 +69,8 @@ def change_regex(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat)
 
 
 def _change_rights(turn: Turn, before: ConsumerMember, key: RegexKey, rights: TopicRights) -> RegexChange:
-    """What the member may no longer describe is out of its subscription at once, what it may describe now comes with
-    the next resolution. It gives nothing up in between: a rule that somebody adds must not stop a group.
+    """Topics that the member may no longer describe are dropped from its subscription at once; topics that it may
+    describe now are added by the next resolution. It gives nothing up in between: an added rule must not stop a group.
     """
     had = turn.consumer.matched_by(before.regex_key) if before.regex_key is not None else frozenset()
     if before.regex_key is not None and turn.consumer.is_resolved(before.regex_key):
@@ -83,10 +83,10 @@ def _change_rights(turn: Turn, before: ConsumerMember, key: RegexKey, rights: To
 
 
 def refresh_regexes(turn: Turn, rights: TopicRights, change: RegexChange) -> None:
-    """Ask for a resolution where one is due, of the expressions of all members with the rights of who asks.
+    """Request a resolution if one is due, of the expressions of all members with the rights of the caller.
 
-    One at a time; one that got lost does not block forever. Only who has rights can tell what they allow: the
-    expressions of members with other rights are resolved when these send heartbeats.
+    One at a time; a lost one does not block forever. Only a caller's own rights are known: the expressions of members
+    with other rights are resolved when those members send heartbeats.
     """
     group = turn.consumer
     job = group.regex_jobs.get(rights.key)
@@ -114,7 +114,7 @@ def _is_due(resolution: RegexResolution | None, patterns: int, turn: Turn, chang
 
 
 def apply_resolution(turn: Turn, command: ApplyRegexResolution) -> Done:
-    """Store a resolution, unless a later one is there already; bump the group epoch if it changes what is subscribed.
+    """Store a resolution, unless a later one is already stored; bump the group epoch if it changes the subscriptions.
 
     The target is computed by the next heartbeat.
     """

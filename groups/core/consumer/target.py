@@ -1,4 +1,4 @@
-"""The target: which member is meant to have which partitions, computed for all of them at once.
+"""The target: which member should have which partitions, computed for all of them at once.
 
 Source: consumer.md 5.
 """
@@ -19,21 +19,21 @@ from groups.core.model.types import Millis, TopicView
 from kcoord.protocol.errors import Error, ProtocolError
 
 LOST_AFTER_MS: Millis = 30_000
-"""A computation that has not come back by then is asked for again."""
+"""A computation that has not returned by then is requested again."""
 RETRY_AFTER_MS: Millis = 10_000
-"""How soon a computation that failed in the background is asked for again."""
+"""How soon a computation that failed in the background is requested again."""
 
 
 def preferred_assignor(group: ConsumerGroup, assignors: Mapping[str, Assignor]) -> str:
-    """The name with the most votes; of several, or without votes, the first as configured (consumer.md 5.2)."""
+    """The name with the most votes; on a tie, or without votes, the first as configured (consumer.md 5.2)."""
     return max(assignors, key=lambda name: group.members.votes.get(name, 0))
 
 
 def update_target(turn: Turn) -> None:
-    """Compute the target where the group epoch has moved past it, or ask for it where that takes long (consumer.md
-    5.1).
+    """Compute the target if the group epoch is ahead of it, or request it in the background if that takes long
+    (consumer.md 5.1).
 
-    Differs from Kafka: whether it is computed in the background depends on its size, and is no setting of the group.
+    Differs from Kafka: whether it is computed in the background depends on its size, and is not a group setting.
     Raises `ProtocolError` UNKNOWN_SERVER_ERROR when the assignor fails.
     """
     group, config = turn.consumer, turn.config
@@ -46,7 +46,7 @@ def update_target(turn: Turn) -> None:
     name = preferred_assignor(group, turn.env.assignors)
     work = ComputeTarget(group.group_id, group.group_epoch, name, group, turn.env.topics)
     limit = config.consumer_assignment_inline_limit
-    # The first target of a group is computed at once: until there is one its members have no epoch.
+    # The first target of a group is computed at once: until it exists its members have no epoch.
     if limit is not None and group.assignment_epoch and _size(group, turn.env.topics) > limit:
         turn.emit(TargetRequested(group.group_epoch, name, turn.now + LOST_AFTER_MS, turn.now))
         turn.ask(work)
@@ -58,7 +58,7 @@ def update_target(turn: Turn) -> None:
 
 
 def deferred_ms(turn: Turn) -> Millis | None:
-    """After how long the target that the group awaits may be computed; None: at once, or it awaits none."""
+    """The delay after which the target that the group awaits may be computed; None: at once, or it awaits none."""
     group = turn.consumer
     if not group.awaits_target or not group.assignment_timestamp:
         return None
@@ -83,9 +83,9 @@ def compute(work: ComputeTarget, assignors: Mapping[str, Assignor]) -> ApplyTarg
 def apply_target(turn: Turn, command: ApplyTarget) -> Done:
     """Store what was computed in the background, unless the group stopped waiting for it.
 
-    Where the group epoch has moved on, members that joined since then keep the empty target they have and the share
-    of those that left stays free: the next computation sees to it. At the same epoch only the replacement of a static
-    member can have come between; then a computation with the new member is under way, or asked for next.
+    If the group epoch has moved on, members that joined since then keep their empty target and the share of those that
+    left stays free until the next computation. At the same epoch only the replacement of a static member can have
+    happened in between; then a computation with the new member is under way, or requested next.
     """
     group = turn.consumer
     job = group.target_job
@@ -136,7 +136,7 @@ def _spec(group: ConsumerGroup, topics: TopicView) -> GroupSpec:
 
 
 def _check(spec: GroupSpec, topics: Mapping[str, int], targets: Mapping[str, Partitions]) -> None:
-    """Raises `AssignorFailed` for a target that no group may have, above all one with two owners of a partition."""
+    """Raises `AssignorFailed` for a target that is invalid for any group, above all a partition with two owners."""
     given: dict[str, set[int]] = {topic_id: set() for topic_id in topics}
     for member_id, target in targets.items():
         if member_id not in spec.members:

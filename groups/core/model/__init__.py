@@ -1,1 +1,1 @@
-"""Groups as values of both protocols: records, the fold, commands, replies. No rule of a protocol is decided here."""
+"""Groups as values of both protocols: records, the fold, commands, replies. No protocol rule is decided here."""

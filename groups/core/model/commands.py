@@ -1,4 +1,4 @@
-"""Commands: what members, operators and timers ask of a group.
+"""Commands: requests of members, operators and timers to a group.
 
 One frozen value per API. `max_wait_ms` bounds how long the request itself is held when it parks.
 Source: http-api.md 2; classic.md 0.1; consumer.md 2.1.
@@ -27,11 +27,11 @@ class ParkKind(str, Enum):
 class Parked:
     """Not answered yet: the member waits for a barrier, a consumer member for anything new.
 
-    `group_instance_id` is the member's. `generation_id` is the group's when the request parked, of a heartbeat the
-    member's epoch; with it any process can tell from the group alone whether the wait is over (`waiting.answer_for`).
+    `group_instance_id` is the member's. `generation_id` is the group's when the request parked, for a heartbeat the
+    member's epoch; from it and the group alone any process can tell whether the wait is over (`waiting.answer_for`).
     `parked_until`: how long this request is held; it also tells it from a later one of the same member (`AbandonWait`).
-    `session_deadline`: of a heartbeat, when the session ends that it suspends; a later heartbeat sets another.
-    `again_in_ms`: of a heartbeat that waits for a target which may not be computed before: it is to be run again then;
+    `session_deadline`: for a heartbeat, when the session that it suspends ends; a later heartbeat sets another.
+    `again_in_ms`: for a heartbeat that waits for a target which may not be computed before then: when to rerun it;
     None: it may be held for as long as it asked.
     """
 
@@ -96,7 +96,7 @@ class LeavingMember:
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroup:
-    """LeaveGroup, version 5: a batch, each entry answered on its own."""
+    """LeaveGroup, version 5: a batch, each entry answered separately."""
 
     group_id: str
     members: tuple[LeavingMember, ...]
@@ -108,8 +108,8 @@ class CommitOffsets:
 
     `transactional`: a TxnOffsetCommit, which needs no member, is not stopped by a rebalance and renews no session; its
     errors for an empty group id and an unknown group are TxnOffsetCommit's. `partitions`: what would be stored, by
-    topic name; a member of a consumer group may commit with an older epoch what it has had since then. None: it is not
-    told, and no older epoch does.
+    topic name; a member of a consumer group may commit with an older epoch what it has had since then. None: unknown,
+    and no older epoch is accepted.
     """
 
     group_id: str
@@ -130,7 +130,7 @@ class DeleteOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ResetOffsets:
-    """The group's half of setting offsets by an operator. `create`: make a group that is missing."""
+    """The group's half of an operator setting offsets. `create`: create the group if it is missing."""
 
     group_id: str
     create: bool = False
@@ -145,9 +145,9 @@ class DeleteGroup:
 
 @dataclass(frozen=True, slots=True)
 class HoldGroup:
-    """Remove all members and keep everybody out for `duration_ms`; of a group that is held, from now on anew.
+    """Remove all members and refuse joins for `duration_ms`; if the group is already held, counting again from now.
 
-    `principal`: who wants it. `reason`: why, for the timeline and for whoever is refused.
+    `principal`: who requests it. `reason`: why, for the timeline and for members that are refused.
     """
 
     group_id: str
@@ -158,7 +158,7 @@ class HoldGroup:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseHold:
-    """Let members in again before the hold ends by itself. `principal`: who wants it."""
+    """Let members in again before the hold ends by itself. `principal`: who requests it."""
 
     group_id: str
     principal: str
@@ -166,7 +166,7 @@ class ReleaseHold:
 
 @dataclass(frozen=True, slots=True)
 class KickMember:
-    """Remove one member, or one pending id, as if it had left. `principal`: who wants it; `reason`: why."""
+    """Remove one member, or one pending id, as if it had left. `principal`: who requests it; `reason`: why."""
 
     group_id: str
     member_id: str
@@ -176,7 +176,7 @@ class KickMember:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Nothing but time: expire what is overdue."""
+    """Only time passes: expire what is overdue."""
 
     group_id: str
 
@@ -186,8 +186,8 @@ class AbandonWait:
     """The connection of a parked request ended before its answer: the session counts from now.
 
     The member still counts as joined (it may come back with the same request); it only loses the suspension of its
-    session that the held request gave. `parked_until` is that of the `Parked` it was given: where a newer request has
-    taken the place of the abandoned one, the command does nothing. None: whatever is parked now.
+    session that the held request provided. `parked_until` is that of its `Parked`: if a newer request has replaced the
+    abandoned one, the command does nothing. None: whatever is parked now.
     """
 
     group_id: str
@@ -209,9 +209,9 @@ class ConsumerHeartbeat:
     """ConsumerGroupHeartbeat, version 1 (consumer.md 2.1). None: unchanged, or not reported.
 
     `topic_partitions`: what the member still has, by topic id. `member_epoch` 0 joins, -1 leaves, -2 leaves for a
-    while. With `max_wait_ms` above 0 the request waits for something new for this member. `resumes`: what it was told
-    when it began to wait, where it is decided again; it does nothing if the member has sent another heartbeat since.
-    `rights`: which topics the caller may describe, and with it the regular expression of the member.
+    while. With `max_wait_ms` above 0 the request waits for something new for this member. `resumes`: the `Parked` it
+    got when it began to wait, if it is decided again; it does nothing if the member has sent another heartbeat since.
+    `rights`: which topics the caller, and so the regular expression of the member, may describe.
     """
 
     group_id: str
@@ -274,6 +274,6 @@ ClassicCommand = (
     | ApplyTarget
     | ApplyRegexResolution
 )
-"""What a classic group may be asked. Results of background work come late, when the group has another protocol."""
+"""The commands that a classic group may get. Background results may arrive after the group changed its protocol."""
 
 Command = ClassicCommand | ConsumerHeartbeat

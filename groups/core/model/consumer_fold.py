@@ -1,4 +1,4 @@
-"""The effect of each record on a consumer group. Pure, and the only code that makes a changed one.
+"""The effect of each record on a consumer group. Pure, and the only code that produces a changed one.
 
 Source: consumer.md 1.
 """
@@ -35,7 +35,7 @@ from groups.core.model.persistent import Timer
 
 
 class IllegalRecord(Exception):
-    """A record that does not fit the group: a bug of whoever emitted it."""
+    """A record that does not fit the group: a bug in the code that emitted it."""
 
 
 def apply(group: ConsumerGroup | None, record: ConsumerRecord) -> ConsumerGroup:
@@ -46,7 +46,7 @@ def apply(group: ConsumerGroup | None, record: ConsumerRecord) -> ConsumerGroup:
         return ConsumerGroup(record.group_id, state_since=record.at)
     if group is None:
         raise IllegalRecord(f"{type(record).__name__} of a group that does not exist")
-    if isinstance(record, TimerArmed):  # by far the most frequent, and without effect on the state
+    if isinstance(record, TimerArmed):  # by far the most frequent, and with no effect on the state
         return _arm(group, record)
     after = _apply(group, record)
     return after if after.state is group.state else replace(after, state_since=record.at)
@@ -132,7 +132,7 @@ def _existing(group: ConsumerGroup, member_id: str) -> ConsumerMember:
 
 
 def _without_unused_regexes(group: ConsumerGroup) -> ConsumerGroup:
-    """What nobody uses any more is forgotten, and resolved anew should it come back (consumer.md 4.6)."""
+    """Expressions that no member uses are forgotten, and resolved again if they come back (consumer.md 4.6)."""
     used = group.members.regexes
     if all((regex, rights) in used for rights, found in group.resolutions.items() for regex in found.topics):
         return group
@@ -145,7 +145,7 @@ def _without_unused_regexes(group: ConsumerGroup) -> ConsumerGroup:
 
 
 def _with_job(group: ConsumerGroup, record: RegexesRequested) -> Mapping[str, Job]:
-    """Jobs that got lost are forgotten: nobody may ever come back with the rights that they were for."""
+    """Lost jobs are forgotten: no member may ever come back with the rights that they were for."""
     running = {rights: job for rights, job in group.regex_jobs.items() if job.deadline > record.at}
     return {**running, record.rights: Job(record.at, record.deadline)}
 
@@ -167,8 +167,8 @@ def _inherit(group: ConsumerGroup, record: RegexInherited) -> ConsumerGroup:
 
 
 def _depart(group: ConsumerGroup, member_id: str) -> ConsumerGroup:
-    # The limit of a revocation ends with the revocation. Kafka lets its timer run and ignores it when it fires,
-    # because the member's epoch is another then (consumer.md 6.5).
+    # The limit of a revocation ends with the revocation. Kafka lets its timer run and ignores it when it fires, because
+    # the member's epoch has changed by then (consumer.md 6.5).
     member = replace(_existing(group, member_id), member_epoch=DEPARTED_EPOCH, pending_revocation={})
     timers = group.timers.cancel(TimerKind.REBALANCE, member_id)
     return replace(group, members=group.members.put(member), timers=timers)

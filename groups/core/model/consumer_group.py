@@ -18,10 +18,10 @@ from groups.core.model.types import Hold, Millis
 class ConsumerGroup:
     """A group of the consumer protocol (consumer.md 1.1).
 
-    `metadata_hash`: digest of the subscribed topics that exist, as of the last look; `metadata_version`: the version
-    of the catalogue at that look, -1 before the first. `assignment_timestamp`: when the target was last computed, 0
-    for never. `resolutions`: what regular expressions match, by the key of the rights of the members that use them.
-    `regex_jobs`, one for each key, and `target_job`: background work that is out.
+    `metadata_hash`: digest of the subscribed topics that exist, as of the last look; `metadata_version`: the version of
+    the catalogue at that look, -1 before the first. `assignment_timestamp`: when the target was last computed, 0 for
+    never. `resolutions`: what regular expressions match, by the key of the rights of the members that use them.
+    `regex_jobs`, one for each key, and `target_job`: background work in progress.
     """
 
     group_id: str
@@ -51,12 +51,12 @@ class ConsumerGroup:
 
     @property
     def awaits_target(self) -> bool:
-        """Must the target be computed, and has nobody been asked to yet?"""
+        """Must the target be computed, and is no computation in progress yet?"""
         return self.group_epoch > self.assignment_epoch and self.target_job is None
 
     @property
     def homogeneous(self) -> bool:
-        """Do all members subscribe to the same topics, as far as can be told without comparing them?"""
+        """Do all members subscribe to the same topics, as far as is known without comparing them?"""
         size, members = len(self.members), self.members
         if members.regexes:
             return not members.names and set(members.regexes.values()) == {size}
@@ -65,14 +65,14 @@ class ConsumerGroup:
     def matched_by(self, key: RegexKey) -> frozenset[str]:
         """The names of the topics that a regular expression matches with some rights; nothing until it is resolved.
 
-        Differs from Kafka: there members that use the same expression share what it matches for one of them.
+        Differs from Kafka: in Kafka members that use the same expression share what it matches for one of them.
         """
         regex, rights = key
         resolution = self.resolutions.get(rights)
         return resolution.topics.get(regex, frozenset()) if resolution is not None else frozenset()
 
     def is_resolved(self, key: RegexKey) -> bool:
-        """Is it known what a regular expression matches with some rights?"""
+        """Is the result of a regular expression with some rights known?"""
         regex, rights = key
         return rights in self.resolutions and regex in self.resolutions[rights].topics
 

@@ -1,4 +1,4 @@
-"""The members of a consumer group with everything that is derived from them, kept up to date change by change.
+"""The members of a consumer group and everything derived from them, kept up to date change by change.
 
 Source: consumer.md 1.3 and 1.5.
 """
@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 
 class OwnedTwice(Exception):
-    """Two members would have the same partition: a bug of whoever assigned it."""
+    """Two members would have the same partition: a bug in the code that assigned it."""
 
 
 class ConsumerMembers(Mapping[str, ConsumerMember]):
-    """The members by id, immutable. Iteration is in ascending order of id, and sorts.
+    """The members by id, immutable. Iterates in ascending order of id, which sorts.
 
     `owners`: (topic id, partition) -> member that has it assigned or pending revocation. `static`: instance id ->
-    member id. `votes`: server assignor -> members that ask for it. `names`: topic name -> members that subscribe to
-    it by name. `regexes`: regex and rights -> members that use it with these. `stable_at`: epoch -> members in STABLE
-    with that epoch. `classic`: members that use the classic protocol, `classic_protocols`: how many of those support
-    each protocol.
+    member id. `votes`: server assignor -> members that vote for it. `names`: topic name -> members that subscribe to it
+    by name. `regexes`: regex and rights -> members that use it with these. `stable_at`: epoch -> members in STABLE with
+    that epoch. `classic`: members that use the classic protocol, `classic_protocols`: how many of those support each
+    protocol.
     """
 
     __slots__ = (
@@ -57,7 +57,7 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
         _count_all(self, by_id.values())
 
     def put(self, member: ConsumerMember) -> ConsumerMembers:
-        """A copy with `member`, in place of the one of the same id. Raises `OwnedTwice`."""
+        """A copy with `member`, replacing the one with the same id. Raises `OwnedTwice`."""
         before = self._by_id.get(member.member_id)
         after = self._copy()
         after._by_id = self._by_id.put(member.member_id, member)
@@ -65,24 +65,24 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
         return after
 
     def drop(self, member_id: str) -> ConsumerMembers:
-        """A copy without that member. KeyError if there is none."""
+        """A copy without that member. KeyError if it does not exist."""
         after = self._copy()
         after._by_id = self._by_id.drop(member_id)
         after._move(self._by_id[member_id], None)
         return after
 
     def put_same(self, members: Mapping[str, ConsumerMember]) -> ConsumerMembers:
-        """A copy with these members, which differ from those of the same ids in nothing that is derived."""
+        """A copy with these members, which differ from those with the same ids in nothing that is derived."""
         after = self._copy()
         after._by_id = self._by_id.update(members)
         return after
 
     def changes_since(self, before: ConsumerMembers) -> tuple[frozenset[str], dict[str, ConsumerMember]]:
-        """The ids of members that went, and the members that are new or changed. Costs what has changed."""
+        """The ids of removed members, and the members that are new or changed. The cost depends on the changes only."""
         return self._by_id.changes_since(before._by_id)
 
     def owner_of(self, topic_id: str, partition: int) -> str | None:
-        """Who has the partition assigned or pending revocation."""
+        """The member that has the partition assigned or pending revocation."""
         return self.owners.get((topic_id, partition))
 
     def _copy(self) -> ConsumerMembers:
@@ -92,7 +92,7 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
         return after
 
     def _move(self, before: ConsumerMember | None, after: ConsumerMember | None) -> None:
-        """Bring all that is derived from `before` to `after`."""
+        """Update everything that is derived from `before` to match `after`."""
         self._move_owned(before, after)
         old, new = _instance(before), _instance(after)
         if old != new:
@@ -201,7 +201,7 @@ def _protocols(member: ConsumerMember | None) -> frozenset[str] | None:
 
 
 def _recount(counts: Mapping[T, int], before: Iterable[T], after: Iterable[T]) -> Mapping[T, int]:
-    """The counts with `before` taken out and `after` added; the same object where both are equal."""
+    """The counts with `before` taken out and `after` added; the same object if both are equal."""
     if before == after:
         return counts
     recounted = dict(counts)

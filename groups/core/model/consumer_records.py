@@ -1,7 +1,7 @@
 """Records of the consumer protocol: facts, folded by `fold.apply`.
 
-`at` is the instant of the decision in milliseconds. Whoever stores a group writes the difference between before and
-after, so a record says what happened and not which rows change.
+`at` is the instant of the decision in milliseconds. The store writes the difference between the group before and after,
+so a record says what happened and not which rows change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from groups.core.model.types import Millis
 
 
 class DepartureCause(str, Enum):
-    """Why a member is gone (consumer.md 3.5)."""
+    """Why a member was removed (consumer.md 3.5)."""
 
     LEFT = "left"
     SESSION_EXPIRED = "session_expired"
@@ -44,7 +44,7 @@ class EpochCause(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupCreated:
-    """The group exists from now on, at epoch 0."""
+    """The group is created, at epoch 0."""
 
     group_id: str
     at: Millis
@@ -68,8 +68,7 @@ class ConsumerMemberUpdated:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberReplaced:
-    """A static member came back, with the same id or another: `member` goes on in the place of the old (consumer.md
-    3.3).
+    """A static member came back, with the same id or another: `member` replaces the old one (consumer.md 3.3).
 
     The timers of the old id end with it, and a target that is being computed for the old id is not waited for.
     """
@@ -81,7 +80,7 @@ class ConsumerMemberReplaced:
 
 @dataclass(frozen=True, slots=True)
 class StaticMemberDeparted:
-    """A static member left and means to come back: what it had to give up is free, the rest stays its own."""
+    """A static member left temporarily: what it had to give up is free, the rest remains its own."""
 
     member_id: str
     at: Millis
@@ -89,9 +88,9 @@ class StaticMemberDeparted:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberRemoved:
-    """A member is gone, with its partitions, its target and its timers (consumer.md 3.5).
+    """A member was removed, with its partitions, its target and its timers (consumer.md 3.5).
 
-    `by` and `detail`: the principal that kicked it, and its words. `session_timeout_ms`: of a session that ended.
+    `by` and `detail`: the principal that kicked it, and its reason. `session_timeout_ms`: of a session that ended.
     """
 
     member_id: str
@@ -117,7 +116,7 @@ class GroupEpochBumped:
 
 @dataclass(frozen=True, slots=True)
 class MetadataChecked:
-    """The catalogue changed, the subscribed topics did not (consumer.md 4.4)."""
+    """The catalogue changed, but not the subscribed topics (consumer.md 4.4)."""
 
     metadata_version: int
     at: Millis
@@ -125,7 +124,7 @@ class MetadataChecked:
 
 @dataclass(frozen=True, slots=True)
 class TargetRequested:
-    """The computation of a target was handed out; it counts as lost from `deadline` on."""
+    """The computation of a target was started; it counts as lost from `deadline` on."""
 
     group_epoch: int
     assignor: str
@@ -135,7 +134,7 @@ class TargetRequested:
 
 @dataclass(frozen=True, slots=True)
 class TargetComputed:
-    """A target as of `group_epoch`. `targets` holds the members whose target changed, and nobody else."""
+    """A target as of `group_epoch`. `targets` holds only the members whose target changed."""
 
     group_epoch: int
     assignor: str
@@ -145,7 +144,7 @@ class TargetComputed:
 
 @dataclass(frozen=True, slots=True)
 class TargetFailed:
-    """An assignor that ran in the background failed; the group keeps its target and asks again from `retry_at` on."""
+    """An assignor that ran in the background failed; the group keeps its target and retries from `retry_at` on."""
 
     group_epoch: int
     assignor: str
@@ -156,7 +155,7 @@ class TargetFailed:
 
 @dataclass(frozen=True, slots=True)
 class MemberReconciled:
-    """A member took a step towards its target (consumer.md 6). `releases`: others may have now what it had."""
+    """A member took a step towards its target (consumer.md 6). `releases`: other members may now have what it had."""
 
     member_id: str
     member_epoch: int
@@ -170,7 +169,7 @@ class MemberReconciled:
 
 @dataclass(frozen=True, slots=True)
 class TimerArmed:
-    """A timer of a member runs, in place of an earlier one of its kind (consumer.md 8)."""
+    """A timer of a member was armed, replacing an earlier one of its kind (consumer.md 8)."""
 
     kind: TimerKind
     member_id: str
@@ -180,7 +179,7 @@ class TimerArmed:
 
 @dataclass(frozen=True, slots=True)
 class TimerCancelled:
-    """A timer of a member does not run any more."""
+    """A timer of a member was cancelled."""
 
     kind: TimerKind
     member_id: str
@@ -189,7 +188,7 @@ class TimerCancelled:
 
 @dataclass(frozen=True, slots=True)
 class RegexesRequested:
-    """A resolution of regular expressions was handed out; it counts as lost from `deadline` on.
+    """A resolution of regular expressions was started; it counts as lost from `deadline` on.
 
     `rights`: the key of the rights of the members that use them.
     """
@@ -214,7 +213,7 @@ class RegexesResolved:
 
 @dataclass(frozen=True, slots=True)
 class RegexInherited:
-    """A member's rights changed: until its expression is resolved with them it matches what is left of what it did."""
+    """A member's rights changed: until its expression is resolved with them, it matches what is left of before."""
 
     rights: str
     regex: str

@@ -17,7 +17,7 @@ RegexKey = tuple[str, str]
 """A regular expression, and the key of the rights with which it is matched."""
 
 DEPARTED_EPOCH = -2
-"""The epoch of a heartbeat of a static member that means to come back, and of the member from then on."""
+"""The epoch in the heartbeat of a static member that leaves temporarily, and of the member from then on."""
 
 
 class ConsumerGroupState(str, Enum):
@@ -43,7 +43,7 @@ class MemberState(Enum):
 
 
 class TimerKind(str, Enum):
-    """The timers of a member, in the order in which those of the same instant fire (consumer.md 8)."""
+    """The timers of a member, in the order in which timers of the same instant fire (consumer.md 8)."""
 
     SESSION = "session"
     REBALANCE = "rebalance"
@@ -65,9 +65,9 @@ class ClassicMetadata:
 class ConsumerMember:
     """A member of a consumer group (consumer.md 1.2).
 
-    `target` is what it is meant to have, `assigned` what it may use now; `pending_revocation` is what it was told to
-    give up and nobody else may have yet. `subscribed_topic_regex` "": none. `topic_rights`: the key of what the caller
-    of its last heartbeat may describe (`groups.core.model.rights`), "" also without a regular expression.
+    `target` is what it should have, `assigned` what it may use now; `pending_revocation` is what it was told to give up
+    and no other member may have yet. `subscribed_topic_regex` "": none. `topic_rights`: the key of what the caller of
+    its last heartbeat may describe (`groups.core.model.rights`), "" also without a regular expression.
     """
 
     member_id: str
@@ -90,17 +90,17 @@ class ConsumerMember:
 
     @property
     def regex_key(self) -> RegexKey | None:
-        """Under which its regular expression is resolved; None: it has none."""
+        """The key under which its regular expression is resolved; None: it has no regular expression."""
         return (self.subscribed_topic_regex, self.topic_rights) if self.subscribed_topic_regex else None
 
     def reconciled_to(self, epoch: int) -> bool:
-        """Has the member all it is meant to have as of `epoch`, and nothing else?"""
+        """Does the member have exactly what it should have as of `epoch`?"""
         return self.state is MemberState.STABLE and self.member_epoch == epoch
 
 
 @dataclass(frozen=True, slots=True)
 class Timers:
-    """The timers of all members. One that is armed again replaces the earlier one of its kind."""
+    """The timers of all members. Arming one again replaces the earlier one of its kind."""
 
     session: DeadlineMap = field(default_factory=DeadlineMap)
     rebalance: DeadlineMap = field(default_factory=DeadlineMap)
@@ -120,16 +120,16 @@ class Timers:
                 return self.sync
 
     def arm(self, kind: TimerKind, member_id: str, timer: Timer) -> Timers:
-        """A copy in which that timer runs."""
+        """A copy with that timer armed."""
         return replace(self, **{kind.value: self.of(kind).put(member_id, timer)})
 
     def cancel(self, kind: TimerKind, member_id: str) -> Timers:
-        """A copy in which that timer, if it ran, does not."""
+        """A copy without that timer, if it was armed."""
         timers = self.of(kind)
         return replace(self, **{kind.value: timers.drop(member_id)}) if member_id in timers else self
 
     def forget(self, member_id: str) -> Timers:
-        """A copy without any timer of that member."""
+        """A copy without the timers of that member."""
         timers = self
         for kind in TimerKind:
             timers = timers.cancel(kind, member_id)
@@ -143,10 +143,10 @@ class Timers:
 
 @dataclass(frozen=True, slots=True)
 class RegexResolution:
-    """What regular expressions matched of the topics that some rights allow to describe: regex -> topic names.
+    """What regular expressions matched among the topics that some rights allow describing: regex -> topic names.
 
     Those of members with the same rights are resolved together, from `topics_version` of the catalogue, in a job that
-    began at `started_at`. Version -1: to be resolved as soon as may be; some of it is only what is left of a
+    began at `started_at`. Version -1: to be resolved as soon as possible; some of it is only what is left of a
     resolution with other rights. `started_at` None: with these rights nothing was resolved yet.
     """
 
@@ -157,7 +157,7 @@ class RegexResolution:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work that was handed out and has not come back. From `deadline` on it counts as lost.
+    """Work in progress. From `deadline` on it counts as lost.
 
     `epoch`: the group epoch for which a target is computed; 0 for other work.
     """

@@ -14,11 +14,11 @@ from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, GroupState, Millis
 
 EARLY_MARGIN = 1 / 3
-"""A stored wake-up is moved ahead when so little of the time until the earliest deadline is left before it."""
+"""A stored wake-up is moved ahead when only this fraction of the time until the earliest deadline is left before it."""
 
 
 class TimerKind(Enum):
-    """The timers of a classic group, in the order in which those of the same instant fire."""
+    """The timers of a classic group, in the order in which timers of the same instant fire."""
 
     PENDING = "pending"
     SESSION = "session"
@@ -38,7 +38,7 @@ class Deadline:
 def wake_at(group: Group | None) -> Millis | None:
     """The earliest deadline of the group in milliseconds, None if it has none. Looking earlier is harmless."""
     if group is not None and group.hold is not None:
-        return group.hold.until  # nobody is in a held group, so no timer runs
+        return group.hold.until  # a held group has no members, so no timer is armed
     if isinstance(group, ConsumerGroup):
         first = group.timers.first()
         return first[0] if first is not None else None
@@ -48,13 +48,13 @@ def wake_at(group: Group | None) -> Millis | None:
 
 
 def wake_at_to_store(stored: Millis | None, due: Millis | None, now: Millis) -> Millis | None:
-    """The wake-up time to keep on the row of a group of which nothing but deadlines moved; all in milliseconds.
+    """The wake-up time to keep on the row of a group in which only deadlines moved; all in milliseconds.
 
-    `stored` stands there, `due` is the earliest deadline. An index leads to the column, so an update that leaves it
-    alone can be a HOT update. A wake-up that comes too early costs a transaction that finds nothing due, and one that
-    comes too late is not allowed. So an earlier `due` is stored at once, a later one when no more than EARLY_MARGIN of
-    the time until then would be left: members that send heartbeats at least three times in their session move the
-    wake-up ahead before it comes. One that comes in vain stores `due` itself, so the next cannot come before that.
+    `stored` is the stored value, `due` the earliest deadline. The column is indexed, so an update that leaves it alone
+    can be a HOT update. A wake-up that comes too early costs a transaction that finds nothing due, and one that comes
+    too late is forbidden. So an earlier `due` is stored at once, a later one when no more than EARLY_MARGIN of the time
+    until then would be left: members that send heartbeats at least three times in their session move the wake-up ahead
+    before it comes. A wake-up that finds nothing due stores `due` itself, so the next cannot come before that.
     """
     if stored is None or due is None or due <= stored:
         return due

@@ -14,14 +14,14 @@ from groups.core.model.replies import Answer, Parked, Reply
 class Decision:
     """The outcome of one command.
 
-    `group` is the folded group (None: it does not exist), `records` the facts that led there, `answers` those of
-    parked requests whose barrier fell, `reply` the caller's answer or `Parked`, `effects` what is to be done once the
-    decision is committed.
+    `group` is the folded group (None: it does not exist), `records` the facts that led there, `answers` the answers to
+    parked requests whose barrier fell, `reply` the caller's answer or `Parked`, `effects` what to do once the decision
+    is committed.
 
-    An answer is for every request that waited before this decision; where the caller's own request parked and its
-    barrier fell at once, that answer stands in `answers` too (for requests it displaced) and is the `reply`. A
-    `Parked` caller begins to wait after the answers are given out. Heartbeats that wait have no answers here: an effect
-    says when to look at them again.
+    `answers` concern every request that waited before this decision; if the caller's own request parked and its barrier
+    fell at once, that answer is in `answers` too (for requests it displaced) and is the `reply`. A `Parked` caller
+    begins to wait after the answers are given out. Waiting heartbeats have no answers here: an effect says when to look
+    at them again.
     """
 
     group: Group | None

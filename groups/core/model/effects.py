@@ -1,6 +1,6 @@
-"""Effects: work that a decision asks for and that does not belong into its transaction.
+"""Effects: work that a decision requests but that does not belong in its transaction.
 
-Whoever decides carries them out after the commit. One that gets lost is asked for again by a later heartbeat.
+The caller of the decision carries them out after the commit. A lost one is requested again by a later heartbeat.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ResolveRegexes:
     """Match the patterns against the whole names of all topics as of `topics_version` or later, and submit an
     `ApplyRegexResolution` with the version used and this `started_at`.
 
-    `rights`: of those members that use the patterns; only topics that they may describe match (consumer.md 4.6).
+    `rights`: those of the members that use the patterns; only topics that they may describe match (consumer.md 4.6).
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""The timeline of a group for its operators: which records are worth a line, and what it says. Pure.
+"""The timeline of a group for its operators: which records become an entry, and what it says. Pure.
 
 Mere renewals of sessions, parked requests and timers are not events.
 """
@@ -51,7 +51,7 @@ LONGEST_TEXT = 500
 
 
 class EventKind(str, Enum):
-    """What can happen to a group, in the order of its life."""
+    """What can happen to a group, in the order of its life cycle."""
 
     GROUP_CREATED = "group_created"
     MEMBER_JOINED = "member_joined"
@@ -85,21 +85,21 @@ class EventKind(str, Enum):
 
 
 MOST_TOPICS = 10
-"""Names of topics that one event tells."""
+"""The number of topic names that one event lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEvent:
-    """One line of the timeline. `generation_id` is the group's at that point, of a consumer group its epoch;
-    `member_id` whom it is about, if anybody.
+    """One entry of the timeline. `generation_id` is the group's at that point, for a consumer group its epoch;
+    `member_id` the member it is about, if any.
 
     `detail` by kind (keys without a value are left out):
     MEMBER_JOINED: instance_id, client_id, client_host. MEMBER_LEFT, MEMBER_EXPIRED, MEMBER_REMOVED: instance_id, cause
-    (a `RemovalReason` or `DepartureCause`), reason (the words of the client, or of who kicked it), principal (who
-    kicked it), session_timeout_ms (of a session that ended). MEMBER_REPLACED: instance_id, old_member_id.
-    REBALANCE_STARTED: cause (a `RebalanceCause`), reason. REBALANCE_COMPLETED: leader, protocol_name, members (how
-    many), duration_ms (since the rebalance started). ASSIGNMENT_STORED: members (how many got one), duration_ms (since
-    the join completed). GROUP_EMPTIED: duration_ms.
+    (a `RemovalReason` or `DepartureCause`), reason (given by the client, or by the principal that kicked it), principal
+    (who kicked it), session_timeout_ms (of a session that ended). MEMBER_REPLACED: instance_id, old_member_id.
+    REBALANCE_STARTED: cause (a `RebalanceCause`), reason. REBALANCE_COMPLETED: leader, protocol_name, members (number),
+    duration_ms (since the rebalance started). ASSIGNMENT_STORED: members (number that got one), duration_ms (since the
+    join completed). GROUP_EMPTIED: duration_ms.
     GROUP_CONVERTED: protocol ("classic" or "consumer"). GROUP_EPOCH_BUMPED: cause (an `EpochCause`). TARGET_COMPUTED:
     assignor, assignment_epoch, members (how many got another target). TARGET_FAILED: assignor, reason.
     MEMBER_RECONCILED: member_epoch, partitions (how many it has). REGEXES_RESOLVED: topics (how many match).
@@ -107,9 +107,9 @@ class GroupEvent:
     ten at most), principal (who did it), plan_id, reason. RETENTION_PINNED, RETENTION_UNPINNED: topic (of one topic
     only), principal, reason.
     GROUP_HELD: principal, until (ms), members (how many were removed), reason. HOLD_RELEASED: principal; without one
-    the hold ran out. CONFIG_CHANGED: settings (name -> [what was in force, what is]), principal.
-    TRANSACTION_ABORTED, of one that its producer did not end: transactional_id, cause ("fenced" by another producer or
-    "abandoned"), partitions (how many had an offset pending), topics (their names, ten at most).
+    the hold expired. CONFIG_CHANGED: settings (name -> [what was in force, what is]), principal.
+    TRANSACTION_ABORTED, for a transaction that its producer did not end: transactional_id, cause ("fenced" by another
+    producer or "abandoned"), partitions (how many had an offset pending), topics (their names, ten at most).
     """
 
     kind: EventKind
@@ -143,14 +143,14 @@ def events_of(before: Group | None, records: Iterable[Record]) -> tuple[GroupEve
 
 
 def _bounded(value: object) -> object:
-    """A text of somebody else, such as what an assignor failed with, is no reason for a line of any length."""
+    """Text from outside, such as an assignor's failure, must not make an entry of arbitrary length."""
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         return f"{value[: LONGEST_TEXT - 1]}…"
     return value
 
 
 class _Timeline:
-    """What events tell beside their record: the generation, since when the group is in its state."""
+    """What events say besides their record: the generation, and since when the group is in its state."""
 
     def __init__(self, before: Group | None) -> None:
         self._generation = 0

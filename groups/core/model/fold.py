@@ -1,4 +1,4 @@
-"""The effect of each record on a group. Pure, and the only code that makes a changed group.
+"""The effect of each record on a group. Pure, and the only code that produces a changed group.
 
 An illegal change of state, or a record about something the group does not have, is a bug and raises.
 Source: classic.md 0.3 and 1.
@@ -47,11 +47,11 @@ _EMPTY = GroupState.EMPTY
 
 
 class IllegalTransition(Exception):
-    """A record that would change a group in a way classic.md 1 forbids: a bug of whoever emitted it."""
+    """A record that would change a group in a way classic.md 1 forbids: a bug in the code that emitted it."""
 
 
 def apply(group: Group | None, record: Record) -> Group | None:
-    """The group after `record`; None: there is none. Raises `IllegalTransition`, `IllegalRecord`."""
+    """The group after `record`; None: it does not exist. Raises `IllegalTransition`, `IllegalRecord`."""
     if isinstance(record, ConsumerRecord):
         if isinstance(group, ClassicGroup):
             raise IllegalTransition(f"{type(record).__name__} of a classic group")
@@ -82,7 +82,7 @@ def apply(group: Group | None, record: Record) -> Group | None:
 def _convert(group: Group, record: GroupConverted) -> Group:
     if type(group) is type(record.group):
         raise IllegalTransition(f"group {group.group_id!r} has that protocol already")
-    # A join that converts a held group is refused in the end; until then nothing may have ended the hold.
+    # A join that converts a held group is refused in the end; nothing before that may end the hold.
     return replace(record.group, hold=group.hold)
 
 
@@ -109,8 +109,8 @@ def _apply(group: ClassicGroup, record: ClassicRecord) -> ClassicGroup:
         case SyncParked() | MemberSynced() | WaitAbandoned() | SessionRenewed():
             return replace(group, members=group.members.put(_touch(group.members[record.member_id], record)))
         case JoinTimerArmed():
-            # Differs from Kafka: every window starts with the flag down, the first of an initial rebalance too, so
-            # that what was left over from an earlier one cannot prolong it (classic.md 13.1 item 1).
+            # Differs from Kafka: every window starts with the flag cleared, including the first of an initial
+            # rebalance, so that a leftover from an earlier one cannot prolong it (classic.md 13.1 item 1).
             flag = group.new_member_added and record.timer.initial is None
             return replace(group, join_timer=record.timer, new_member_added=flag)
         case SyncTimerCleared():
@@ -163,7 +163,7 @@ def _without(group: ClassicGroup, member_id: str) -> dict[str, Millis]:
 
 
 def _add(group: ClassicGroup, member: ClassicMember) -> ClassicGroup:
-    # The very first member is added while the group is still Empty and does not raise the flag.
+    # The very first member is added while the group is still Empty and does not set the flag.
     in_initial = group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY
     return replace(
         group,

@@ -1,7 +1,7 @@
 """A hold: an operator keeps members out of a group for a while, so that its offsets can be reset.
 
-A held group has no members, and nobody gets in until the hold ends: by its time alone, or because an operator ends it.
-Source: http-api.md 4. Differs from Kafka: there only stopping every consumer makes a busy group resettable.
+A held group has no members, and no member can join until the hold expires or an operator ends it.
+Source: http-api.md 4. Differs from Kafka: in Kafka only stopping every consumer makes a busy group resettable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from groups.core.model.types import Hold, Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 MOST_RETRY_AFTER_MS: Millis = 10_000
-"""How long whoever is refused is told to stay away at most: an operator may end the hold before its time."""
+"""The longest time that a refused caller is told to stay away: an operator may end the hold early."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_SECOND = 253_402_300_799
@@ -24,8 +24,8 @@ _LAST_SECOND = 253_402_300_799
 def require_open(group: Group, now: Millis) -> None:
     """Raise `ProtocolError` COORDINATOR_LOAD_IN_PROGRESS while the group is held, saying by whom and until when.
 
-    Differs from Kafka: it has no holds. Of the errors that its clients know, this is the one that they answer, in a
-    join, a consumer heartbeat and a commit, by sending the same request again later, for as long as it takes.
+    Differs from Kafka: it has no holds. Of the errors that its clients know, this is the one to which they respond, for
+    a join, a consumer heartbeat and a commit, by sending the same request again later, for as long as it takes.
     """
     if group.hold is not None:
         raise ProtocolError(
@@ -36,7 +36,7 @@ def require_open(group: Group, now: Millis) -> None:
 
 
 def require_unheld_offsets(group: Group) -> None:
-    """As `require_open`, for a commit without membership: it would overwrite what an operator resets meanwhile."""
+    """As `require_open`, for a commit without membership: it would overwrite what an operator is resetting."""
     if group.hold is not None:
         raise ProtocolError(
             Error.COORDINATOR_LOAD_IN_PROGRESS,
@@ -46,7 +46,7 @@ def require_unheld_offsets(group: Group) -> None:
 
 
 def expire_hold(turn: Turn) -> None:
-    """End a hold whose time is over."""
+    """End a hold that has expired."""
     hold = turn.group.hold if turn.group is not None else None
     if hold is not None and hold.until <= turn.now:
         turn.emit(HoldReleased(None, turn.now))

@@ -1,4 +1,4 @@
-"""Sets of partitions of several topics, as maps from topic id. A topic without partitions is left out.
+"""Sets of partitions of several topics, as maps from topic id. A topic without partitions is absent.
 
 `Partitions` are plain sets; `Assigned` also says for each partition in which assignment epoch the member got it.
 """
@@ -26,7 +26,7 @@ def flat(partitions: Partitions | Assigned) -> Iterator[tuple[str, int]]:
 
 
 def within(assigned: Assigned, limits: Partitions) -> Assigned:
-    """The part of `assigned` that is in `limits` too."""
+    """The part of `assigned` that is also in `limits`."""
     kept = {
         topic_id: {p: epoch for p, epoch in partitions.items() if p in limits[topic_id]}
         for topic_id, partitions in assigned.items()
@@ -45,7 +45,7 @@ def minus(assigned: Assigned, limits: Partitions) -> Assigned:
 
 
 def merged(assigned: Assigned, added: Assigned) -> Assigned:
-    """Both together; they have no partition in common."""
+    """Both together; they must have no partition in common."""
     if not added:
         return assigned
     both = {topic_id: dict(partitions) for topic_id, partitions in assigned.items()}

@@ -1,7 +1,7 @@
 """Immutable maps whose copies share all but the changed path.
 
 A group has up to tens of thousands of members, and a heartbeat that changes nothing but a deadline must cost the same
-in every one of them: a dictionary would be copied as a whole.
+however many there are: a dictionary would be copied as a whole.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class _Branch(Generic[K, V]):
 
 
 class PersistentMap(Mapping[K, V]):
-    """A hash trie. Keys are texts, or tuples of texts and integers; the order of iteration means nothing.
+    """A hash trie. Keys are texts, or tuples of texts and integers; the order of iteration is unspecified.
 
-    `put`, `drop`, `update` and `without` return a changed copy and leave this one as it is.
+    `put`, `drop`, `update` and `without` return a changed copy and leave this one unchanged.
     """
 
     __slots__ = ("_root", "_size")
@@ -48,7 +48,7 @@ class PersistentMap(Mapping[K, V]):
         return self._copy(self._put(self._root, _code(key), 0, key, value), self._size + (key not in self))
 
     def drop(self, key: K) -> Self:
-        """A copy without `key`. KeyError if there is none."""
+        """A copy without `key`. KeyError if it is missing."""
         return self._copy(self._drop(self._root, _code(key), 0, key), self._size - 1)
 
     def update(self, entries: Mapping[K, V]) -> Self:
@@ -60,7 +60,7 @@ class PersistentMap(Mapping[K, V]):
         return self._copy(self._put_all(self._root, coded, 0), self._size + added)
 
     def without(self, keys: Collection[K]) -> Self:
-        """A copy without `keys`. KeyError for one that there is not."""
+        """A copy without `keys`. KeyError for a missing one."""
         if not keys:
             return self
         return self._copy(
@@ -68,9 +68,9 @@ class PersistentMap(Mapping[K, V]):
         )
 
     def changes_since(self, before: PersistentMap[K, V]) -> tuple[frozenset[K], dict[K, V]]:
-        """The keys that went, and the entries that are new or have another value.
+        """The removed keys, and the entries that are new or have another value.
 
-        Costs what has changed, not what there is: shared parts are not looked at.
+        The cost depends on the changes, not on the size: shared parts are not visited.
         """
         old: dict[K, V] = {}
         new: dict[K, V] = {}
@@ -149,7 +149,7 @@ class PersistentMap(Mapping[K, V]):
     def _each(
         node: Any, entries: list[Any], shift: int, change: Callable[[Any, list[Any], int], Any]
     ) -> tuple[Any, ...]:
-        """The children of a branch, those changed that some of `entries` belong to: each leaf is made once."""
+        """The children of a branch, with those changed that some of `entries` belong to: each leaf is created once."""
         parts: dict[int, list[Any]] = {}
         for entry in entries:
             parts.setdefault((entry[0] >> shift) % _WIDTH, []).append(entry)
@@ -176,7 +176,7 @@ class Timer(NamedTuple):
 
 
 class DeadlineMap(PersistentMap[str, Timer]):
-    """Timers by member id; the earliest is known without looking at the others."""
+    """Timers by member id; the earliest is known without visiting the others."""
 
     __slots__ = ()
 
@@ -231,5 +231,5 @@ def _leaves(node: Any) -> Iterable[dict[Any, Any]]:
 
 
 def _code(key: object) -> int:
-    """32 bits that depend on the key alone, in every process."""
+    """32 bits that depend only on the key, in every process."""
     return crc32(key.encode("utf-8", "surrogatepass") if isinstance(key, str) else repr(key).encode())

@@ -20,7 +20,7 @@ from groups.core.model.types import ClassicGroup, ClassicMember, Hold, JoinTimer
 
 
 class RemovalReason(str, Enum):
-    """Why a member, or a pending id, is gone."""
+    """Why a member, or a pending id, was removed."""
 
     LEFT = "left"
     SESSION_EXPIRED = "session_expired"
@@ -45,7 +45,7 @@ class RebalanceCause(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupCreated:
-    """The group exists from now on: Empty, generation 0."""
+    """The group is created: Empty, generation 0."""
 
     group_id: str
     at: Millis
@@ -53,14 +53,14 @@ class GroupCreated:
 
 @dataclass(frozen=True, slots=True)
 class GroupDeleted:
-    """The group is gone with everything in it."""
+    """The group is deleted with everything in it."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class GroupUnloaded:
-    """The group is Dead: its timers are dropped, nobody waits any more (classic.md 8.6)."""
+    """The group is Dead: its timers are dropped, no request waits any longer (classic.md 8.6)."""
 
     at: Millis
 
@@ -75,7 +75,7 @@ class MemberPending:
 
 @dataclass(frozen=True, slots=True)
 class PendingForgotten:
-    """A pending id was not used in time, left, was refused, or was kicked: by the principal `by`, for `detail`."""
+    """A pending id was not used in time, left, was refused, or was kicked by `by` for the reason `detail`."""
 
     member_id: str
     reason: RemovalReason
@@ -87,8 +87,8 @@ class PendingForgotten:
 class MemberAdded:
     """ADD (classic.md 0.3): a new member with a parked join.
 
-    It is no longer pending, leads if nobody does, sets the protocol type if it is the only member, and prolongs the
-    initial rebalance if one runs.
+    It is no longer pending, becomes the leader if there is no other, sets the protocol type if it is the only member,
+    and prolongs the initial rebalance if one runs.
     """
 
     member: ClassicMember
@@ -110,7 +110,7 @@ class MemberUpdated:
 
 @dataclass(frozen=True, slots=True)
 class MemberReplaced:
-    """A static member came back without its id (classic.md 7.2): `member` goes on in the place of the old id."""
+    """A static member came back without its id (classic.md 7.2): `member` replaces the old id."""
 
     old_member_id: str
     member: ClassicMember
@@ -120,8 +120,8 @@ class MemberReplaced:
 class MemberRemoved:
     """REMOVE (classic.md 0.3). A leader's removal makes the longest-standing member the leader.
 
-    `detail`: the words of whoever wanted it. `by`: the principal that kicked the member. `session_timeout_ms`: of a
-    session that ended.
+    `detail`: the reason given. `by`: the principal that kicked the member. `session_timeout_ms`: of a session that
+    ended.
     """
 
     member_id: str
@@ -171,8 +171,8 @@ class SessionRenewed:
 class RebalanceStarted:
     """PREPARE, steps 1, 2 and 4 (classic.md 0.3).
 
-    Nobody owes a sync any more; what was handed out in a generation that never became Stable is taken back, and whoever
-    waited for it has a full session from `at`.
+    No member owes a sync any longer; what was handed out in a generation that never became Stable is taken back, and
+    each member that waited for it has a full session from `at`.
     """
 
     at: Millis
@@ -183,7 +183,7 @@ class RebalanceStarted:
 
 @dataclass(frozen=True, slots=True)
 class JoinTimerArmed:
-    """The join timer runs. A window of an initial rebalance starts without new members (classic.md 2.7)."""
+    """The join timer was armed. A window of an initial rebalance starts without new members (classic.md 2.7)."""
 
     timer: JoinTimer
 
@@ -192,7 +192,7 @@ class JoinTimerArmed:
 class GenerationStarted:
     """COMPLETE_JOIN, steps 5 to 9: the join barrier fell; every member has a full session and owes a sync.
 
-    `topics`: what the members subscribe to, None where that cannot be told.
+    `topics`: what the members subscribe to, None if unknown.
     """
 
     generation_id: int
@@ -214,13 +214,13 @@ class GroupEmptied:
 
 @dataclass(frozen=True, slots=True)
 class SyncTimerCleared:
-    """Nobody owes a sync any more."""
+    """No member owes a sync any longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentsStored:
-    """The leader's sync: the sync barrier fell, the group is Stable. Who is not listed gets zero bytes (classic.md
-    3.2).
+    """The leader's sync: the sync barrier fell, the group is Stable. A member that is not listed gets zero bytes
+    (classic.md 3.2).
     """
 
     assignments: Mapping[str, bytes]
@@ -229,7 +229,7 @@ class AssignmentsStored:
 
 @dataclass(frozen=True, slots=True)
 class GroupConverted:
-    """The group goes on in the other protocol, as `group` (consumer.md 2.3 and 9.5 to 9.7)."""
+    """The group continues in the other protocol, as `group` (consumer.md 2.3 and 9.5 to 9.7)."""
 
     group: ClassicGroup | ConsumerGroup
     at: Millis
@@ -237,7 +237,7 @@ class GroupConverted:
 
 @dataclass(frozen=True, slots=True)
 class GroupHeld:
-    """From now on nobody gets in. The group has no members and no pending ids: `removed` members had to go."""
+    """From now on no member can join. The group has no members and no pending ids: `removed` members were removed."""
 
     hold: Hold
     removed: int
@@ -246,7 +246,7 @@ class GroupHeld:
 
 @dataclass(frozen=True, slots=True)
 class HoldReleased:
-    """Members may join again. `by`: the principal that ended the hold, None: it ran out."""
+    """Members may join again. `by`: the principal that ended the hold, None: it expired."""
 
     by: str | None
     at: Millis

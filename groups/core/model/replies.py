@@ -1,7 +1,7 @@
-"""Replies: what a command is answered, errors included.
+"""Replies: the answers to commands, errors included.
 
-`session_deadline` is set where the request renewed the member's session. `detail` is for people. `retry_after_ms` is
-set where an error says when to come back.
+`session_deadline` is set if the request renewed the member's session. `detail` is for people. `retry_after_ms` is set
+if an error says when to retry.
 Source: classic.md 2.6, 3, 4, 5.
 """
 
@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class JoinedMember:
-    """A member as the leader is told of it; `metadata` is for the selected protocol."""
+    """A member as reported to the leader; `metadata` is for the selected protocol."""
 
     member_id: str
     group_instance_id: str | None
@@ -82,9 +82,9 @@ class HeartbeatReply:
 
 @dataclass(frozen=True, slots=True)
 class LeftMember:
-    """The result of one entry of a LeaveGroup; ids are echoed as they were asked.
+    """The result of one entry of a LeaveGroup; ids are echoed as requested.
 
-    A consumer group tells the member id of who left by instance id alone.
+    For a member that left by instance id alone, a consumer group adds the member id.
     """
 
     member_id: str
@@ -122,7 +122,7 @@ class DeleteOffsetsReply:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The answer of commands that have nothing to tell but success or an error."""
+    """The answer to commands that only report success or an error."""
 
     error: Error = Error.NONE
     detail: str = ""
@@ -130,7 +130,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class HoldReply:
-    """The answer of a HoldGroup: the hold, and how many members it removed."""
+    """The answer to a HoldGroup: the hold, and how many members it removed."""
 
     error: Error
     hold: Hold | None = None
@@ -170,12 +170,12 @@ Reply = (
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """Of a heartbeat that waits: its wait is over. Decide it again with `resumes`; that gives the answer."""
+    """A waiting heartbeat's wait is over. Decide it again with `resumes`; that gives the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a parked request: every request that `member_id` has parked on `kind` gets `reply`."""
+    """The answer to a parked request: every request that `member_id` has parked on `kind` gets `reply`."""
 
     kind: ParkKind
     member_id: str

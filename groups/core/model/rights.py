@@ -1,4 +1,4 @@
-"""What a caller may know of topics, as far as the rules of groups depend on it.
+"""What a caller may know about topics, as far as the rules of groups depend on it.
 
 Source: consumer.md 4.6: a regular expression matches only what its member may describe.
 """
@@ -18,7 +18,7 @@ def everything(name: str) -> bool:
 class TopicRights:
     """Which topics a caller may describe.
 
-    `key` is opaque and equal for callers that may describe the same, now and of topics yet to come; "" stands for all
+    `key` is opaque and equal for callers that may describe the same topics, existing and future ones; "" means all
     topics. `may_describe` answers for the name of one topic; it is not part of what is compared or stored.
     """
 
@@ -27,4 +27,4 @@ class TopicRights:
 
 
 UNLIMITED = TopicRights()
-"""Of callers that may describe every topic."""
+"""The rights of callers that may describe every topic."""

@@ -1,8 +1,8 @@
 """The working context of one `decide`: the group as folded so far, and what has been decided about it.
 
-A turn is the only thing here that changes, and only by appending: a record is folded the moment it is emitted, so a
-handler always reads the group as its own records left it. What a refused request of a consumer member had decided is
-taken back as a whole (`restore`).
+A turn is the only mutable object here, and it only grows: a record is folded the moment it is emitted, so a handler
+always reads the group as its own records left it. What a refused request of a consumer member had decided is undone as
+a whole (`restore`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from groups.core.model.types import ClassicGroup, Env, GroupConfig, Millis
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A turn as it was: its group, and how much had been decided."""
+    """A turn as it was: its group, and how much was decided."""
 
     group: Group | None
     records: int
@@ -41,7 +41,7 @@ class Turn:
 
     @property
     def now(self) -> Millis:
-        """The instant of the decision, the same throughout."""
+        """The instant of the decision, constant throughout."""
         return self.env.now
 
     @property
@@ -51,7 +51,7 @@ class Turn:
 
     @property
     def classic_or_none(self) -> ClassicGroup | None:
-        """The group, which must be a classic one where it exists."""
+        """The group, which must be a classic one if it exists."""
         assert not isinstance(self.group, ConsumerGroup), "the machine sends this command elsewhere"
         return self.group
 
@@ -77,11 +77,11 @@ class Turn:
         self.effects.append(effect)
 
     def save(self) -> Savepoint:
-        """Where `restore` can come back to."""
+        """The point that `restore` can return to."""
         return Savepoint(self.group, len(self.records), len(self.answers), len(self.effects))
 
     def restore(self, savepoint: Savepoint) -> None:
-        """Undo all that was decided since."""
+        """Undo everything decided since."""
         self.group = savepoint.group
         del self.records[savepoint.records :]
         del self.answers[savepoint.answers :]

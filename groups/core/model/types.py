@@ -1,4 +1,4 @@
-"""Values of the core: a group, its members, its timers, and what `decide` is told about the world.
+"""Values of the core: a group, its members, its timers, and what `decide` knows about the world.
 
 Everything is frozen. Instants and lengths are milliseconds (`Millis`) on the database's clock.
 Source: classic.md 0.2.
@@ -75,12 +75,12 @@ class ClassicMember:
 
 
 class Members(Mapping[str, ClassicMember]):
-    """The members of a group by id, in order of arrival: immutable, with the counts that every request asks for.
+    """The members of a group by id, in order of arrival: immutable, with the counts that every request needs.
 
-    Kafka keeps the same counts beside its member map; a join storm of thousands would be quadratic without them.
+    Kafka keeps the same counts alongside its member map; without them a join storm of thousands would be quadratic.
 
     `awaiting_join`: members with a parked join. `pending_sync`: members that owe a sync. `static`: instance id ->
-    member id. `support`: protocol name -> how many members list it.
+    member id. `support`: protocol name -> number of members that list it.
     """
 
     __slots__ = ("_by_id", "awaiting_join", "pending_sync", "static", "support")
@@ -96,7 +96,7 @@ class Members(Mapping[str, ClassicMember]):
             self._count(member, 1)
 
     def put(self, member: ClassicMember) -> Members:
-        """A copy with `member` in its old place, or at the end when its id is new."""
+        """A copy with `member` in its old position, or at the end when its id is new."""
         after = self._copy()
         before = self._by_id.get(member.member_id)
         if before is not None:
@@ -106,7 +106,7 @@ class Members(Mapping[str, ClassicMember]):
         return after
 
     def drop(self, member_id: str) -> Members:
-        """A copy without that member. KeyError if there is none."""
+        """A copy without that member. KeyError if it does not exist."""
         after = self._copy()
         after._count(after._by_id.pop(member_id), -1)
         return after
@@ -163,9 +163,9 @@ class JoinTimer:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """An operator keeps members out of a group (http-api.md 4). A group that is held has none.
+    """An operator keeps members out of a group (http-api.md 4). A held group has no members.
 
-    `until`: when it ends by itself. `by`: the principal that placed it. `reason`: its words, may be empty.
+    `until`: when it ends by itself. `by`: the principal that placed it. `reason`: its explanation, may be empty.
     """
 
     until: Millis
@@ -178,7 +178,7 @@ class ClassicGroup:
     """A classic group (classic.md 0.2). `members` and `pending_join` keep the order of arrival.
 
     `generation_topics`: what the members of the last generation subscribed to when it began, whatever they have said
-    since then; None: that cannot be told (offsets.md 6.1).
+    since then; None: unknown (offsets.md 6.1).
     """
 
     group_id: str
@@ -200,7 +200,7 @@ class ClassicGroup:
 
     @property
     def all_joined(self) -> bool:
-        """Every member has a parked join and no handed out id is still unused."""
+        """Every member has a parked join and no handed-out id is still unused."""
         return self.members.awaiting_join == len(self.members) and not self.pending_join
 
     @property
@@ -230,10 +230,9 @@ class MigrationPolicy(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """The settings that rules of the core read (classic.md 10.1, consumer.md 10), already
-    those of the group where it overrides any.
+    """The settings that rules of the core read (classic.md 10.1, consumer.md 10), with the group's overrides applied.
 
-    `consumer_assignment_inline_limit`: a target of more than so many members times partitions is computed in the
+    `consumer_assignment_inline_limit`: a target with a larger product of members and partitions is computed in the
     background; None: never.
     """
 
@@ -261,7 +260,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """The catalogue of topics at one instant. `version` is another after every change, and grows."""
+    """The catalogue of topics at one instant. `version` grows with every change."""
 
     version: int = 0
     by_name: Mapping[str, Topic] = field(default_factory=dict)
@@ -292,9 +291,9 @@ class Assignment(TypingProtocol):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerProtocol:
-    """How the bytes are read and written that members of protocol type "consumer" exchange.
+    """Reads and writes the bytes that members of protocol type "consumer" exchange.
 
-    The decoders return None for bytes that hold no such message. `encode_assignment(partitions, version)` takes
+    The decoders return None for bytes that are not such a message. `encode_assignment(partitions, version)` takes
     partitions by topic name.
     """
 
@@ -311,10 +310,9 @@ def _no_regexes(pattern: str) -> str | None:
 class Env:
     """The world as `decide` sees it: the time, fresh member ids, the settings, the topics.
 
-    `fresh_id(prefix)` returns `<prefix>-<uuid4>`; tests pass a counter. `assignors`: those that members may ask for,
-    the first is the default. `regex_error(pattern)`: what is wrong with a pattern, None if nothing is.
-    `consumer_protocol`: None where groups cannot change their protocol, because the bytes of their members cannot be
-    read.
+    `fresh_id(prefix)` returns `<prefix>-<uuid4>`; tests pass a counter. `assignors`: those that members may request,
+    the first is the default. `regex_error(pattern)`: what is wrong with a pattern, None if it is valid.
+    `consumer_protocol`: None if groups cannot change their protocol, because the bytes of their members cannot be read.
     """
 
     now: Millis

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """How it runs and what it prints."""
+        """Options for the run and its output."""
         from offsets.spark.command import add_archive_arguments
 
         add_archive_arguments(parser)

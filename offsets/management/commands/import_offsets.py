@@ -2,8 +2,8 @@
 
 With `--from-kafka-dump`, the file is a dump of `__consumer_offsets`: see `offsets.kafka.importing`.
 
-One plan per group, all of them made before the first is applied, so each import can be reviewed and undone. With
-`--dry-run` the plans are made and shown, and nothing is committed.
+One plan per group, all of them created before the first is applied, so each import can be reviewed and undone. With
+`--dry-run` the plans are created and shown, and nothing is committed.
 Source: offsets.md 13.5, items 5 and 6.
 """
 
@@ -36,7 +36,7 @@ from offsets.plans.table import HEADINGS, cells, plan_lines, table_row
 
 TIMEOUT_SECONDS = 600.0
 MAX_BYTES = 64 * 1024 * 1024
-"""A plan of a group has at most 200,000 partitions; more than this is not such a file."""
+"""A plan of a group has at most 200,000 partitions; a larger file is not an export."""
 
 Groups = Mapping[str, Mapping[TopicPartition, int]]
 
@@ -50,7 +50,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The file, whose it is, and whether it is meant."""
+        """The file, its group, and whether to apply."""
         parser.add_argument("file", type=Path, metavar="FILE", help="the CSV file, in UTF-8 and without a header")
         parser.add_argument(
             "--group", help="the group: needed for lines of three columns; of lines of four, only its own are taken"
@@ -66,8 +66,8 @@ class Command(BaseCommand):
         parser.add_argument("--reason", default="", help="why, for the timelines of the groups")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Read, plan, apply. Raises CommandError (exit status 1) where anything is refused."""
-        logs.configure("warning")  # what the service logs of it would stand between the lines of the table
+        """Read, plan, apply. Raises CommandError (exit status 1) if anything is refused."""
+        logs.configure("warning")  # the service's log lines would be mixed with the table
         if options["from_kafka_dump"]:
             self._import_dump(options)
             return
@@ -101,7 +101,7 @@ class Command(BaseCommand):
         ).run()
 
     def _groups(self, path: Path, group_id: str | None) -> Groups:
-        """The offsets of each group. Every bad line is told before the command ends."""
+        """The offsets of each group. Every bad line is reported before the command ends."""
         _check_option(group_id)
         file = read_offset_file(_text(path))
         for bad in file.bad:
@@ -115,7 +115,7 @@ class Command(BaseCommand):
             raise CommandError(f"{path}: {error.detail}") from error
 
     async def _plan(self, runtime: Runtime, groups: Groups, principal: Principal, reason: str) -> list[PlanHeader]:
-        """A plan for each group; raises what the first refusal says, before anything is applied."""
+        """A plan for each group; raises the first refusal, before anything is applied."""
         service = runtime.get(PlanService)
         for group_id in groups:
             await _check_empty(runtime, group_id)

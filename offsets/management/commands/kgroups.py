@@ -31,15 +31,15 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        """Django's parser; a part of an option's name is not taken for the option."""
+        """Django's parser; option names cannot be abbreviated."""
         return super().create_parser(prog_name, subcommand, allow_abbrev=False, **kwargs)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """The options of kafka-consumer-groups, and those that say which service."""
+        """The options of kafka-consumer-groups, and those that select the service."""
         options.declare(parser)
 
     def run_from_argv(self, argv: list[str]) -> NoReturn:
-        """Run and exit: 0, or 1 where anything failed. Usage errors come with the help, on standard error."""
+        """Run and exit: 0, or 1 if anything failed. Usage errors come with the help, on standard error."""
         parser = self.create_parser(*argv[:2])
         try:
             wanted = arguments.check(parser.parse_args(argv[2:]))
@@ -53,14 +53,14 @@ class Command(BaseCommand):
             self.stderr.write(str(error))
             status = FAILURE
         except BrokenPipeError:
-            # Whoever read has seen enough. What is still buffered must not fail once more when Python ends.
+            # The reader closed the pipe. Buffered output must not fail again when Python exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             status = FAILURE
         bridge.close()
         sys.exit(status)
 
     def handle(self, *args: Any, **given: Any) -> None:
-        """Run for `call_command`. Raises CommandError where anything failed."""
+        """Run for `call_command`. Raises CommandError if anything failed."""
         try:
             status = self._run(arguments.check(argparse.Namespace(**given)))
         except arguments.UsageError as error:
@@ -84,7 +84,7 @@ class _Plain:
         self._stream = stream
 
     def write(self, text: str, /) -> object:
-        """Write the text as it is."""
+        """Write the text unchanged."""
         return self._stream.write(text, style_func=str, ending="")
 
 
@@ -97,13 +97,13 @@ def _service(wanted: arguments.Arguments) -> Iterator[Api]:
             yield Api(client, wanted.url, token, wanted.timeout_ms)
         return
     transport = local.LocalTransport(local.local_operator())
-    logs.configure("warning")  # the access log of requests that nobody sent would only be in the way
+    logs.configure("warning")  # the access log of these internal requests would only be in the way
     with httpx.Client(transport=transport) as client:
         yield Api(client, local.BASE_URL, "", wanted.timeout_ms)
 
 
 def _token(path: str | None) -> str:
-    """The token for --url. Raises UsageError where there is none, without repeating what was found."""
+    """The token for --url. Raises UsageError if there is none, without quoting what was found."""
     if path is None:
         token, where = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
     else:

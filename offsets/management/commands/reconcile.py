@@ -1,4 +1,4 @@
-"""`manage.py reconcile`: compare what was committed with what stands, and with the logs; `--repair` mends the view."""
+"""`manage.py reconcile`: compare commits with the stored offsets and the logs; `--repair` fixes the view."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """How it runs, what it prints, whether it mends."""
+        """Options for the run, its output, and whether to repair."""
         from offsets.spark.command import add_reconcile_arguments
 
         add_reconcile_arguments(parser)
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         return run_job("reconcile", reconcile_job(installation, options), installation, request)
 
     def _found_before(self, run_id: UUID) -> tuple[int, dict[str, Any]]:
-        """What a run of the past stored."""
+        """The stored result of a past run."""
         run = SparkRun.objects.filter(id=run_id, kind=SparkRun.Kind.RECONCILE, state=SparkRun.State.SUCCEEDED).first()
         if run is None:
             raise CommandError(f"--of: no run of reconcile that succeeded has the id {run_id}", returncode=CANNOT_RUN)
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         told["repair"] = {"applied": apply, "planned": [mend.shown() for mend in mends]}
         if not apply or not mends:
             return status
-        logs.configure("warning")  # what the service logs of it would stand between the lines
+        logs.configure("warning")  # the service's log lines would be mixed with the output
         try:
             done = bridge.call(
                 lambda runtime: runtime.get(RepairService).repair(mends, told["run"], local_operator()),

@@ -1,4 +1,4 @@
-"""`manage.py report`: what the archive says of groups by day, as Parquet beside it."""
+"""`manage.py report`: daily statistics of groups from the archive, as Parquet beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """How it runs and what it prints."""
+        """Options for the run and its output."""
         from offsets.spark.command import add_report_arguments
 
         add_report_arguments(parser)

@@ -33,7 +33,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """What to put back, to when, and whether it is meant."""
+        """What to restore, to which instant, and whether to apply."""
         from offsets.spark.command import add_common_arguments
 
         add_common_arguments(parser)
@@ -54,13 +54,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run, print, exit."""
-        logs.configure("warning")  # what the service logs of it would stand between the lines of the table
+        logs.configure("warning")  # the service's log lines would be mixed with the table
         from offsets.spark.command import Installation, requested, run_job
 
         installation = Installation(settings.KCOORD, settings.CONNINFO, settings.DATA_DIR)
         job, parameters = self._job(installation, options)
         request = requested(options, local_operator().name, **parameters)
-        # No run of archive meanwhile: what the archive has stays what was read of it.
+        # No archive run meanwhile, so that the archive stays as it was read.
         status, told = run_job(KIND, job, installation, request, also=("archive",))
         self._print(job, told, options["format"])
         if status:
@@ -160,7 +160,7 @@ def _only_for_plans(options: Mapping[str, Any]) -> None:
 
 
 def _applied_by(run_id: UUID) -> list[tuple[str, str]]:
-    """Group and plan of what a run applied."""
+    """Group and plan of the plans that a run applied."""
     from offsets.models import SparkRun
 
     run = SparkRun.objects.filter(id=run_id, kind=KIND).first()

@@ -1,11 +1,11 @@
-"""Where an archive is: KCOORD_ARCHIVE_PATH as it is recorded."""
+"""The location of an archive: KCOORD_ARCHIVE_PATH as it is recorded."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 BASE = Path(__file__).resolve().parent.parent.parent.parent
-"""Paths are relative to the checkout, as those of the data directory are."""
+"""Paths are relative to the checkout, like those of the data directory."""
 
 
 def resolved(address: str) -> str:

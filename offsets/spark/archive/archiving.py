@@ -1,4 +1,4 @@
-"""A run of the archive: what was committed since the last one, and what no open transaction can add to any more."""
+"""A run of the archive: what was committed since the last run, and no open transaction can still add to."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from offsets.spark.source import SLICE_BLOCKS, read_table
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOptions:
-    """How a run goes.
+    """The options of a run.
 
-    `deadline_ms` of its snapshot; `adopt`: this database takes over an archive of another one; `check_contents`: read
-    every published file and compare its SHA-256, else sizes alone; a day gets compacted with more small files than
-    `most_files`.
+    `deadline_ms` of its snapshot; `adopt`: this database takes over another's archive; `check_contents`: read every
+    published file and compare its SHA-256, else compare only sizes; a day with more small files than `most_files` gets
+    compacted.
     """
 
     deadline_ms: int = DEADLINE_MS
@@ -42,7 +42,7 @@ class ArchiveOptions:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What a run published. `bound` as in `Snapshot`; `made_up`: manifests of killed runs that were written down."""
+    """What a run published. `bound` as in `Snapshot`; `made_up`: manifests of killed runs that were recorded."""
 
     archive_id: str
     manifest: int
@@ -81,9 +81,9 @@ def archive(
     storage: Storage,
     options: ArchiveOptions,
 ) -> ArchiveReport:
-    """Publish the rows that are not in the archive yet. Spark is started once the archive was found in order.
+    """Publish the rows that are not in the archive yet. Spark is started after the archive has been checked.
 
-    Raises JobError, ArchiveDamaged, RunCancelled; nothing is published then.
+    Raises JobError, ArchiveDamaged, RunCancelled; in these cases nothing is published.
     """
     run.enter("check")
     table = open_or_create(storage)
@@ -121,7 +121,7 @@ def archive(
 
 
 def _check_manifest(run: Run, table: ArchiveTable) -> None:
-    """Compare the newest manifest with what the database knows of it. Raises ArchiveDamaged."""
+    """Compare the newest manifest with what the database knows about it. Raises ArchiveDamaged."""
     if table.manifest is None:
         return
     recorded = run.recorded_sha256(table.manifest.run_id, table.archive_id, table.number)
@@ -132,7 +132,7 @@ def _check_manifest(run: Run, table: ArchiveTable) -> None:
 def _stage(
     run: Run, spark: SparkSession, table: ArchiveTable, conninfo: str, options: ArchiveOptions
 ) -> tuple[Snapshot, bool]:
-    """Write what is to be archived to the run's staging folder; the snapshot it is of, and whether to compare rows."""
+    """Write what is to be archived to the run's staging folder; returns its snapshot, and whether to compare rows."""
     with exported_snapshot(conninfo, options.deadline_ms) as snapshot:
         since = archived_below(run, table, snapshot, adopt=options.adopt)
         read = partial(read_table, since=since, below=snapshot.bound, slice_blocks=options.slice_blocks)
@@ -153,7 +153,7 @@ def _added(run: Run, spark: SparkSession, table: ArchiveTable, folder: str) -> S
 
 
 def _rebased(run: Run, spark: SparkSession, table: ArchiveTable, folder: str) -> Staged:
-    """Of the whole journal, which was staged: what the archive lacks, and all that it then has of each day."""
+    """From the whole journal, which was staged: what the archive lacks, and all that it then has for each day."""
     storage, missing = table.storage, f"{STAGING}/{run.id}-missing"
     everything = [path for path, _ in staged_files(storage, folder, str(run.id))]
     journal = read_files(spark, storage, folder, everything)

@@ -1,4 +1,4 @@
-"""Small files of a day become few: the same rows in other files, published by one log entry."""
+"""Compacts the small files of a day: the same rows in fewer files, published by one log entry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """How many files were replaced, and by how many."""
+    """How many files were replaced, and by how many new ones."""
 
     replaced: int = 0
     by: int = 0
@@ -42,7 +42,7 @@ def crowded(files: Sequence[ArchivedFile], most: int = MOST_FILES) -> list[Archi
 def compact(
     run: Run, spark: SparkSession, table: ArchiveTable, *, now: int, most: int = MOST_FILES
 ) -> tuple[ArchiveTable, Compacted]:
-    """Rewrite the files of crowded days. `now` in ms. Raises JobError where the rows are not the same afterwards."""
+    """Rewrite the files of crowded days. `now` in ms. Raises JobError if the rows are not the same afterwards."""
     old = crowded(table.files, most)
     if not old or table.manifest is None:
         return table, Compacted()

@@ -1,4 +1,4 @@
-"""Archive and journal together: every row that was ever committed, each once, as of one snapshot."""
+"""Archive and journal together: every row that was ever committed, exactly once, as of one snapshot."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from offsets.spark.source import SLICE_BLOCKS, read_table
 
 
 def archived_below(run: Run, table: ArchiveTable, snapshot: Snapshot, *, adopt: bool = False) -> int | None:
-    """The transaction id below which the archive has all rows of the journal; None: ids say nothing, compare rows.
+    """The transaction id below which the archive has all rows of the journal; None: ids prove nothing, compare rows.
 
-    Ids are those of one cluster and one timeline. A database that does not know the run of the newest manifest was put
-    back to an older state, whose ids are given out again. Raises JobError for an archive of another installation,
-    unless this one is to `adopt` it.
+    Ids are those of one cluster and one timeline. A database that does not know the run of the newest manifest was
+    restored to an older state, whose ids are issued again. Raises JobError for another installation's archive, unless
+    this one is to `adopt` it.
     """
     last = table.manifest
     if last is None:
@@ -47,11 +47,11 @@ def read_history(
     columns: Sequence[str] | None = None,
     slice_blocks: int = SLICE_BLOCKS,
 ) -> DataFrame:
-    """All rows of the archive, and those of the journal that it has not got; columns as `schema.SPARK_SCHEMA`, or these
-    of the journal.
+    """All rows of the archive, and those of the journal that it lacks; columns as in `schema.SPARK_SCHEMA`, or these of
+    the journal.
 
-    Rows of the journal are those that the snapshot sees: read them while it is open. Raises JobError for an archive of
-    another installation, and for one that has to compare rows first, which the next run of `archive` does.
+    Rows of the journal are those visible to the snapshot: read them while it is open. Raises JobError for another
+    installation's archive, and for one whose rows have to be compared first, which the next run of `archive` does.
     """
     archived = read_archive(spark, table)
     below = archived_below(run, table, snapshot)

@@ -1,4 +1,4 @@
-"""What is done with rows of the journal on their way to the archive: functions from DataFrames to DataFrames.
+"""Transformations of journal rows on their way to the archive: functions from DataFrames to DataFrames.
 
 All take and return the columns of `offsets.spark.archive.schema`, unless said otherwise.
 """
@@ -10,7 +10,7 @@ from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.core.days import DAY_MS
 from offsets.spark.archive.days import day_number
@@ -19,10 +19,10 @@ from offsets.spark.archive.schema import COLUMNS, PARTITION
 from offsets.spark.runs import DayTotal
 
 HEX_DIGITS = 15
-"""Of the SHA-256 of a row: 60 bits, which fit a bigint of Postgres."""
+"""Hex digits kept of a row's SHA-256: 60 bits, which fit into a Postgres bigint."""
 
 BYTES_PER_BUCKET = 512 << 20
-"""Of the journal in Postgres: some two million rows, about 12 MB of Parquet."""
+"""Size of the journal in Postgres per file: some two million rows, about 12 MB of Parquet."""
 
 MAX_BUCKETS = 256
 
@@ -33,9 +33,9 @@ def dated(journal: DataFrame) -> DataFrame:
 
 
 def laid_out(rows: DataFrame, buckets: int) -> DataFrame:
-    """As files want it: a group's rows of a day in one of `buckets` files, sorted by partition and time of writing.
+    """In file layout: a group's rows of a day in one of `buckets` files, sorted by partition and time of writing.
 
-    Sorted rows pack well, and who looks for a group skips most of a file by the minima and maxima of its row groups.
+    Sorted rows compress well, and a search for a group skips most of a file by the minima and maxima of row groups.
     """
     bucket = F.pmod(F.crc32(F.col("group_name").cast("binary")), F.lit(buckets))
     spread = rows.repartition(max(8, 2 * buckets), F.col(PARTITION), bucket)
@@ -43,14 +43,14 @@ def laid_out(rows: DataFrame, buckets: int) -> DataFrame:
 
 
 def buckets_for(journal_bytes: int) -> int:
-    """How many files a day gets of a journal of this size in Postgres."""
+    """The number of files for a day, given the size of the journal in Postgres."""
     return min(MAX_BUCKETS, max(1, -(-journal_bytes // BYTES_PER_BUCKET)))
 
 
 def row_hash() -> Column:
     """60 bits of a hash of all columns of the journal; Postgres computes the same (`archived_days.sql`).
 
-    Each value is written with its length in front, so that no two rows are written alike; NULL is `-`.
+    Each value is prefixed with its length, so that no two rows have the same encoding; NULL is `-`.
     """
     values = [
         F.coalesce(F.concat(F.length(text), F.lit(":"), text), F.lit("-"))
@@ -61,7 +61,7 @@ def row_hash() -> Column:
 
 
 def day_totals(rows: DataFrame) -> DataFrame:
-    """Columns `date`, `rows` and `checksum`: of each day the number of rows and the sum of their hashes."""
+    """Columns `date`, `rows` and `checksum`: for each day the number of rows and the sum of their hashes."""
     counted = rows.groupBy(PARTITION).agg(F.count(F.lit(1)).alias("rows"), F.sum(row_hash()).alias("checksum"))
     return counted.orderBy(PARTITION)
 
@@ -81,10 +81,10 @@ def _same_row(left: DataFrame, right: DataFrame) -> Column:
 
 
 def manifest_days(totals: DataFrame) -> tuple[ManifestDay, ...]:
-    """What `day_totals` found, for a manifest."""
+    """The result of `day_totals`, for a manifest."""
     return tuple(ManifestDay(row["date"].isoformat(), row["rows"], int(row["checksum"])) for row in totals.collect())
 
 
 def counted_days(days: Iterable[ManifestDay]) -> list[DayTotal]:
-    """Days of a manifest as the database counts them."""
+    """Days of a manifest in the form that the database uses."""
     return [DayTotal(day_number(day.date), day.rows, day.checksum) for day in days]

@@ -1,10 +1,10 @@
 """Manifests: what the archive consists of after each publication, in `manifests/<number>.json`.
 
-A manifest is written before the entry of the Delta log that makes its files visible, and counts once that entry is
-there: the entry carries its number, as the version of the application transaction `kcoord`. Each lists all files of the
-table with size and SHA-256, so the newest is enough to check the archive; the Delta log knows neither.
+A manifest is written before the entry of the Delta log that makes its files visible, and counts once that entry exists:
+the entry carries its number, as the version of the application transaction `kcoord`. Each lists all files of the table
+with size and SHA-256, so the newest is enough to check the archive; the Delta log has neither.
 
-Standard library alone: the service reads manifests before it drops a day of the journal.
+Standard library only: the service reads manifests before it drops a day of the journal.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from uuid import UUID
 
 VERSION = 1
 KEPT = 100
-"""So many of the newest manifests are kept."""
+"""The number of newest manifests that are kept."""
 
 
 class ManifestUnreadable(Exception):
-    """It is no manifest, or one of a release that came later. The text says which."""
+    """Not a manifest, or one of a later release. The text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ArchivedFile:
 
 @dataclass(frozen=True, slots=True)
 class RetiredFile:
-    """A file that compaction replaced at `at` (ms): readers of the version before may still read it."""
+    """A file that compaction replaced at `at` (ms): readers of the previous version may still read it."""
 
     path: str
     at: int
@@ -57,8 +57,8 @@ class ManifestDay:
 class Manifest:
     """The archive after publication `number` by `run_id`.
 
-    `bound`: committed rows of transactions below it are in the archive, as far as the cluster goes that
-    `system_identifier` and `timeline` name. `rebased`: `days` are all days that the journal had, not what was added.
+    `bound`: committed rows of transactions below it are in the archive, for the cluster that `system_identifier` and
+    `timeline` identify. `rebased`: `days` are all days that the journal had, not only those added.
     """
 
     number: int
@@ -75,17 +75,17 @@ class Manifest:
     days: Sequence[ManifestDay]
 
     def to_bytes(self) -> bytes:
-        """As it is stored."""
+        """Its stored form."""
         written = {**asdict(self), "run_id": str(self.run_id), "manifest_version": VERSION}
         return (json.dumps(written, indent=1, sort_keys=True) + "\n").encode()
 
     def renumbered(self, number: int, run_id: UUID) -> Manifest:
-        """The beginning of the next: the same files, and nothing added."""
+        """The start of the next manifest: the same files, and nothing added."""
         return replace(self, number=number, run_id=run_id, rebased=False, days=())
 
 
 def path_of(number: int) -> str:
-    """Where a manifest is, relative to the archive."""
+    """The path of a manifest, relative to the archive."""
     return f"manifests/{number:012d}.json"
 
 
@@ -95,7 +95,7 @@ def digest(data: bytes) -> str:
 
 
 def parse(data: bytes) -> Manifest:
-    """What `to_bytes` wrote. Raises ManifestUnreadable."""
+    """Parses the output of `to_bytes`. Raises ManifestUnreadable."""
     try:
         read: dict[str, Any] = json.loads(data)
         version = read.pop("manifest_version")

@@ -1,12 +1,12 @@
-"""From staged files to published ones, in an order that may be cut anywhere.
+"""From staged files to published ones, in an order that may be interrupted anywhere.
 
-1. Each file is on disk, counted and hashed in `staging/<run>`, then moved beside the published ones: not in the log,
-   so no reader of the table sees it.
-2. The manifest is written: it counts once the log says its number.
+1. Each file is on disk, counted and hashed in `staging/<run>`, then moved next to the published ones: it is not in the
+   log, so no reader of the table sees it.
+2. The manifest is written: it counts once the log has its number.
 3. The log entry: the files are published, all at once.
-4. The run's row in Postgres says so.
+4. The run's row in Postgres records it.
 
-Cut before 3, everything is swept by the next run; cut after it, the next run makes up for 4.
+Interrupted before 3, the next run sweeps everything; interrupted after 3, the next run makes up for 4.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from offsets.spark.errors import JobError
 from offsets.spark.runs import Publication, Run
 
 RETIRED_KEPT_MS = 86_400_000
-"""So long a reader may still read files that compaction replaced."""
+"""How long a reader may still read files that compaction replaced."""
 
 
 def staged_files(storage: Storage, folder: str, prefix: str) -> list[tuple[str, ArchivedFile]]:
-    """Where each Parquet file of a staging folder is, and what it is going to be. `prefix` makes names unique."""
+    """Source and destination of each Parquet file of a staging folder. `prefix` makes names unique."""
     found = []
     for index, file in enumerate(sorted(storage.files(folder), key=lambda one: one.path)):
         place = file.path.rsplit("/", 2)[-2]
@@ -65,19 +65,19 @@ def publish(
 
 
 def write_manifest(storage: Storage, planned: Manifest) -> None:
-    """Write it where its number says."""
+    """Write it at the path for its number."""
     storage.write(manifests.path_of(planned.number), planned.to_bytes())
 
 
 def record(run: Run, table: ArchiveTable) -> None:
-    """Write the table's newest publication down in Postgres."""
+    """Record the table's newest publication in Postgres."""
     if table.manifest is None:
         raise JobError("nothing was published yet")
     run.record(publication(table, table.manifest, table.sha256))
 
 
 def publication(table: ArchiveTable, published: Manifest, sha256: str) -> Publication:
-    """What Postgres keeps of a manifest."""
+    """What Postgres stores of a manifest."""
     return Publication(
         run_id=published.run_id,
         archive_id=table.archive_id,
@@ -93,14 +93,14 @@ def publication(table: ArchiveTable, published: Manifest, sha256: str) -> Public
 
 
 def make_up(run: Run, table: ArchiveTable) -> list[int]:
-    """Write down what runs published that were killed right after it; the numbers of their manifests, oldest first.
+    """Record the publications of runs that were killed right after them; the numbers of their manifests, oldest first.
 
-    Runs that this database does not know are not its own.
+    Runs that this database does not know are not its own and are skipped.
     """
     missed = []
     for number in range(table.number, 0, -1):
         if table.storage.size(manifests.path_of(number)) is None:
-            break  # they are kept for a while only, and this one has been
+            break  # only the newest are kept, and this one is gone
         found, sha256 = table.read_manifest(number)
         published = publication(table, found, sha256)
         if run.has_recorded(published) or not run.knows(found.run_id):
@@ -112,9 +112,9 @@ def make_up(run: Run, table: ArchiveTable) -> list[int]:
 
 
 def sweep(table: ArchiveTable) -> int:
-    """Remove what no publication needs: files of runs that were cut short, old manifests. Call it under the lock.
+    """Remove what no publication needs: files of interrupted runs, old manifests. Call it under the lock.
 
-    Returns how many files and folders went.
+    Returns the number of files and folders removed.
     """
     storage, swept = table.storage, 0
     for run in {file.path.split("/")[1] for file in storage.files(STAGING)}:
@@ -136,6 +136,6 @@ def sweep(table: ArchiveTable) -> int:
 
 
 def without_expired(planned: Manifest) -> Manifest:
-    """A manifest without retired files whose time is over; the next sweep removes them."""
+    """A manifest without retired files that have expired; the next sweep removes them."""
     limit = planned.published_at - RETIRED_KEPT_MS
     return replace(planned, retired=tuple(file for file in planned.retired if file.at >= limit))

@@ -1,7 +1,7 @@
 """The schema of the archive, and its version.
 
 Version 1: the columns of the journal in the order of `offsets.spark.tables`, then `date`, the UTC day of `at`, by which
-the table is partitioned. Adding a column that readers may miss keeps the version; anything else raises it.
+the table is partitioned. Adding a column that readers may ignore keeps the version; anything else raises it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from offsets.spark.tables import ARROW, TABLES
 
 VERSION = 1
 VERSION_KEY = "kcoord.schema.version"
-"""Where the Delta table says its version: in its configuration."""
+"""The key of the version in the Delta table's configuration."""
 
 JOURNAL = TABLES["journal"].columns
 COLUMNS = tuple(JOURNAL)

@@ -57,21 +57,21 @@ class Storage:
             raise JobError(f"KCOORD_ARCHIVE_PATH={address}: {first_line(error)}") from error
 
     def spark_path(self, path: str) -> str:
-        """As Spark reads and writes it."""
+        """The path in the form that Spark uses."""
         return f"file:{self.address}/{path}" if self.is_local else f"{self.address}/{path}"
 
     def delta_path(self) -> str:
-        """The table, as the deltalake wheel opens it."""
+        """The table in the form that the deltalake wheel opens."""
         return f"{self.address.replace('s3a://', 's3://')}/{JOURNAL}"
 
     def check_writable(self) -> None:
-        """Raise JobError where the folder cannot be made or written."""
+        """Raise JobError if the folder cannot be created or written to."""
         probe = f"{PROBE}{uuid.uuid4().hex}"
         self.write(probe, b"")
         self.remove(probe)
 
     def files(self, folder: str) -> Iterator[StoredFile]:
-        """All files below a folder, hidden ones as well; none where there is no such folder."""
+        """All files below a folder, including hidden ones; none if the folder does not exist."""
         selector = fs.FileSelector(self._full(folder), allow_not_found=True, recursive=True)
         with self._explaining(folder):
             found = self._fs.get_file_info(selector)
@@ -80,18 +80,18 @@ class Storage:
                 yield StoredFile(info.path[len(self._base) :].lstrip("/"), info.size)
 
     def size(self, path: str) -> int | None:
-        """Its size in bytes; None where there is no such file."""
+        """Its size in bytes; None if the file does not exist."""
         with self._explaining(path):
             info = self._fs.get_file_info(self._full(path))
         return info.size if info.is_file else None
 
     def read(self, path: str) -> bytes:
-        """What is in a small file."""
+        """The contents of a small file."""
         with self._explaining(path), self._fs.open_input_stream(self._full(path)) as stream:
             return bytes(stream.read())
 
     def write(self, path: str, data: bytes) -> None:
-        """A small file: all of it, on disk, or nothing."""
+        """Write a small file: all of it, on disk, or nothing."""
         with self._explaining(path):
             if not self.is_local:
                 with self._fs.open_output_stream(self._full(path)) as stream:
@@ -108,7 +108,7 @@ class Storage:
             _sync_folder(target.parent)
 
     def sha256(self, path: str, *, sync: bool = False) -> str:
-        """The SHA-256 of a file, in hex. `sync`: have it on disk first."""
+        """The SHA-256 of a file, in hex. `sync`: flush it to disk first."""
         digest = hashlib.sha256()
         with self._explaining(path):
             if sync and self.is_local:
@@ -119,13 +119,13 @@ class Storage:
         return digest.hexdigest()
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name. On an object store it is copied."""
+        """Rename a file. On an object store it is copied."""
         with self._explaining(source):
             self._fs.create_dir(self._full(target).rpartition("/")[0], recursive=True)
             self._fs.move(self._full(source), self._full(target))
 
     def sync_folder(self, folder: str) -> None:
-        """Have the names of its files on disk."""
+        """Flush the names of a folder's files to disk."""
         with self._explaining(folder):
             if self.is_local:
                 _sync_folder(Path(self._full(folder)))
@@ -136,9 +136,9 @@ class Storage:
             self._fs.delete_file(self._full(path))
 
     def remove_folder(self, folder: str) -> None:
-        """Remove a folder with all that is in it; nothing where there is none.
+        """Remove a folder and its contents, if it exists.
 
-        The Java of a killed driver goes on for some seconds and may write to it meanwhile: hence several attempts.
+        The Java process of a killed driver lives on for some seconds and may still write to it: hence several attempts.
         """
         for attempt in range(1, REMOVAL_ATTEMPTS + 1):
             with self._explaining(folder):
@@ -153,12 +153,12 @@ class Storage:
                     return
 
     def open_parquet(self, path: str) -> pa.NativeFile:
-        """A file for pyarrow.parquet."""
+        """An open file for pyarrow.parquet."""
         with self._explaining(path):
             return self._fs.open_input_file(self._full(path))
 
     def rows(self, paths: Sequence[str], columns: Sequence[str], wanted: ds.Expression | None = None) -> pa.Table:
-        """These columns of Parquet files, of the rows that `wanted` keeps. Row groups without any are not read."""
+        """These columns of the rows in Parquet files that `wanted` keeps. Row groups without any are not read."""
         options = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
         layout = ds.ParquetFileFormat(default_fragment_scan_options=options)
         with self._explaining(paths[0] if len(paths) == 1 else JOURNAL):
@@ -173,7 +173,7 @@ class Storage:
 
 
 class _Explaining:
-    """What goes wrong with a path, as JobError."""
+    """Turns errors about a path into JobError."""
 
     def __init__(self, what: str) -> None:
         self._what = what

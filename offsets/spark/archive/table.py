@@ -1,7 +1,7 @@
 """The Delta table of the archive, through the `deltalake` wheel: opened, checked, and committed to by the driver.
 
 Each publication is one entry of the Delta log. The entry carries the number of its manifest as the version of the
-application transaction `kcoord`: of two drivers that begin from the same version, one is refused.
+application transaction `kcoord`: of two drivers that start from the same version, one is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HASHING_THREADS = 4
 
 
 class ArchiveTable:
-    """The table as one version of it was. `manifest` is None before the first publication; `sha256` is that of it."""
+    """The table at one version. `manifest` is None before the first publication; `sha256` is that of the manifest."""
 
     def __init__(self, storage: Storage, table: DeltaTable) -> None:
         self.storage = storage
@@ -62,7 +62,7 @@ class ArchiveTable:
 
     @property
     def files(self) -> Sequence[ArchivedFile]:
-        """The files that are published."""
+        """The published files."""
         return self.manifest.files if self.manifest is not None else ()
 
     def check(self, *, contents: bool = True) -> None:
@@ -92,7 +92,7 @@ class ArchiveTable:
         return None if self.storage.sha256(path) == file.sha256 else f"{path} was changed: its SHA-256 is another"
 
     def commit(self, published: Manifest, *, adds_rows: bool) -> ArchiveTable:
-        """One log entry that leaves exactly the manifest's files; the table after it. Raises JobError.
+        """One log entry that leaves exactly the manifest's files; returns the table afterwards. Raises JobError.
 
         `adds_rows` False: the same rows in other files, which readers that follow the table skip.
         """
@@ -104,7 +104,7 @@ class ArchiveTable:
                 {PARTITION: file.date},
                 published.published_at,
                 adds_rows,
-                # Minima of some columns alone make to_pyarrow_dataset() leave out rows when it filters by another.
+                # With minima of only some columns, to_pyarrow_dataset() drops rows when it filters by another column.
                 json.dumps({"numRecords": file.rows}),
             )
             for path, file in new.items()
@@ -132,7 +132,7 @@ class ArchiveTable:
 
 
 def has_table(storage: Storage) -> bool:
-    """Whether there is an archive. Raises ArchiveDamaged where that cannot be read."""
+    """Whether there is an archive. Raises ArchiveDamaged if that cannot be read."""
     try:
         return bool(DeltaTable.is_deltatable(storage.delta_path()))
     except (DeltaError, OSError) as error:
@@ -140,7 +140,7 @@ def has_table(storage: Storage) -> bool:
 
 
 def open_table(storage: Storage) -> ArchiveTable:
-    """The archive's table. Raises JobError where there is none, ArchiveDamaged where its log cannot be read."""
+    """The archive's table. Raises JobError if there is none, ArchiveDamaged if its log cannot be read."""
     try:
         if not DeltaTable.is_deltatable(storage.delta_path()):
             raise JobError(f"there is no archive at {storage.address}; `manage.py archive` makes one")
@@ -150,7 +150,7 @@ def open_table(storage: Storage) -> ArchiveTable:
 
 
 def open_or_create(storage: Storage) -> ArchiveTable:
-    """The archive's table, made where the folder is empty. Raises JobError, ArchiveDamaged."""
+    """The archive's table, created if the folder is empty. Raises JobError, ArchiveDamaged."""
     storage.check_writable()
     if DeltaTable.is_deltatable(storage.delta_path()):
         return open_table(storage)
@@ -178,7 +178,7 @@ def read_archive(spark: SparkSession, table: ArchiveTable) -> DataFrame:
 
 
 def read_files(spark: SparkSession, storage: Storage, base: str, paths: Sequence[str]) -> DataFrame:
-    """Rows of Parquet files below the folder `base`, partitioned as the archive is."""
+    """Rows of Parquet files below the folder `base`, partitioned like the archive."""
     if not paths:
         return spark.createDataFrame([], SPARK_SCHEMA)
     reader = spark.read.schema(SPARK_SCHEMA).option("basePath", storage.spark_path(base))

@@ -1,26 +1,26 @@
 """Generations and members: commits that a fence should have refused.
 
-A generation (an epoch of a consumer group) is comparable within one life of a group alone. A group that is deleted and
-made again begins at 1, and so does one that changes its protocol while it is empty and keeps its offsets; a static
-member that comes back goes on in the same generation under another member id (KIP-345). Events of the group tell of
-both, so nothing older than the events is judged.
+A generation (an epoch of a consumer group) is comparable only within one lifetime of a group. A group that is deleted
+and created again begins at 1, and so does one that changes its protocol while it is empty and keeps its offsets; a
+static member that comes back continues in the same generation under another member id (KIP-345). Events of the group
+record both, so nothing older than the events is judged.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.spark.reconcile.findings import KEY, finding, spread
 
 EVENTS = ("group_converted", "member_replaced")
-"""Kinds of events that are read."""
+"""The kinds of events that are read."""
 
 
 def two_members(lines: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
     """`two_members`: a partition that two members committed in one generation. `lines`: of `order.notable`.
 
-    Not where the second one took over a static member. `events_from` (ms): since when all events are there.
+    Except if the second one took over a static member. `events_from` (ms): since when the events are complete.
     """
     takeovers = events.where(F.col("kind") == "member_replaced").select("group_name", "member_id").distinct()
     found = lines.where(F.col("changes_hands") & (F.col("other.at") >= events_from))
@@ -31,7 +31,7 @@ def two_members(lines: DataFrame, events: DataFrame, events_from: int) -> DataFr
 def fenced_generations(lines: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
     """`fenced_generation`, on one partition: an older generation after a newer one of another member.
 
-    True of both protocols: who gets a partition is at the newest epoch by then.
+    True for both protocols: a member that gets a partition is at the newest epoch by then.
     """
     found = lines.where(F.col("is_older") & (F.col("newest.at") >= events_from))
     found = _not_converted(found, F.col("newest.at"), events)
@@ -39,9 +39,9 @@ def fenced_generations(lines: DataFrame, events: DataFrame, events_from: int) ->
 
 
 def fenced_in_classic_groups(history: DataFrame, groups: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
-    """`fenced_generation`, in the whole group: of the classic protocol all members commit in the group's generation.
+    """`fenced_generation`, in the whole group: in the classic protocol all members commit in the group's generation.
 
-    Of groups that are there, since they were made or converted. Transactional commits are left out: their lines are
+    For existing groups, since they were created or converted. Transactional commits are left out: their lines are
     written when the transaction ends.
     """
     lines = _of_classic_groups(history, groups, events, events_from)

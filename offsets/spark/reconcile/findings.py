@@ -1,7 +1,7 @@
-"""What a finding is, for all jobs of reconcile.
+"""The format of a finding, for all jobs of reconcile.
 
-`expected` and `found` are offsets, or generations or instants where the kind is about those. Evidence that a kind does
-not have is null, and is left out of JSON.
+`expected` and `found` are offsets, or generations or instants where the kind is about those. Evidence that does not
+apply to a kind is null, and is left out of JSON.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 KEY = ("group_name", "topic", "partition")
 
@@ -27,10 +27,10 @@ EVIDENCE: Mapping[str, str] = {
     "line": "struct<id: bigint, at: bigint, committed_offset: bigint, leader_epoch: int, metadata: string,"
     " expire_timestamp: bigint>",
 }
-"""Lines of the journal that prove it, who wrote them, in which generations, when (ms), the oldest first.
+"""Lines of the journal that prove it, who wrote them, in which generations, when (ms), oldest first.
 
 `record_offset`: the line that the committed offset names. `metadata`: that of the journal and that of the view.
-`line`: what the last line of the partition says, which a repair writes.
+`line`: what the last line of the partition says, which a repair would write.
 """
 
 LISTED = ("journal_ids", "members", "generations", "instants")
@@ -38,7 +38,7 @@ LISTED = ("journal_ids", "members", "generations", "instants")
 
 
 def finding(kind: str, *, expected: Column | None = None, found: Column | None = None, **evidence: Column) -> Column:
-    """A struct of the columns that a finding has beside its key."""
+    """A struct of the columns that a finding has besides its key."""
     parts = []
     for name, kind_of in EVIDENCE.items():
         missing = F.array() if name in LISTED else F.lit(None)
@@ -53,13 +53,13 @@ def finding(kind: str, *, expected: Column | None = None, found: Column | None =
 
 
 def spread(rows: DataFrame, *found: Column) -> DataFrame:
-    """A row for each finding of each row: the key, then `kind`, `expected`, `found` and `evidence`. Nulls are none."""
+    """A row for each finding of each row: the key, then `kind`, `expected`, `found` and `evidence`. Skips nulls."""
     each = F.explode(F.filter(F.array(*found), lambda one: one.isNotNull())).alias("one")
     return rows.select(*KEY, each).select(*KEY, "one.*")
 
 
 def as_json(row: Row) -> dict[str, Any]:
-    """A finding as it is stored and printed."""
+    """A finding in the form that is stored and printed."""
     told = row.asDict(recursive=True)
     evidence = told.pop("evidence")
     told["group"] = told.pop("group_name")

@@ -17,19 +17,19 @@ from offsets.spark.postgres import Q, connect
 
 FOLDER = "findings"
 UNFINISHED = f"{FOLDER}/_unfinished"
-"""Readers of Parquet leave out names that begin with `_`."""
+"""Readers of Parquet ignore names that begin with `_`."""
 
 COUNTER = "reconcile_findings"
-"""As `kcoord.database.counters.Counted` calls it."""
+"""The name that `kcoord.database.counters.Counted` uses."""
 
 RUNS_KEPT = 50
-"""Runs whose findings stay in Postgres."""
+"""The number of runs whose findings stay in Postgres."""
 
 
 def export(found: DataFrame, storage: Storage, run_id: str) -> list[str]:
-    """Write all findings of a run to `findings/run=<id>/`; paths of the files. Raises JobError.
+    """Write all findings of a run to `findings/run=<id>/`; returns the paths of the files. Raises JobError.
 
-    What a killed run has left is removed first: there is one run at a time.
+    Leftovers of a killed run are removed first: only one run exists at a time.
     """
     storage.remove_folder(UNFINISHED)
     found.coalesce(1).write.parquet(storage.spark_path(UNFINISHED))
@@ -44,7 +44,7 @@ def export(found: DataFrame, storage: Storage, run_id: str) -> list[str]:
 
 
 def store(conninfo: str, run_id: UUID, listed: Sequence[Mapping[str, Any]], total: int) -> None:
-    """Keep findings with their run, forget those of old runs, and count them, in one transaction. Raises JobError."""
+    """Store findings with their run, delete those of old runs, and count them, in one transaction. Raises JobError."""
     rows = [
         {**one, "run": run_id, "number": number, "evidence": Jsonb(one["evidence"])}
         for number, one in enumerate(listed, start=1)

@@ -1,7 +1,7 @@
-"""The history of each partition, line by line: where it goes back, in offsets or in time, and which line is the last.
+"""The history of each partition, line by line: where it goes back in offsets or in time, and which line is the last.
 
-One pass over all lines, sorted by partition and `id`: within a group a larger id was written later. What is worth
-another look is little, and is all that the other jobs get.
+One pass over all lines, sorted by partition and `id`: within a group a larger id was written later. Only the few
+notable lines are passed on to the other jobs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.spark.reconcile.findings import KEY, finding, spread
 
@@ -24,14 +24,14 @@ SIGNS = ("goes_back", "is_earlier", "changes_hands", "is_older")
 """Columns of `notable` lines that may be a finding."""
 
 COMMITS = ("commit", "txn_commit")
-"""Lines that consumers wrote. What operators and the service write may go back: that is what resets are for."""
+"""Lines that consumers wrote. Writes of operators and the service may go back: that is the purpose of resets."""
 
 
 def notable(history: DataFrame) -> DataFrame:
     """Lines that are the last of their partition (`is_last`), or that may be a finding (`SIGNS`), with what was before.
 
-    `before`: the line before. `segment`: counts the removals before the line; a group that was deleted and made again,
-    whose generations begin again, always has one in between. `other`: the last line of a member before it in the
+    `before`: the line before. `segment`: counts the removals before the line; a group that was deleted and created
+    again, whose generations restart, always has one in between. `other`: the last line of a member before it in the
     segment; `newest`: the one with the largest generation.
     """
     lines = Window.partitionBy(*KEY).orderBy("id")
@@ -57,14 +57,14 @@ def notable(history: DataFrame) -> DataFrame:
 
 
 def signs_in(lines: DataFrame) -> dict[str, int]:
-    """How many `notable` lines have each sign, and how many are `is_last`: what is not there needs no job."""
+    """How many `notable` lines have each sign, and how many are `is_last`: absent signs need no job."""
     names = ("is_last", *SIGNS)
     row = lines.agg(*[F.count_if(F.col(name)).alias(name) for name in names]).collect()[0]
     return {name: row[name] for name in names}
 
 
 def of_member(line: str = "") -> Column:
-    """A line that a member of a generation wrote."""
+    """A line that a member with a generation wrote."""
     return (
         F.col(f"{line}kind").isin(*COMMITS) & (F.col(f"{line}generation_id") >= 0) & (F.col(f"{line}member_id") != "")
     )
@@ -77,7 +77,7 @@ def goes_back() -> Column:
 
 
 def is_earlier() -> Column:
-    """The line is older than the one written before it. What is imported may have the time of its origin."""
+    """The line is older than the one written before it. Imported lines may have their original time."""
     imported = (F.col("kind") == "import") | (F.col("before.kind") == "import")
     return F.coalesce((F.col("at") < F.col("before.at")) & ~imported, F.lit(False))
 
@@ -92,7 +92,7 @@ def changes_hands() -> Column:
 def is_older() -> Column:
     """An older generation than another member's before it.
 
-    Of the same member it may be one that KIP-1251 allows: a commit with an older epoch, of a partition that it has had
+    By the same member it may be one that KIP-1251 allows: a commit with an older epoch, of a partition that it has had
     since then.
     """
     newest = F.col("newest")
@@ -109,9 +109,9 @@ def last_lines(lines: DataFrame) -> DataFrame:
 def rewinds(lines: DataFrame, topics: DataFrame, deleted: DataFrame) -> DataFrame:
     """`rewind`: consumers that committed less than what was committed, on the same topic.
 
-    A topic that was made again begins at 0, and commits may come before the old offset is removed; so both lines must
-    be younger than the topic. Of a topic that is gone nothing is known, unless its offset was never removed and is not
-    on its way out (`deleted`).
+    A topic that was created again begins at 0, and commits may come before the old offset is removed; so both lines
+    must be newer than the topic. For a deleted topic nothing is known, unless its offset was never removed and is not
+    being removed (`deleted`).
     """
     stands = last_lines(lines).where(F.col("committed_offset").isNotNull())
     kept = stands.join(F.broadcast(deleted), "topic", "left_anti").select(*KEY, F.lit(True).alias("kept"))

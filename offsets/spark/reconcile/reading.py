@@ -1,4 +1,4 @@
-"""What reconcile reads, all of it as of one snapshot: archive and journal, view, logs, groups and their events."""
+"""The input of reconcile, all as of one snapshot: archive and journal, view, logs, groups and their events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from offsets.spark.runs import Run
 from offsets.spark.source import read_table
 
 ATTEMPTS = 5
-"""Until no archive was published while a snapshot was taken."""
+"""The number of attempts to take a snapshot during which no archive was published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,16 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """`sure_since` (ms): no line of the journal since then can have been dropped. `events_from`: no event."""
+    """`sure_since` (ms): no journal line since then can have been dropped. `events_from`: no event."""
 
     sure_since: int
     events_from: int
 
 
 def find_archive(conninfo: str, storage: Storage | None) -> ArchiveTable | None:
-    """The archive, its files looked at; None: the journal alone is all there is.
+    """The archive, with its files checked; None: only the journal exists.
 
-    Raises JobError where one was published to and is gone, ArchiveDamaged.
+    Raises JobError if one was published to but is gone, ArchiveDamaged.
     """
     if storage is None:
         return None
@@ -64,10 +64,10 @@ def find_archive(conninfo: str, storage: Storage | None) -> ArchiveTable | None:
 
 @contextmanager
 def settled(conninfo: str, storage: Storage | None, deadline_ms: int) -> Iterator[tuple[ArchiveTable | None, Snapshot]]:
-    """The archive and a snapshot that go together: what the one has not got, the other still has.
+    """The archive and a snapshot that match: what one lacks, the other still has.
 
     Days of the journal are dropped once they are published. If nothing was published while the snapshot was taken, no
-    day can have gone that this version of the archive lacks. Raises JobError.
+    day that this version of the archive lacks can have been dropped. Raises JobError.
     """
     for _ in range(ATTEMPTS):
         table = find_archive(conninfo, storage)
@@ -83,7 +83,7 @@ def _number(storage: Storage) -> int:
 
 
 def read_inputs(run: Run, spark: SparkSession, conninfo: str, table: ArchiveTable | None, snapshot: Snapshot) -> Inputs:
-    """The tables, lazily. Raises JobError for an archive of another installation."""
+    """The tables, lazily. Raises JobError for another installation's archive."""
 
     def read(name: str, *columns: str) -> DataFrame:
         return read_table(spark, name, conninfo, snapshot.id, columns=columns or None)
@@ -108,7 +108,7 @@ def _of_kinds(events: DataFrame, kinds: Sequence[str]) -> DataFrame:
 
 
 def find_horizon(conninfo: str, snapshot: Snapshot, events_retention_ms: int) -> Horizon:
-    """How far back what is kept is complete."""
+    """How far back the stored data is complete."""
     with connect(conninfo) as connection:
         use_snapshot(connection, snapshot.id)
         row = connection.execute(Q.events_there.encode()).fetchone()

@@ -1,4 +1,4 @@
-"""A run of reconcile: read once, as of one snapshot; find; keep what was found."""
+"""A run of reconcile: read once, as of one snapshot; compute the findings; store them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.core.days import DAY_MS
 from offsets.spark.archive.storage import Storage
@@ -23,12 +23,12 @@ from offsets.spark.runs import Outcome, Run
 from offsets.spark.session import guarded
 
 MOST_LISTED = 10_000
-"""Findings of one run that are stored and printed; the others are counted, and exported."""
+"""The most findings of one run that are stored and printed; the others are counted and exported."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcileOptions:
-    """`deadline_ms` of the snapshot; how long events of groups are kept (`events_retention_ms`); `margin_ms`: see
+    """`deadline_ms` of the snapshot; how long group events are kept (`events_retention_ms`); `margin_ms`: see
     `state.Known`; `most_listed`: findings that are stored and printed.
     """
 
@@ -40,7 +40,7 @@ class ReconcileOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileReport:
-    """What a run found. `listed`: the findings that are stored; `by_kind` counts all of them."""
+    """The result of a run. `listed`: the findings that are stored; `by_kind` counts all of them."""
 
     rows: int
     partitions: int
@@ -52,7 +52,7 @@ class ReconcileReport:
 
     @property
     def total(self) -> int:
-        """All findings."""
+        """The number of findings."""
         return sum(self.by_kind.values())
 
     def outcome(self) -> Outcome:
@@ -76,9 +76,9 @@ class ReconcileReport:
 def reconcile(
     run: Run, start: Callable[[], SparkSession], conninfo: str, storage: Storage | None, options: ReconcileOptions
 ) -> ReconcileReport:
-    """Compare what was committed with what stands, and keep what was found. `storage` None: from the journal alone.
+    """Compare what was committed with what is stored, and store the findings. `storage` None: from the journal alone.
 
-    Raises JobError, ArchiveDamaged, RunCancelled; nothing is kept then.
+    Raises JobError, ArchiveDamaged, RunCancelled; in these cases nothing is stored.
     """
     run.enter("check")
     if storage is not None:
@@ -129,7 +129,7 @@ def find(inputs: Inputs, lines: DataFrame, signs: Mapping[str, int], known: Know
     together = reduce(DataFrame.unionByName, found)
     if not signs["is_older"]:
         return together
-    # A fenced commit may be found by the partition and by the group; the line that it came after may be another.
+    # A fenced commit may be found by partition and by group, and the line that it came after may differ.
     return together.withColumn("line_id", _last_id()).dropDuplicates([*KEY, "kind", "line_id"]).drop("line_id")
 
 

@@ -1,7 +1,7 @@
 """The last line of each partition against the view, and the view against the logs.
 
-The view names the line that wrote it (`record_offset`). One exception: a transactional commit keeps the place of its
-write, and its line is written when the transaction ends, so its line has a larger id.
+The view names the line that wrote it (`record_offset`). One exception: a transactional commit keeps the position of its
+write, but its line is written when the transaction ends, so the line has a larger id.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.spark.reconcile.findings import KEY, finding, spread
 
@@ -18,11 +18,11 @@ VIEW = ("committed_offset", "leader_epoch", "metadata", "commit_timestamp", "rec
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What may be concluded.
+    """What the checks may rely on.
 
-    `first_id`: the smallest id of the history, None where it is empty. What was written before may have been dropped
-    with its day, unless it is not older than `sure_since` (ms). `margin_ms`: a watermark proves where a log ended at
-    a commit if it was reported later than that, by more than this.
+    `first_id`: the smallest id of the history, None if it is empty. Earlier lines may have been dropped with their day,
+    unless they are not older than `sure_since` (ms). `margin_ms`: a watermark proves where a log ended at a commit if
+    it was reported later than the commit by more than this margin.
     """
 
     first_id: int | None
@@ -35,8 +35,8 @@ def side_by_side(
 ) -> DataFrame:
     """A row for each partition that the history or the view knows: `line`, `row`, `log`, `life`, `going`.
 
-    `line` and `row` are null where the other side alone knows it; `life` is the topic, `going`: the topic was deleted
-    and its offsets are still being removed.
+    `line` and `row` are null if only the other side knows it; `life` is the topic, `going`: the topic was deleted and
+    its offsets are still being removed.
     """
     lines = last.select(*KEY, F.struct(*[name for name in last.columns if name not in KEY]).alias("line"))
     rows = view.select(*KEY, F.struct(*VIEW).alias("row"))
@@ -54,7 +54,7 @@ def side_by_side(
 
 
 def compared(both: DataFrame, known: Known) -> DataFrame:
-    """What is found in one pass over both sides: `disagreements` and `outside_of_logs`."""
+    """The findings of one pass over both sides: `disagreements` and `outside_of_logs`."""
     return spread(both, *disagreements(known), *outside_of_logs(known))
 
 
@@ -64,7 +64,7 @@ def disagreements(known: Known) -> list[Column]:
     lost = _is_known(row, known) & (line.isNull() | (row["record_offset"] > line["id"]))
     there = line.isNotNull() & row.isNotNull() & ~(row["record_offset"] > line["id"])
     removed = line["committed_offset"].isNull()
-    # What a sweep removed for a topic of the past, while something was committed on the one that has its name now.
+    # A sweep's removal for a deleted topic, while something was committed on the current topic of the same name.
     of_old_topic = (line["kind"] == "topic_delete") & (row["commit_timestamp"] >= F.col("life.created_at"))
     same = row["committed_offset"] == line["committed_offset"]
     same_rest = (row["metadata"] == line["metadata"]) & (row["leader_epoch"] == line["leader_epoch"])
@@ -79,7 +79,7 @@ def disagreements(known: Known) -> list[Column]:
 
 
 def _is_known(row: Column, known: Known) -> Column:
-    """Whether the line that wrote the row would have to be in the history."""
+    """Whether the line that wrote the row must be in the history."""
     recent = (row["commit_timestamp"] >= known.sure_since) | (row["record_offset"] <= 0)
     return recent if known.first_id is None else recent | (row["record_offset"] > known.first_id)
 
@@ -108,11 +108,11 @@ def _disagreement(kind: str, line: Column, row: Column) -> Column:
 
 
 def outside_of_logs(known: Known) -> list[Column]:
-    """`topic_gone`, `partition_gone`, `beyond_log_end`, `below_log_start`: what is committed, against the logs.
+    """`topic_gone`, `partition_gone`, `beyond_log_end`, `below_log_start`: committed offsets compared with the logs.
 
-    Where a topic was deleted and its offsets are still being removed, nothing is found. Logs only grow at their ends:
-    a watermark that is younger than the commit proves where the log ended then, any other does not. They only lose at
-    their beginnings, so any watermark proves that.
+    If a topic was deleted and its offsets are still being removed, nothing is reported. Logs only grow at their ends: a
+    watermark newer than the commit proves where the log ended then, any other does not. Logs only lose records at their
+    beginnings, so any watermark proves that.
     """
     row, log, life = F.col("row"), F.col("log"), F.col("life")
     committed = row.isNotNull() & F.col("going").isNull()

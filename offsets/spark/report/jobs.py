@@ -1,13 +1,13 @@
 """What reports say, as functions from DataFrames to DataFrames. Input: rows of the journal, with `COLUMNS` at least.
 
-Days are of UTC. Consumed records are counted by how far commits moved forward; a record that was read twice after a
+Days are in UTC. Consumed records are counted by how far commits moved forward; a record that was read twice after a
 rewind counts twice.
 """
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.core.days import DAY_MS
 
@@ -15,15 +15,15 @@ COLUMNS = ("id", "at", "kind", "group_name", "topic", "partition", "committed_of
 COMMITS = ("commit", "txn_commit")
 EVENT_COLUMNS = ("group_name", "at", "kind", "detail")
 REBALANCES = ("rebalance_started", "group_epoch_bumped")
-"""Events with which a rebalance begins: in a classic group, and in one of the consumer protocol."""
+"""Events that begin a rebalance: in a classic group, and in one of the consumer protocol."""
 KEY = ("group_name", "topic", "partition")
 
 
 def moves(history: DataFrame) -> DataFrame:
     """The commits, with their `date`, and how far each moved: `consumed` records forward, or back (`is_rewind`).
 
-    What was committed, reset or removed before on the partition is where a commit moved from; after a removal, and for
-    the first, nothing is known to be consumed.
+    A commit moved from what was committed, reset or removed before it on the partition; after a removal, and for the
+    first commit, nothing is known to be consumed.
     """
     before = F.lag("committed_offset").over(Window.partitionBy(*KEY).orderBy("id"))
     moved = F.col("committed_offset") - F.col("before")
@@ -53,7 +53,7 @@ def consumption(moved: DataFrame) -> DataFrame:
 
 
 def busiest_partitions(moved: DataFrame, most: int) -> DataFrame:
-    """The `most` partitions of topics on which most was consumed, by all groups together. `moved`: of `moves`."""
+    """The `most` partitions of topics with the highest consumption, by all groups together. `moved`: of `moves`."""
     found = moved.groupBy("topic", "partition").agg(
         F.sum("consumed").alias("consumed"),
         F.count(F.lit(1)).alias("commits"),
@@ -70,7 +70,7 @@ def idle_groups(moved: DataFrame, now_ms: int, idle_ms: int) -> DataFrame:
 
 
 def generations(moved: DataFrame) -> DataFrame:
-    """By group and day: generations, or member epochs, that committed for the first time: as many rebalances at least.
+    """By group and day: generations, or member epochs, that first committed then: the least number of rebalances.
 
     `moved`: of `moves`. A generation in which nobody commits leaves no trace in the journal.
     """
@@ -80,11 +80,11 @@ def generations(moved: DataFrame) -> DataFrame:
 
 
 def rebalances(events: DataFrame, since: int, kept: int) -> DataFrame:
-    """By group and day with events: `rebalances` that began, as a map `causes` how many for which cause, and `since`.
+    """By group and day with events: `rebalances` that began, a map `causes` with the number by cause, and `since`.
 
-    `events`: rows with `EVENT_COLUMNS`. `since` (ms): no younger event was dropped for its age. The newest `kept`
-    events of each group stay at least, so a group that has fewer lost none to their number; the count of any other is
-    complete since its first event only.
+    `events`: rows with `EVENT_COLUMNS`. `since` (ms): no newer event was dropped for its age. At least the newest
+    `kept` events of each group stay, so a group with fewer lost none to the limit; the count of any other is complete
+    only since its first event.
     """
     reach = events.groupBy("group_name").agg(F.count(F.lit(1)).alias("events"), F.min("at").alias("first"))
     reach = reach.select(
@@ -135,7 +135,7 @@ def members(moved: DataFrame) -> DataFrame:
 
 
 def turnover(seen: DataFrame) -> DataFrame:
-    """By group and day: members that committed first (`came`) and last (`went`). `seen`: of `members`."""
+    """By group and day: members with their first (`came`) and last (`went`) commit. `seen`: of `members`."""
     came = seen.select(
         "group_name", _date("first_commit_at").alias("date"), F.lit(1).alias("came"), F.lit(0).alias("went")
     )

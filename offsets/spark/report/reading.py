@@ -1,4 +1,4 @@
-"""What pages read of a report's files: its groups, its busiest partitions, all of one group. No Spark here."""
+"""What pages read from a report's files: its groups, its busiest partitions, all of one group. No Spark here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SORTS: Mapping[str, tuple[str, str]] = {
     "rebalances": ("rebalances", "descending"),
     "idle": ("last_commit_at", "ascending"),
 }
-"""What groups can be sorted by; those that never committed come last."""
+"""The sort orders of groups; those that never committed come last."""
 GROUP = (
     "group_name", "commits", "consumed", "rewinds", "members", "rebalances", "rebalances_since", "first_commit_at",
     "last_commit_at",
@@ -54,7 +54,7 @@ class GroupTotals:
 
 @dataclass(frozen=True, slots=True)
 class GroupsFound:
-    """How many groups there are in all, and a page of them."""
+    """The total number of groups, and a page of them."""
 
     total: int
     groups: Sequence[GroupTotals]
@@ -84,7 +84,7 @@ class MemberSeen:
 
 @dataclass(frozen=True, slots=True)
 class GroupDay:
-    """A group on a day (UTC); what nothing is said of is 0. `causes`: how many rebalances began for which."""
+    """A group on a day (UTC); missing values are 0. `causes`: number of rebalances by cause."""
 
     date: date
     commits: int = 0
@@ -101,7 +101,7 @@ class GroupDay:
 
 @dataclass(frozen=True, slots=True)
 class GroupReport:
-    """All of a group: `days` ascending, the newest of them; `members` the last seen first, of `totals.members`."""
+    """A complete group: `days` ascending, only the newest; `members` last seen first, out of `totals.members`."""
 
     totals: GroupTotals
     days: Sequence[GroupDay]
@@ -109,7 +109,7 @@ class GroupReport:
 
 
 class ReportFiles:
-    """The tables of one run. Methods raise JobError where files cannot be read."""
+    """The tables of one run. Methods raise JobError if files cannot be read."""
 
     def __init__(self, storage: Storage, written: Iterable[str]) -> None:
         """`written`: the files of the run, as its result names them: `reports/run=<id>/<table>/<file>`."""
@@ -124,7 +124,7 @@ class ReportFiles:
         return "groups" in self._files
 
     def groups(self, sort: str, part_of_name: str, idle_before: int | None, first: int, limit: int) -> GroupsFound:
-        """Groups from the `first` on, 0 is the first of all. `idle_before` (ms): those that committed before alone.
+        """Groups from the `first` on, counted from 0. `idle_before` (ms): only those that last committed before.
 
         `sort`: of `SORTS`.
         """
@@ -140,12 +140,12 @@ class ReportFiles:
         return GroupsFound(found.num_rows, [GroupTotals(**row) for row in found.slice(first, limit).to_pylist()])
 
     def partitions(self, first: int, limit: int) -> tuple[int, list[PartitionTotals]]:
-        """How many there are, and those from the `first` on: the busiest first, as they lie in the file."""
+        """The total number, and those from number `first` on: the busiest first, in the order of the file."""
         found = self._read("busiest_partitions", PARTITION)
         return found.num_rows, [PartitionTotals(**row) for row in found.slice(first, limit).to_pylist()]
 
     def of_group(self, group_id: str, most_days: int, most_members: int) -> GroupReport | None:
-        """A group; None: the report has nothing of it."""
+        """A group; None: the report has nothing about it."""
         wanted = ds.field("group_name") == group_id
         totals = self._read("groups", GROUP, wanted).to_pylist()
         if not totals:

@@ -1,6 +1,6 @@
-"""A run of reports: read the archive and the events of groups once, compute, keep the tables as Parquet beside it.
+"""A run of reports: read the archive and the events of groups once, compute, store the tables as Parquet next to it.
 
-The archive has commits alone, so rebalances are counted by the events in Postgres, as far as they reach back.
+The archive has only commits, so rebalances are counted by the events in Postgres, as far as they reach back.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.core.days import DAY_MS
 from offsets.spark.archive.storage import Storage
@@ -26,18 +26,18 @@ from offsets.spark.source import read_table
 
 FOLDER = "reports"
 UNFINISHED = f"{FOLDER}/_unfinished"
-"""Readers of Parquet leave out names that begin with `_`."""
+"""Readers of Parquet ignore names that begin with `_`."""
 MOST_DAYS = 366
-"""Days of the totals that the run's result holds; the files have all of them."""
+"""The number of days whose totals the run's result holds; the files have all of them."""
 
 
 ROW_GROUP_BYTES = 1 << 20
-"""Of the files, before compression. They are sorted by group, so readers of one group skip most of these."""
+"""Size of the files' row groups before compression. Files are sorted by group, so readers of one skip most of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """`idle_days`: a group that committed nothing for so long is idle. `most_partitions`: busiest ones to keep.
+    """`idle_days`: a group that committed nothing for that long is idle. `most_partitions`: busiest ones to keep.
 
     `deadline_ms` of the snapshot in which events are read; `events_kept` of each group (`events.max.per.group`).
     """
@@ -50,7 +50,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Rebalances:
-    """The table `jobs.rebalances`, and since when (ms) the events that it was counted by are complete."""
+    """The table `jobs.rebalances`, and since when (ms) the underlying events are complete."""
 
     table: DataFrame
     since: int
@@ -58,7 +58,7 @@ class Rebalances:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run wrote: rows by table, the totals of each day, and the files. `rebalances_since` in ms."""
+    """The output of a run: rows by table, the totals of each day, and the files. `rebalances_since` in ms."""
 
     rows: int
     tables: Mapping[str, int]
@@ -81,7 +81,7 @@ class Report:
 def report(
     run: Run, start: Callable[[], SparkSession], conninfo: str, storage: Storage, options: ReportOptions
 ) -> Report:
-    """Compute the reports of the whole archive. Raises JobError where there is none, ArchiveDamaged, RunCancelled."""
+    """Compute the reports of the whole archive. Raises JobError if there is none, ArchiveDamaged, RunCancelled."""
     if not has_table(storage):
         raise JobError(f"there is no archive at {storage.address} yet: run `manage.py archive` first")
     table = open_table(storage)
@@ -108,10 +108,10 @@ def report(
 
 
 def read_rebalances(spark: SparkSession, conninfo: str, options: ReportOptions) -> Rebalances:
-    """What the events in Postgres say of rebalances; they are read here, not later. Raises JobError.
+    """What the events in Postgres say about rebalances; they are read here, not later. Raises JobError.
 
-    Events are dropped for their age the oldest first, whatever group they are of: since the first of all that are left,
-    nothing was. Without any, nothing is known of the time before now.
+    Age-based deletion drops the oldest events first, whatever their group: nothing newer than the oldest remaining
+    event was dropped. Without any, nothing is known about the time before now.
     """
     with exported_snapshot(conninfo, options.deadline_ms) as snapshot:
         events = read_table(spark, "events", conninfo, snapshot.id, columns=jobs.EVENT_COLUMNS).persist()
@@ -138,7 +138,7 @@ def tables(moved: DataFrame, rebalanced: Rebalances, options: ReportOptions, now
 
 
 def totals_by_day(moved: DataFrame, rebalanced: Rebalances) -> tuple[Mapping[str, Any], ...]:
-    """The totals of the newest days, the oldest first; `rebalances` is None where events do not reach back to."""
+    """The totals of the newest days, oldest first; `rebalances` is None for days without complete events."""
     by_day = rebalanced.table.groupBy("date").agg(F.sum("rebalances").alias("rebalances"))
     totals = jobs.totals(jobs.consumption(moved)).join(by_day, "date", "full_outer")
     totals = totals.fillna(0, subset=["groups", "commits", "consumed", "rewinds"])
@@ -152,7 +152,7 @@ def totals_by_day(moved: DataFrame, rebalanced: Rebalances) -> tuple[Mapping[str
 
 
 def _sorted(name: str, frame: DataFrame) -> DataFrame:
-    """In one file, in an order that its readers want."""
+    """As one file, in an order that suits its readers."""
     if name == "busiest_partitions":
         order: Sequence[str | Column] = (F.desc("consumed"), F.desc("commits"), "topic", "partition")
     elif name == "idle_groups":
@@ -163,7 +163,7 @@ def _sorted(name: str, frame: DataFrame) -> DataFrame:
 
 
 def _keep(frame: DataFrame, storage: Storage, folder: str) -> list[str]:
-    """Write a table to a folder, which has either all of it or none; paths of the files."""
+    """Write a table to a folder, which has either all of it or none; returns the paths of the files."""
     frame.write.option("parquet.block.size", ROW_GROUP_BYTES).parquet(storage.spark_path(UNFINISHED))
     kept = []
     for number, file in enumerate(sorted(file.path for file in storage.files(UNFINISHED))):

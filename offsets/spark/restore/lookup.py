@@ -1,7 +1,7 @@
 """The archive as of an instant for one group, without Spark: files of later days are not opened, row groups of other
 groups not read.
 
-pyarrow and the standard library alone: services read the archive this way as well.
+Only pyarrow and the standard library: services read the archive this way too.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def first_instant(storage: Storage, files: Sequence[ArchivedFile]) -> int | None
 def group_at(
     storage: Storage, files: Sequence[ArchivedFile], group: str, at: int, until: Set[tuple[str, int]] | None = None
 ) -> Past:
-    """What the last row of each partition of a group says that was written up to `at` (ms).
+    """What the last row of each partition of a group, written up to `at` (ms), says.
 
-    Days are read backwards, `until` these partitions are found; None: to the first day. Raises JobError,
+    Days are read backwards until the partitions in `until` are found; None: to the first day. Raises JobError,
     ArchiveDamaged: a file is missing, truncated or cannot be read.
     """
     found: dict[tuple[str, int], int | None] = {}
@@ -73,7 +73,7 @@ def _last(rows: pa.Table) -> Past:
 
 
 def _checked(storage: Storage, files: Sequence[ArchivedFile]) -> list[str]:
-    """Where the files are. Raises ArchiveDamaged for one that is missing or truncated."""
+    """The locations of the files. Raises ArchiveDamaged for one that is missing or truncated."""
     problems, paths = [], []
     for file in files:
         path = f"{JOURNAL}/{file.path}"

@@ -1,4 +1,4 @@
-"""What was committed at an instant: functions from DataFrames to DataFrames, and the result of all groups.
+"""What was committed at an instant: functions from DataFrames to DataFrames, and the result for all groups.
 
 Rows have the columns of `offsets.spark.archive.schema`.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.spark.archive.schema import PARTITION
 from offsets.spark.restore.lookup import Past, day_text
@@ -33,7 +33,7 @@ def states_at(rows: DataFrame, at: int) -> DataFrame:
 
 @dataclass(slots=True)
 class GroupStates:
-    """The state of every group, as Arrow: rows of a group stand together."""
+    """The state of every group, as Arrow: rows of a group are contiguous."""
 
     table: pa.Table
     _spans: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class GroupStates:
 
     @property
     def groups(self) -> Sequence[str]:
-        """Their names."""
+        """The names of the groups."""
         return list(self._spans)
 
     def of(self, group: str) -> Past:
@@ -67,6 +67,6 @@ def collected(states: DataFrame) -> GroupStates:
 
 
 def newest(rows: DataFrame) -> tuple[int, int]:
-    """The largest record offset, and the last instant (ms) at which a row was written; 0 where there is none."""
+    """The largest record offset, and the last instant (ms) at which a row was written; 0 if there is none."""
     found = rows.agg(F.max("id").alias("id"), F.max("at").alias("at")).first()
     return (found["id"] or 0, found["at"] or 0) if found is not None else (0, 0)
