@@ -336,11 +336,16 @@ class Config:
                 values[setting.name] = setting.parse(text)
             except ValueError as error:
                 problems.append(str(error))
-        if ARCHIVE_PATH not in values and not values.get("database.url"):
-            values[ARCHIVE_PATH] = str(BASE_DIR / str(values.get("data.dir", BY_NAME["data.dir"].default)) / "archive")
         config = cls(values, tuple(problems))
+        if ARCHIVE_PATH not in values and not config.str("database.url"):
+            config = config.override({ARCHIVE_PATH: str(config.data_dir / "archive")})
         config.problems += tuple(config._contradictions())
         return config
+
+    @property
+    def data_dir(self) -> Path:
+        """The data directory; a relative one is resolved from the project's directory."""
+        return (BASE_DIR / self.str("data.dir")).resolve()
 
     def replace(self, **values: Value) -> Config:
         """A copy with other values; names use `_` for `.`."""

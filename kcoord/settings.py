@@ -6,11 +6,11 @@ import os
 import secrets
 
 from kcoord import admin_theme
-from kcoord.config import BASE_DIR, Config
+from kcoord.config import Config
 from kcoord.database.address import django_database, libpq_conninfo
 
 KCOORD = Config.from_env(os.environ)
-DATA_DIR = (BASE_DIR / KCOORD.str("data.dir")).resolve()
+DATA_DIR = KCOORD.data_dir
 
 
 def _secret_key() -> str:

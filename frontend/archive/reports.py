@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from frontend.offsets.plot import Plot, plot
 from frontend.offsets.rows import Bucket
 from frontend.wording import number
+from offsets.core.days import DAY_MS
 
 if TYPE_CHECKING:
     from offsets.spark.report.reading import GroupDay
 
-DAY_MS = 86_400_000
 DRAWN = {
     "commits": "Commits a day",
     "consumed": "Records consumed a day",

@@ -19,6 +19,7 @@ from frontend.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.days import DAY_MS
 from offsets.reports import Reports
 from offsets.runs.service import SparkRun
 
@@ -37,7 +38,6 @@ SORTS = {
     "name": "Name",
 }
 """The same as `offsets.spark.report.reading.SORTS`, the first is the default; a test compares the names."""
-DAY_MS = 86_400_000
 MOST_PAGES = 100_000
 
 

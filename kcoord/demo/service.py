@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 
 from kcoord.config import BASE_DIR, Config
-from kcoord.stack import credentials, launch, preflight
+from kcoord.stack import credentials, launch
 from kcoord.stack.readiness import ANY_ADDRESS
 
 START_SECONDS = 120.0
@@ -85,7 +85,7 @@ def _of_data_directory(environ: Mapping[str, str]) -> Service | None:
     host = config.str("host")
     host = ANY_ADDRESS.get(host, host)
     url = f"http://{f'[{host}]' if ':' in host else host}:{config.int('port')}"
-    data_dir = preflight.data_dir_of(config)
+    data_dir = config.data_dir
     try:
         known = credentials.read(data_dir)
     except FileNotFoundError:

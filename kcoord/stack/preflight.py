@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kcoord.config import BASE_DIR, Config
+from kcoord.config import Config
 from kcoord.stack.problem import StartProblem
 
 CONNECT_SECONDS = 3
@@ -53,14 +53,9 @@ def read_config(environ: Mapping[str, str]) -> Config:
     return config
 
 
-def data_dir_of(config: Config) -> Path:
-    """The data directory; a relative one is resolved from the project's directory, as Django's settings do."""
-    return (BASE_DIR / config.str("data.dir")).resolve()
-
-
 def make_data_dir(config: Config) -> Path:
     """The data directory, created if necessary. Raises StartProblem if it cannot be read or written."""
-    path = data_dir_of(config)
+    path = config.data_dir
     remedy = f"give user {os.geteuid()} read and write access to it, or name another directory in KCOORD_DATA_DIR"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

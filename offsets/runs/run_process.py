@@ -16,9 +16,6 @@ from pathlib import Path
 
 from kcoord.config import BASE_DIR, Config
 
-CODE = BASE_DIR
-"""The directory of kcoord's packages."""
-
 MOST_LOGS = 200
 """The number of logs that are kept; the oldest are deleted first."""
 TAIL_BYTES = 65_536
@@ -46,7 +43,7 @@ class RunLogs:
     """The logs of runs that this machine started, in the data directory."""
 
     def __init__(self, config: Config) -> None:
-        self._directory = (CODE / config.str("data.dir")).resolve() / "spark" / "runs"
+        self._directory = config.data_dir / "spark" / "runs"
 
     def path(self, run_id: str) -> Path:
         """The path of a run's log."""
@@ -78,11 +75,11 @@ def start_process(kind: str, run_id: str, log_path: Path, ended: Callable[[int],
 
     `ended` is called with the exit status when it has ended, on a separate thread, if this process is still alive.
     """
-    path = os.pathsep.join(filter(None, [str(CODE), os.environ.get("PYTHONPATH", "")]))
+    path = os.pathsep.join(filter(None, [str(BASE_DIR), os.environ.get("PYTHONPATH", "")]))
     with log_path.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command
             command(kind, run_id, log_path),
-            cwd=CODE,
+            cwd=BASE_DIR,
             env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
             stdout=log,

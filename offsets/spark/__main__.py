@@ -22,7 +22,6 @@ from offsets.spark.command import (
     run_job,
     shown,
 )
-from offsets.spark.session import CODE
 
 JOBS = {"archive": archive_job, "reconcile": reconcile_job, "report": report_job}
 ASKED = {"archive": ("adopt", "check"), "reconcile": ("watermark_margin_ms",), "report": ("idle_days",)}
@@ -41,8 +40,8 @@ def main() -> int:
     if config.problems:
         print("; ".join(config.problems), file=sys.stderr)  # noqa: T201
         return CANNOT_RUN
-    data_dir = (CODE / config.str("data.dir")).resolve()
-    installation = Installation(config, libpq_conninfo(config.str("database.url"), data_dir), data_dir)
+    conninfo = libpq_conninfo(config.str("database.url"), config.data_dir)
+    installation = Installation(config, conninfo, config.data_dir)
     arguments = vars(given)
     asked = {name: arguments[name] for name in ASKED[given.kind]}
     request = requested(arguments, f"local:{getpass.getuser()}", **asked)
