@@ -34,7 +34,7 @@ class Reports:
         self._runs = runtime.get(SparkRuns)
 
     async def run(self, run_id: str | None = None) -> SparkRun | None:
-        """A successful report run; without an id the newest, or None if there is none yet.
+        """A successful report run; without an id the newest, or None before the first.
 
         Raises RunRefused with status 404.
         """

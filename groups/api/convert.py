@@ -204,7 +204,7 @@ def leave_response(reply: LeaveReply) -> wire.LeaveResponse:
 
 
 def assign_subscription(member: wire.AssignMember, where: str) -> Subscription:
-    """The subscription of a member as a join returned it. Raises INVALID_REQUEST if there is none that can be read."""
+    """The subscription of a member as a join returned it. Raises INVALID_REQUEST if none can be read."""
     if not isinstance(member.subscription, UnsetType):
         return subscription(member.subscription)
     if isinstance(member.metadata, UnsetType):

@@ -68,7 +68,7 @@ def partition_lag(
 class TotalLag:
     """How far a group is behind on several partitions.
 
-    `lag`: over all partitions with a known lag; None if there are none. `unknown_partitions`: those with an unknown
+    `lag`: over all partitions with a known lag; None if no lag is known. `unknown_partitions`: those with an unknown
     lag, because nothing was committed or no watermark was reported. `time_lag`: the largest. `sampled_at`: the oldest
     report included; `stale`: one of them is.
     """

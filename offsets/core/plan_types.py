@@ -151,7 +151,7 @@ class Problem:
 @dataclass(frozen=True, slots=True)
 class Totals:
     """A plan in numbers. `lag_change`: records more (or less) to read, over partitions where both lags are known; None
-    if there are none."""
+    without such partitions."""
 
     partitions: int
     changed: int

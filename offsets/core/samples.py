@@ -51,7 +51,7 @@ NOT_KNOWN = TimeLag()
 def end_was_at(samples: Sequence[Sample], offset: int) -> Millis | None:
     """The last instant at which the log ended at `offset` or before: the record at `offset` was written then.
 
-    `samples` of one partition by time. None if the samples do not reach back that far, or if there are none; the last
+    `samples` of one partition by time. None without samples, or if they do not reach back that far; the last
     instant of all if the log has not grown beyond `offset`.
     """
     for position in range(len(samples) - 1, -1, -1):
@@ -86,7 +86,7 @@ def offset_at(samples: Sequence[Sample], at_ms: Millis) -> int | None:
     """The first offset that was written at `at_ms` or after.
 
     `samples` of one partition by time. After the last sample it is the end of the log at that sample, just as Kafka's
-    tool falls back to the end of the log. None if the samples do not reach back to `at_ms` (or there are none), unless
+    tool falls back to the end of the log. None without samples, or if they do not reach back to `at_ms`, unless
     everything that the log still had at the last sample was written after the first. It may lie below the start of the
     log: what was written then may have been deleted since.
 

@@ -75,7 +75,7 @@ class OffsetFetch:
 
 @dataclass(frozen=True, slots=True)
 class FetchedOffset:
-    """The committed offset of one partition; NO_OFFSET and error NONE if there is none."""
+    """The committed offset of one partition; NO_OFFSET and error NONE if nothing is committed."""
 
     topic: str
     partition: int

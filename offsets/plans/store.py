@@ -223,7 +223,7 @@ class PlanStore:
         await locked.connection.execute(Q.plan_undone.encode(), parameters)
 
     async def delete_expired(self, before: Millis) -> bool:
-        """Delete one plan that was idle since `before` (ms), completely; False if there is none."""
+        """Delete one plan that was idle since `before` (ms), completely; False if no such plan exists."""
 
         async def work(connection: Connection) -> bool:
             plan_id = await self._db.value(connection, Q.lock_expired_plan, {"before": before})

@@ -38,7 +38,7 @@ class RestoreOrder:
 
 @dataclass(frozen=True, slots=True)
 class GroupRestore:
-    """The result for a group: a plan, or why there is none (`error`).
+    """The result for a group: a plan, or the reason for its absence (`error`).
 
     `gone`: partitions that had an offset at the instant and do not exist now; they are left out. Without plan and
     error, the group has and had nothing to restore.

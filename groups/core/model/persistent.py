@@ -182,7 +182,7 @@ class DeadlineMap(PersistentMap[str, Timer]):
 
     @property
     def least(self) -> Timer | None:
-        """The timer that fires first, None if there is none."""
+        """The timer that fires first, None without timers."""
         return _least(self._root)
 
     def first(self) -> str | None:

@@ -103,7 +103,7 @@ def _service(wanted: arguments.Arguments) -> Iterator[Api]:
 
 
 def _token(path: str | None) -> str:
-    """The token for --url. Raises UsageError if there is none, without quoting what was found."""
+    """The token for --url. Raises UsageError if none is given, without quoting what was found."""
     if path is None:
         token, where = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
     else:

@@ -140,7 +140,7 @@ def has_table(storage: Storage) -> bool:
 
 
 def open_table(storage: Storage) -> ArchiveTable:
-    """The archive's table. Raises JobError if there is none, ArchiveDamaged if its log cannot be read."""
+    """The archive's table. Raises JobError if it does not exist, ArchiveDamaged if its log cannot be read."""
     try:
         if not DeltaTable.is_deltatable(storage.delta_path()):
             raise JobError(f"there is no archive at {storage.address}; `manage.py archive` makes one")

@@ -81,7 +81,7 @@ class Report:
 def report(
     run: Run, start: Callable[[], SparkSession], conninfo: str, storage: Storage, options: ReportOptions
 ) -> Report:
-    """Compute the reports of the whole archive. Raises JobError if there is none, ArchiveDamaged, RunCancelled."""
+    """Compute the reports of the whole archive. Raises JobError without an archive, ArchiveDamaged, RunCancelled."""
     if not has_table(storage):
         raise JobError(f"there is no archive at {storage.address} yet: run `manage.py archive` first")
     table = open_table(storage)

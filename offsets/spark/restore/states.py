@@ -67,6 +67,6 @@ def collected(states: DataFrame) -> GroupStates:
 
 
 def newest(rows: DataFrame) -> tuple[int, int]:
-    """The largest record offset, and the last instant (ms) at which a row was written; 0 if there is none."""
+    """The largest record offset, and the last instant (ms) at which a row was written; 0 without rows."""
     found = rows.agg(F.max("id").alias("id"), F.max("at").alias("at")).first()
     return (found["id"] or 0, found["at"] or 0) if found is not None else (0, 0)
