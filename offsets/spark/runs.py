@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,6 +29,8 @@ from offsets.spark.postgres import Connection, Q, connect
 
 BEAT_SECONDS = 1.0
 LONGEST_ERROR = 4_000
+LOCK_SECONDS = 2.0
+LOCK_RETRY_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +199,7 @@ class Run:
                 self.on_cancel()
 
     def _value(self, statement: str, parameters: Mapping[str, Any]) -> Any:
-        row = self._connection.execute(statement.encode(), parameters).fetchone()
-        return None if row is None else row[0]
+        return _value(self._connection, statement, parameters)
 
 
 @contextmanager
@@ -208,6 +210,7 @@ def running(conninfo: str, kind: str, request: RunRequest, also: Sequence[str] =
     """
     with ExitStack() as stack:
         connection = stack.enter_context(connect(conninfo, autocommit=True))
+        stack.callback(_unlock, connection)
         for one in (kind, *also):
             _lock(connection, one)
         run = _start(connection, kind, request)
@@ -229,12 +232,30 @@ def _told(error: BaseException) -> str:
 
 
 def _lock(connection: Connection, kind: str) -> None:
-    found = connection.execute(Q.lock_kind.encode(), {"kind": kind}).fetchone()
-    if found is None or not found[0]:
-        other = connection.execute(Q.running.encode(), {"kind": kind}).fetchone()
-        which = f" ({other[0]}, process {other[3]} on {other[2]})" if other else ""
-        raise RunInProgress(f"a run of {kind} is going on{which}; wait for it, or cancel it")
-    connection.execute(Q.mark_lost.encode(), {"kind": kind})
+    """Take the lock of `kind`. Raises RunInProgress.
+
+    Postgres ends a session some time after its client has closed the connection. A lock that is held although no run
+    of the kind is recorded as running is therefore tried for a moment.
+    """
+    parameters = {"kind": kind}
+    until = time.monotonic() + LOCK_SECONDS
+    while not _value(connection, Q.lock_kind, parameters):
+        other = connection.execute(Q.running.encode(), parameters).fetchone()
+        if other is not None or time.monotonic() > until:
+            which = f" ({other[0]}, process {other[3]} on {other[2]})" if other else ""
+            raise RunInProgress(f"a run of {kind} is going on{which}; wait for it, or cancel it")
+        time.sleep(LOCK_RETRY_SECONDS)
+    connection.execute(Q.mark_lost.encode(), parameters)
+
+
+def _unlock(connection: Connection) -> None:
+    with suppress(psycopg.Error):  # a session that is lost holds no lock
+        connection.execute(Q.unlock_kinds.encode())
+
+
+def _value(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> Any:
+    row = connection.execute(statement.encode(), parameters).fetchone()
+    return None if row is None else row[0]
 
 
 def _start(connection: Connection, kind: str, request: RunRequest) -> Run:

@@ -11,6 +11,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from offsets.spark.errors import JobError, RunCancelled, RunInProgress
+from offsets.spark.postgres import Q
 from offsets.spark.runs import Outcome, Run, RunRequest, running
 
 PATIENCE_SECONDS = 30
@@ -54,6 +55,28 @@ def test_kinds_do_not_wait_for_each_other_unless_asked(database: str) -> None:
         with pytest.raises(RunInProgress), running(database, "import", RunRequest(), also=("archive",)):
             pass
         with pytest.raises(RunInProgress), running(database, "report", RunRequest()):
+            pass
+
+
+def test_a_lock_of_a_session_that_is_ending_is_waited_for(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = 0
+    with psycopg.connect(database, autocommit=True) as ending:
+        ending.execute(Q.lock_kind.encode(), {"kind": "archive"})
+
+        def end(_seconds: float) -> None:
+            nonlocal waits
+            waits += 1
+            ending.execute(Q.unlock_kinds.encode())
+
+        monkeypatch.setattr("offsets.spark.runs.time.sleep", end)
+        with running(database, "archive", RunRequest()) as run:
+            pass
+        assert waits == 1
+        assert row(database, run.id)["state"] == "succeeded"
+        ending.execute(Q.lock_kind.encode(), {"kind": "archive"})
+        monkeypatch.setattr("offsets.spark.runs.LOCK_SECONDS", 0)
+        monkeypatch.setattr("offsets.spark.runs.time.sleep", lambda _seconds: None)
+        with pytest.raises(RunInProgress), running(database, "archive", RunRequest()):
             pass
 
 

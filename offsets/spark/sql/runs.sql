@@ -2,6 +2,9 @@
 -- Held by the session of the run: one that dies keeps nothing.
 select pg_try_advisory_lock(hashtextextended('kcoord.spark.' || %(kind)s, 0))
 
+-- name: unlock_kinds
+select pg_advisory_unlock_all()
+
 -- name: running
 select id::text, started_at, host, pid from offsets_sparkrun
 where kind = %(kind)s and state = 'running'
