@@ -17,6 +17,7 @@ from groups.core.classic.rebalance import maybe_complete, prepare, rebalance, re
 from groups.core.classic.responses import joined
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.classic.static import replace_static_member
+from groups.core.model.causes import Cause
 from groups.core.model.commands import JoinGroup, ParkKind
 from groups.core.model.holds import require_open
 from groups.core.model.records import (
@@ -24,8 +25,6 @@ from groups.core.model.records import (
     MemberAdded,
     MemberPending,
     MemberUpdated,
-    RebalanceCause,
-    RemovalReason,
 )
 from groups.core.model.replies import JoinReply, Parked
 from groups.core.model.turn import Turn
@@ -52,7 +51,7 @@ def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
         turn.emit(GroupCreated(command.group_id, turn.now))
     require_open(turn.classic, turn.now)
     if not accepts(turn.classic, command.member_id, turn.config.max_size):
-        remove(turn, command.member_id, RemovalReason.GROUP_FULL)
+        remove(turn, command.member_id, Cause.GROUP_FULL)
         raise ProtocolError(
             Error.GROUP_MAX_SIZE_REACHED,
             f"group {command.group_id!r} has reached its limit of {turn.config.max_size} members",
@@ -128,9 +127,9 @@ def _rejoin(turn: Turn, command: JoinGroup, member: ClassicMember) -> JoinReply 
         maybe_complete(turn)
         return parked
     if command.protocols != member.protocols:
-        cause = RebalanceCause.PROTOCOLS_CHANGED
+        cause = Cause.PROTOCOLS_CHANGED
     elif group.state is GroupState.STABLE and group.leader_id == member.member_id:
-        cause = RebalanceCause.LEADER_REJOINED
+        cause = Cause.LEADER_REJOINED
     else:
         return joined(group, member)
     parked = _update(turn, command, member)
@@ -171,7 +170,7 @@ def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
             )
         )
     )
-    rebalance(turn, RebalanceCause.MEMBER_JOINED, member_id, command.reason or "")
+    rebalance(turn, Cause.MEMBER_JOINED, member_id, command.reason or "")
     return parked
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 
 from groups.core.classic.parked_answers import release
 from groups.core.classic.subscription import topics_of_generation
+from groups.core.model.causes import Cause
 from groups.core.model.commands import ParkKind
 from groups.core.model.records import (
     GenerationStarted,
@@ -16,9 +17,7 @@ from groups.core.model.records import (
     JoinTimerArmed,
     MemberRemoved,
     PendingForgotten,
-    RebalanceCause,
     RebalanceStarted,
-    RemovalReason,
     SyncTimerCleared,
 )
 from groups.core.model.turn import Turn
@@ -28,27 +27,27 @@ RETRY_JOIN_MS: Millis = 1_000
 """How soon a join that was not answered is completed again where all members ask for a rebalance timeout of 0 ms."""
 
 
-def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "", *, by: str = "") -> None:
+def remove(turn: Turn, member_id: str, cause: Cause, detail: str = "", *, by: str = "") -> None:
     """REMOVE a member or a pending id, and answer its parked requests. `by`: the principal that kicks it.
 
     Differs from Kafka: a parked sync of the removed member is answered too, UNKNOWN_MEMBER_ID (classic.md 13.1 item 7).
     """
     group = turn.classic
     if member_id in group.pending_join:
-        turn.emit(PendingForgotten(member_id, reason, detail, by))
+        turn.emit(PendingForgotten(member_id, cause, detail, by))
     member = group.members.get(member_id)
     if member is None:
         return
     # A new member's limit is a constant, not the session timeout it requested.
-    ended = member.session_timeout_ms if reason is RemovalReason.SESSION_EXPIRED and not member.is_new else None
-    turn.emit(MemberRemoved(member_id, member.instance_id, reason, detail, by, ended))
+    ended = member.session_timeout_ms if cause is Cause.SESSION_EXPIRED and not member.is_new else None
+    turn.emit(MemberRemoved(member_id, member.instance_id, cause, detail, by, ended))
     if member.awaiting_join:
         release(turn, ParkKind.JOIN, [member], group.generation_id)
     if member.awaiting_sync:
         release(turn, ParkKind.SYNC, [member], group.generation_id)
 
 
-def rebalance(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "") -> None:
+def rebalance(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> None:
     """REBALANCE: prepare a generation, or complete the one in preparation if this was the last missing join."""
     if turn.classic.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)
@@ -56,7 +55,7 @@ def rebalance(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "
         prepare(turn, cause, member_id, detail)
 
 
-def prepare(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "") -> None:
+def prepare(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> None:
     """PREPARE: all members must join again. `cause`, `member_id` and `detail` say why, for the operators."""
     before = turn.classic
     turn.emit(RebalanceStarted(turn.now, cause, member_id, detail))
@@ -97,7 +96,7 @@ def complete_join(turn: Turn) -> None:
     """COMPLETE_JOIN: drop members that did not rejoin, and start the next generation with the rest."""
     for member in turn.classic.members.values():
         if not member.awaiting_join and member.instance_id is None:
-            remove(turn, member.member_id, RemovalReason.DID_NOT_REJOIN)
+            remove(turn, member.member_id, Cause.JOIN_TIMED_OUT)
     group = turn.classic
     generation_id = group.generation_id + 1
     if not group.members:

@@ -10,8 +10,9 @@ from dataclasses import replace
 from groups.core.classic.parked_answers import release
 from groups.core.classic.rebalance import maybe_complete, prepare, select_protocol, suspended
 from groups.core.classic.responses import joined
+from groups.core.model.causes import Cause
 from groups.core.model.commands import JoinGroup, ParkKind
-from groups.core.model.records import MemberReplaced, MemberUpdated, RebalanceCause
+from groups.core.model.records import MemberReplaced, MemberUpdated
 from groups.core.model.replies import JoinReply, Parked
 from groups.core.model.turn import Turn
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState
@@ -35,7 +36,7 @@ def replace_static_member(turn: Turn, command: JoinGroup, member_id: str) -> Joi
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)
     else:
-        prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, member_id, command.reason or "")
+        prepare(turn, Cause.STATIC_MEMBER_REPLACED, member_id, command.reason or "")
     return parked
 
 

@@ -11,36 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
+from groups.core.model.causes import Cause
 from groups.core.model.commands import ParkKind
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import ConsumerRecord
 from groups.core.model.types import ClassicGroup, ClassicMember, Hold, JoinTimer, Millis, Protocol
-
-
-class RemovalReason(str, Enum):
-    """Why a member, or a pending id, was removed."""
-
-    LEFT = "left"
-    SESSION_EXPIRED = "session_expired"
-    DID_NOT_REJOIN = "did_not_rejoin"
-    DID_NOT_SYNC = "did_not_sync"
-    GROUP_FULL = "group_full"
-    KICKED = "kicked"
-
-
-class RebalanceCause(str, Enum):
-    """What made the group prepare a new generation (classic.md 1, the rows that lead to PreparingRebalance)."""
-
-    MEMBER_JOINED = "member_joined"
-    LEADER_REJOINED = "leader_rejoined"
-    PROTOCOLS_CHANGED = "protocols_changed"
-    STATIC_MEMBER_REPLACED = "static_member_replaced"
-    MEMBER_LEFT = "member_left"
-    MEMBER_KICKED = "member_kicked"
-    SESSION_EXPIRED = "session_expired"
-    SYNC_TIMED_OUT = "sync_timed_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +54,7 @@ class PendingForgotten:
     """A pending id was not used in time, left, was refused, or was kicked by `by` for the reason `detail`."""
 
     member_id: str
-    reason: RemovalReason
+    cause: Cause
     detail: str = ""
     by: str = ""
 
@@ -126,7 +102,7 @@ class MemberRemoved:
 
     member_id: str
     instance_id: str | None
-    reason: RemovalReason
+    cause: Cause
     detail: str = ""
     by: str = ""
     session_timeout_ms: Millis | None = None
@@ -176,7 +152,7 @@ class RebalanceStarted:
     """
 
     at: Millis
-    cause: RebalanceCause
+    cause: Cause
     member_id: str
     detail: str = ""
 
