@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from groups.core.classic import sessions
 from groups.core.classic.join import check_join, join_group
 from groups.core.classic.parked_answers import release_converted
 from groups.core.classic.rebalance import prepare, select_protocol
@@ -95,9 +96,7 @@ def _as_consumer_group(turn: Turn, group: ClassicGroup, protocol: ConsumerProtoc
         _as_consumer_member(group, member, protocol, turn.env.topics, owned)
         for _, member in sorted(group.members.items())
     ]
-    sessions = {
-        member.member_id: Timer(turn.now + member.session_timeout_ms, turn.now) for member in group.members.values()
-    }
+    timers = {member_id: Timer(deadline, turn.now) for member_id, deadline in sessions.of_all(group, turn.now).items()}
     upgraded = ConsumerGroup(
         group_id=group.group_id,
         state_since=turn.now,
@@ -105,7 +104,7 @@ def _as_consumer_group(turn: Turn, group: ClassicGroup, protocol: ConsumerProtoc
         assignment_epoch=group.generation_id,
         metadata_version=turn.env.topics.version,
         members=ConsumerMembers(members),
-        timers=Timers(session=DeadlineMap(sessions)),
+        timers=Timers(session=DeadlineMap(timers)),
     )
     return replace(upgraded, metadata_hash=metadata_hash(upgraded, turn.env.topics))
 
@@ -263,7 +262,7 @@ def _as_classic_member(
         protocols=metadata.protocols,
         assignment=protocol.encode_assignment(_by_name(member, turn.env.topics), _version(subscription)),
         is_new=False,
-        session_deadline=turn.now + metadata.session_timeout_ms,
+        session_deadline=sessions.full(turn.now, metadata.session_timeout_ms),
         last_heartbeat_at=turn.now,
     )
 

@@ -280,8 +280,8 @@ def test_only_legal_transitions_fold(source: GroupState, target: GroupState) -> 
     leads_to = {
         GroupState.EMPTY: GroupEmptied(2, START),
         GroupState.PREPARING_REBALANCE: RebalanceStarted(START, Cause.MEMBER_JOINED, "m"),
-        GroupState.COMPLETING_REBALANCE: GenerationStarted(2, "m", "range", START + 1, START),
-        GroupState.STABLE: AssignmentsStored({}, START),
+        GroupState.COMPLETING_REBALANCE: GenerationStarted(2, "m", "range", START + 1, {"m": START}, START),
+        GroupState.STABLE: AssignmentsStored({}, {}, START),
         GroupState.DEAD: GroupUnloaded(START),
     }
     group = ClassicGroup("g", state=source)

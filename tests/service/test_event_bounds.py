@@ -109,6 +109,6 @@ async def test_upkeep_goes_on_with_the_next_groups(
 
 
 def test_text_of_any_length_is_cut() -> None:
-    removed = MemberRemoved("m", None, Cause.MEMBER_LEFT, detail="x" * 10_000)
+    removed = MemberRemoved("m", None, None, Cause.MEMBER_LEFT, detail="x" * 10_000)
     (event,) = events_of(None, [removed])
     assert event.detail["reason"] == "x" * (LONGEST_TEXT - 1) + "…"

@@ -36,7 +36,7 @@ def _fire(turn: Turn, deadline: Deadline) -> None:
             timer = turn.classic.join_timer
             assert timer is not None
             if timer.initial is not None:
-                initial_tick(turn, *timer.initial)
+                initial_tick(turn)
             else:
                 complete_join(turn)
         case TimerKind.SYNC:

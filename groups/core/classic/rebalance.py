@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groups.core.classic import initial_delay, sessions
 from groups.core.classic.parked_answers import release
 from groups.core.classic.subscription import topics_of_generation
 from groups.core.model.causes import Cause
@@ -40,7 +41,7 @@ def remove(turn: Turn, member_id: str, cause: Cause, detail: str = "", *, by: st
         return
     # A new member's limit is a constant, not the session timeout it requested.
     ended = member.session_timeout_ms if cause is Cause.SESSION_EXPIRED and not member.is_new else None
-    turn.emit(MemberRemoved(member_id, member.instance_id, cause, detail, by, ended))
+    turn.emit(MemberRemoved(member_id, member.instance_id, _leader_without(group, member_id), cause, detail, by, ended))
     if member.awaiting_join:
         release(turn, ParkKind.JOIN, [member], group.generation_id)
     if member.awaiting_sync:
@@ -58,22 +59,23 @@ def rebalance(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> Non
 def prepare(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> None:
     """PREPARE: all members must join again. `cause`, `member_id` and `detail` say why, for the operators."""
     before = turn.classic
-    turn.emit(RebalanceStarted(turn.now, cause, member_id, detail))
+    ends_early = before.state is GroupState.COMPLETING_REBALANCE
+    deadlines = sessions.of_waiting(before, turn.now)
+    turn.emit(RebalanceStarted(turn.now, cause, member_id, detail, ends_early, deadlines))
     waiting = [member for member in before.members.values() if member.awaiting_sync]
     release(turn, ParkKind.SYNC, waiting, before.generation_id)
     group = turn.classic
-    if before.state is GroupState.EMPTY:
-        delay = turn.config.initial_rebalance_delay_ms
-        _arm_join_timer(turn, delay, initial=(delay, max(group.rebalance_timeout_ms - delay, 0)))
+    if initial_delay.is_running(group):
+        _arm_join_timer(turn, initial_delay.first_window(group, turn.now, turn.config))
     elif group.all_joined:
         complete_join(turn)
     else:
-        _arm_join_timer(turn, group.rebalance_timeout_ms)
+        _arm_join_timer(turn, JoinTimer(turn.now + group.rebalance_timeout_ms))
 
 
 def maybe_complete(turn: Turn) -> None:
     """MAYBE_COMPLETE. An initial rebalance never completes here, only when its timer fires."""
-    if turn.classic.previous_state is not GroupState.EMPTY:
+    if not initial_delay.is_running(turn.classic):
         complete_if_all_joined(turn)
 
 
@@ -83,11 +85,11 @@ def complete_if_all_joined(turn: Turn) -> None:
         complete_join(turn)
 
 
-def initial_tick(turn: Turn, delay: Millis, remaining: Millis) -> None:
+def initial_tick(turn: Turn) -> None:
     """INITIAL_TICK: a window of an initial rebalance ended; prolong it if a new member joined, else complete."""
-    if turn.classic.new_member_added and remaining != 0:
-        window = min(turn.config.initial_rebalance_delay_ms, remaining)
-        _arm_join_timer(turn, window, initial=(window, max(remaining - delay, 0)))
+    window = initial_delay.next_window(turn.classic, turn.now, turn.config)
+    if window is not None:
+        _arm_join_timer(turn, window)
     else:
         complete_join(turn)
 
@@ -107,7 +109,7 @@ def complete_join(turn: Turn) -> None:
     if leader is None:
         timeout = group.rebalance_timeout_ms
         # Differs from Kafka: with a timeout of 0 its timer would fire again and again without a pause.
-        _arm_join_timer(turn, timeout if timeout > 0 else RETRY_JOIN_MS)
+        _arm_join_timer(turn, JoinTimer(turn.now + (timeout if timeout > 0 else RETRY_JOIN_MS)))
         return
     protocol_name = select_protocol(group, leader)
     turn.emit(
@@ -116,6 +118,7 @@ def complete_join(turn: Turn) -> None:
             leader_id=leader.member_id,
             protocol_name=protocol_name,
             sync_deadline=turn.now + group.rebalance_timeout_ms,
+            session_deadlines=sessions.of_all(group, turn.now),
             at=turn.now,
             topics=topics_of_generation(group, protocol_name, turn.env.consumer_protocol),
         )
@@ -149,16 +152,6 @@ def select_protocol(group: ClassicGroup, leader: ClassicMember) -> str:
     return next(protocol.name for protocol in leader.protocols if protocol.name in winners)
 
 
-def suspended(deadline: Millis | None, parked_until: Millis, session_timeout_ms: Millis) -> Millis:
-    """The session deadline of a member that is not new while one of its requests is held until `parked_until`.
-
-    Differs from Kafka: in Kafka the session cannot expire while a request is parked. Here it ends one session timeout
-    after the last instant at which the request may be held, so that a member whose server process was killed is
-    detected too.
-    """
-    return max(deadline or 0, parked_until + session_timeout_ms)
-
-
 def _leader(group: ClassicGroup) -> ClassicMember | None:
     current = group.members.get(group.leader_id) if group.leader_id is not None else None
     if current is not None and current.awaiting_join:
@@ -166,5 +159,12 @@ def _leader(group: ClassicGroup) -> ClassicMember | None:
     return next((member for member in group.members.values() if member.awaiting_join), None)
 
 
-def _arm_join_timer(turn: Turn, length: Millis, *, initial: tuple[Millis, Millis] | None = None) -> None:
-    turn.emit(JoinTimerArmed(JoinTimer(turn.now + length, initial)))
+def _leader_without(group: ClassicGroup, member_id: str) -> str | None:
+    """The leader once that member is removed: the longest-standing of the others takes the place of a leader."""
+    if group.leader_id != member_id:
+        return group.leader_id
+    return next((other for other in group.members if other != member_id), None)
+
+
+def _arm_join_timer(turn: Turn, timer: JoinTimer) -> None:
+    turn.emit(JoinTimerArmed(timer, initial_delay.flag_after_arming(turn.classic, timer)))
