@@ -27,6 +27,7 @@ from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
 from kcoord.access import tokens
+from kcoord.access.rights import digest
 from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat
 from kcoord.sql import queries
 
@@ -178,7 +179,7 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
         """Store the token; if it is new, keep the secret for the response page."""
         if not change:
             secret = tokens.generate_secret()
-            obj.digest, obj.prefix, obj.created_at = tokens.digest(secret), tokens.prefix(secret), _now_ms()
+            obj.digest, obj.prefix, obj.created_at = digest(secret), tokens.prefix(secret), _now_ms()
             request.kcoord_secret = secret  # type: ignore[attr-defined]
         super().save_model(request, obj, form, change)
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kcoord.access.tokens import digest
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Visible
 from kcoord.sql import queries
@@ -73,6 +72,11 @@ _IMPLIED: dict[Operation, tuple[Operation, ...]] = {
     },
     Operation.DESCRIBE: (Operation.DESCRIBE,),
 }
+
+
+def digest(secret: str) -> str:
+    """What is stored of a secret: its SHA-256 in hex. A slow hash adds nothing for 256 random bits."""
+    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class Rules:

@@ -1,15 +1,16 @@
 """API tokens: secrets, their digests, the rules a token carries, and how a token is created.
 
-Reading tokens of incoming requests is up to the data plane; it finds a row by `digest`.
+Reading tokens of incoming requests is up to the data plane (`kcoord.access.rights`).
 Source: http-api.md 7.
 """
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+from kcoord.access.rights import digest
 
 OPERATIONS = ("read", "describe", "alter-offsets", "delete", "kick", "admin")
 RESOURCES = ("group", "topic", "transactional-id", "cluster")
@@ -44,11 +45,6 @@ ALL_RULES = tuple(Rule(operation, resource, "prefix", "") for operation in OPERA
 def generate_secret() -> str:
     """A new secret with 256 random bits."""
     return SECRET_START + secrets.token_urlsafe(32)
-
-
-def digest(secret: str) -> str:
-    """What is stored of a secret: its SHA-256 in hex. A slow hash adds nothing for 256 random bits."""
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def prefix(secret: str) -> str:

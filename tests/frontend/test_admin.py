@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from groups.models import ProtocolOwned, Topic, Watermark
-from kcoord.access.tokens import digest
+from kcoord.access.rights import digest
 from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat
 from tests.frontend.seed import Seed, reconciling_group, working_group
 
