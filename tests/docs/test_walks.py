@@ -1,0 +1,56 @@
+"""One request of each kind goes through no more files than before the packages were cut by job.
+
+The counts are printed (`pytest -s`), for docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from groups.catalogue.topics import TopicService
+from kcoord.process.runtime import Runtime
+from tests.docs.walks import Walk, walking
+
+FILES_BEFORE = {"join": 47, "consumer-heartbeat": 61, "offsets/commit": 47}
+"""Counted in the same way, at the last commit with all modules of a package side by side."""
+
+JOIN = {
+    "member_id": "",
+    "group_instance_id": "worker-1",
+    "session_timeout_ms": 10_000,
+    "rebalance_timeout_ms": 60_000,
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "subscription": {"topics": ["orders"]}}],
+    "max_wait_ms": 0,
+}
+HEARTBEAT = {
+    "member_id": "m",
+    "member_epoch": 0,
+    "rebalance_timeout_ms": 60_000,
+    "subscribed_topic_names": ["orders"],
+    "topic_partitions": [],
+}
+COMMIT = {"topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 7}]}]}
+
+
+async def walk_of(api: httpx.AsyncClient, call: str, body: dict[str, Any], status: int) -> Walk:
+    """Of a request to a new group. The first of a process also reads what is kept in memory from then on."""
+    for number in range(2):
+        with walking() as walk:
+            answer = await api.post(f"/v1/groups/{call.replace('/', '-')}-{number}/{call}", json=body)
+        assert answer.status_code == status, answer.text
+    return walk
+
+
+async def test_no_request_goes_through_more_files_than_before(api: httpx.AsyncClient, runtime: Runtime) -> None:
+    await runtime.get(TopicService).create("orders", 3)
+    walks = {
+        "join": await walk_of(api, "join", JOIN, 409),
+        "consumer-heartbeat": await walk_of(api, "consumer-heartbeat", HEARTBEAT, 200),
+        "offsets/commit": await walk_of(api, "offsets/commit", COMMIT, 200),
+    }
+    for call, walk in walks.items():
+        print(f"{call}: {len(walk.files)} files, {walk.functions} functions")
+    assert {call: len(walk.files) for call, walk in walks.items() if len(walk.files) > FILES_BEFORE[call]} == {}
