@@ -18,7 +18,7 @@ import psycopg
 import structlog
 from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, class_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from kcoord.config import Config
@@ -308,6 +308,22 @@ class Database:
         """All rows."""
         cursor = await connection.execute(statement.encode(), parameters)
         return await cursor.fetchall()
+
+    async def records(
+        self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any] | None = None
+    ) -> list[T]:
+        """All rows as `kind`, a class whose fields have the names of the columns."""
+        async with connection.cursor(row_factory=class_row(kind)) as cursor:
+            await cursor.execute(statement.encode(), parameters)
+            return await cursor.fetchall()
+
+    async def record(
+        self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any] | None = None
+    ) -> T | None:
+        """The first row as `kind`, or None."""
+        async with connection.cursor(row_factory=class_row(kind)) as cursor:
+            await cursor.execute(statement.encode(), parameters)
+            return await cursor.fetchone()
 
     def unavailable(self, error: Exception) -> ProtocolError:
         """The answer while Postgres is unavailable."""
