@@ -106,9 +106,9 @@ class OffsetService:
         self, connection: Connection, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None
     ) -> list[FetchedOffset]:
         """A write that writes nothing: under the group's lock it sees everything written before it."""
-        stored, _ = await self._groups.store.lock(connection, fetch.group_id)
-        if isinstance(stored.group, ConsumerGroup):
-            check_fetch(stored.group, fetch.member_id, fetch.member_epoch)
+        group = await self._groups.lock(connection, fetch.group_id)
+        if isinstance(group, ConsumerGroup):
+            check_fetch(group, fetch.member_id, fetch.member_epoch)
         offsets, pending = await self._transactions.fetch(connection, fetch.group_id, wanted)
         return stable(offsets, pending, wanted)
 

@@ -234,8 +234,7 @@ class TransactionService:
             detail: dict[str, object] = {"transactional_id": following.transactional_id, "cause": cause}
             detail |= {"partitions": len(gone), "topics": sorted(set(gone))[:MOST_TOPICS]}
             event = GroupEvent(EventKind.TRANSACTION_ABORTED, group.generation_id, detail=detail)
-            await self._groups.store.append_events(held.connection, group.group_id, [event], held.now)
-            await self._groups.store.notify(held.connection, group.group_id, wake=False, changed=True)
+            await self._groups.record(held.connection, group.group_id, [event], held.now)
 
     async def _hold(self, transactional_id: str, work: Callable[[Held], Awaitable[T]]) -> T:
         """Run `work` with the transactional id and its groups locked; what it returns was committed."""
