@@ -6,7 +6,7 @@ tables: lists are paged by key, panels carry a total beside the rows that fit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeVar
@@ -17,8 +17,11 @@ from frontend.consumer.rows import ConsumerPart
 from frontend.offsets.queries import RANGES, Range, lag_part
 from frontend.offsets.rows import NO_LAG, LagPart
 from frontend.rows import Millis
+from groups.readmodel import GroupFilter as Matching
+from groups.readmodel import GroupSort, GroupSummary
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
+from offsets.group_list import GroupFinder, Position
 
 Q = queries("frontend")
 
@@ -39,6 +42,9 @@ class Order(str, Enum):
     NAME = "name"
     CHANGED = "changed"
     LAG = "lag"
+
+
+_SORTS = {Order.NAME: GroupSort.GROUP_ID, Order.CHANGED: GroupSort.UPDATED, Order.LAG: GroupSort.LAG_DESCENDING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class GroupList:
     """A page of the list of groups; `counts` are by state, regardless of the chosen states."""
 
     now: Millis
-    groups: tuple[rows.GroupSummary, ...]
+    groups: tuple[GroupSummary, ...]
     counts: Mapping[str, int]
     previous: Cursor | None
     next: Cursor | None
@@ -159,20 +165,20 @@ async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
     """A page of groups with the counts by state. Raises ProtocolError COORDINATOR_NOT_AVAILABLE, as all here do."""
 
     async def read(connection: Connection) -> GroupList:
-        filters = {"q": wanted.q or None, "type": wanted.type or None, "states": list(wanted.states) or None}
-        counts = await db.rows(connection, Q.count_groups_by_state, filters)
-        keys = await _keys(db, connection, wanted, filters)
-        more = len(keys) > PAGE_SIZE
-        keys = keys[:PAGE_SIZE]
+        matching = Matching(
+            q=wanted.q, types=[wanted.type] if wanted.type else None, states=list(wanted.states) or None
+        )
+        finder = GroupFinder(db, connection)
+        found = await finder.find(matching, _SORTS[wanted.order], _start(wanted), PAGE_SIZE + 1)
+        more = len(found) > PAGE_SIZE
+        found = found[:PAGE_SIZE]
         if wanted.before:
-            keys.reverse()
-        found = await db.rows(connection, Q.group_summaries, {"ids": keys, "topics": TOPICS_PER_LINE})
-        by_pk = {row[0]: rows.GroupSummary(*(*row[:9], tuple(row[9]), *row[10:])) for row in found}
-        groups = tuple(by_pk[key] for key in keys)
+            found.reverse()
+        groups = await finder.summaries([group.id for group in found], topics=TOPICS_PER_LINE, committed=True)
         return GroupList(
             now=await db.now_ms(connection),
-            groups=groups,
-            counts={str(row[0]): int(row[1]) for row in counts},
+            groups=tuple(groups),
+            counts=await finder.counts(matching),
             previous=_edge(groups, 0, wanted.order, more if wanted.before else wanted.after is not None),
             next=_edge(groups, -1, wanted.order, True if wanted.before else more),
         )
@@ -180,29 +186,19 @@ async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
     return await _snapshot(db, read)
 
 
-async def _keys(db: Database, connection: Connection, wanted: GroupFilter, filters: Mapping[str, object]) -> list[int]:
-    parameters = {**filters, "limit": PAGE_SIZE + 1}
-    if wanted.before:
-        statement = _BEFORE[wanted.order]
-        parameters |= {"before": wanted.before.group_id, "before_at": wanted.before.at}
-    else:
-        statement = _AFTER[wanted.order]
-        after = wanted.after
-        parameters |= {"after": after and after.group_id, "after_at": after and after.at}
-    return [row[0] for row in await db.rows(connection, statement, parameters)]
-
-
-_AFTER = {Order.NAME: Q.groups_by_name_after, Order.CHANGED: Q.groups_by_change_after, Order.LAG: Q.groups_by_lag_after}
-_BEFORE = {
-    Order.NAME: Q.groups_by_name_before,
-    Order.CHANGED: Q.groups_by_change_before,
-    Order.LAG: Q.groups_by_lag_before,
-}
 NO_LAG_KEY = -1
 """The sort key of a group whose lag is unknown."""
 
 
-def _edge(groups: tuple[rows.GroupSummary, ...], index: int, order: Order, there_is_more: bool) -> Cursor | None:
+def _start(wanted: GroupFilter) -> Position | None:
+    edge = wanted.before or wanted.after
+    if edge is None:
+        return None
+    key = {Order.NAME: None, Order.CHANGED: edge.at, Order.LAG: -edge.at}[wanted.order]
+    return Position(edge.group_id, key, before=wanted.before is not None)
+
+
+def _edge(groups: Sequence[GroupSummary], index: int, order: Order, there_is_more: bool) -> Cursor | None:
     if not groups or not there_is_more:
         return None
     group = groups[index]

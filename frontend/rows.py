@@ -12,28 +12,6 @@ Millis = int
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSummary:
-    """One line of the list of groups. `topics` ends after `frontend.queries.TOPICS_PER_LINE` names.
-
-    `lag` and `time_lag_ms` are those of the last sample, taken at `sampled_at`; None: not known.
-    """
-
-    pk: int
-    group_id: str
-    type: str
-    state: str
-    state_since: Millis
-    generation_id: int
-    protocol_name: str | None
-    updated_at: Millis
-    members: int
-    topics: tuple[str, ...]
-    lag: int | None
-    time_lag_ms: Millis | None
-    sampled_at: Millis | None
-
-
-@dataclass(frozen=True, slots=True)
 class GroupHeader:
     """The group itself. `held_until`: an operator keeps members out until then; may be in the past."""
 

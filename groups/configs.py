@@ -214,8 +214,7 @@ class GroupConfigs:
         changed = {name: [before[name], value] for name, value in after.items() if before[name] != value}
         if not changed:
             return
-        row = await self._db.row(connection, Q.read_group, {"group_id": group_id})
-        generation_id = 0 if row is None else row[6]
+        generation_id = await self._db.value(connection, Q.generation_of_group, {"group_id": group_id}) or 0
         event = GroupEvent(EventKind.CONFIG_CHANGED, generation_id, None, {"settings": changed, "principal": principal})
         await self._store.append_events(connection, group_id, [event], now)
         await self._store.notify(connection, group_id, wake=False, changed=True)

@@ -1,6 +1,6 @@
-"""Read models of groups for the REST API: the list and the timeline. Nothing here writes and nothing decides.
+"""Read models of groups for the REST API: the timeline, and the terms of the list. Nothing here writes or decides.
 
-The full description of a group comes from `GroupService.describe`; the lists here never load whole groups.
+The full description of a group comes from `GroupService.describe`; lists never load whole groups.
 """
 
 from __future__ import annotations
@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
-from psycopg.types.json import Jsonb
-
-from groups.core.model.types import GroupState, Millis
-from groups.engine.service import GroupService
-from groups.seen import SeenLag, seen_detail
-from kcoord.database.pool import Connection
+from groups.core.model.types import Millis
+from groups.seen import seen_detail
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Key, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 
 Q = queries("groups")
@@ -73,21 +69,24 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A row of the list. `protocol_name` is "" unless the group is Stable (classic.md 1).
+    """A group in a list. Instants in ms.
 
-    `lag`: in records, as of `lag_sampled_at` (ms), when lag was last sampled; None if it is unknown.
+    `lag` in records and `time_lag_ms` as of `lag_sampled_at`, when lag was last sampled; None if it is unknown.
     """
 
+    pk: int
     group_id: str
     type: str
     state: str
+    state_since: Millis
     generation_id: int
-    protocol_type: str
-    protocol_name: str
+    protocol_type: str | None
+    protocol_name: str | None
     updated_at: Millis
     members: int
     topics: Sequence[str]
     lag: int | None
+    time_lag_ms: Millis | None
     lag_sampled_at: Millis | None
 
 
@@ -115,85 +114,28 @@ class LoggedEvent:
     detail: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """How one sort order is read: its statement, the key of the first page, the key's type, further parameters."""
-
-    statement: str
-    first: Key | None
-    kind: type[Key] | None
-    extra: Mapping[str, int]
-
-
-_ORDERS: Mapping[GroupSort, _Order] = {
-    GroupSort.GROUP_ID: _Order(Q.list_groups_by_id, None, None, {}),
-    GroupSort.UPDATED: _Order(Q.list_groups_by_change, None, int, {}),
-    GroupSort.STATE: _Order(Q.list_groups_by_state, "", str, {}),
-    GroupSort.MEMBERS: _Order(Q.list_groups_by_members, None, int, {"sign": 1}),
-    GroupSort.MEMBERS_DESCENDING: _Order(Q.list_groups_by_members, None, int, {"sign": -1}),
-    GroupSort.LAG: _Order(Q.list_groups_by_lag, None, int, {"sign": 1}),
-    GroupSort.LAG_DESCENDING: _Order(Q.list_groups_by_lag, None, int, {"sign": -1}),
-}
-
-
-class GroupReads:
-    """Lists of groups and of their events. Methods may raise COORDINATOR_NOT_AVAILABLE."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._db = runtime.db
-        self._groups = runtime.get(GroupService)
+class GroupList(Protocol):
+    """What lists groups. Implemented above this package, by `offsets.group_list`: it takes offsets and lag."""
 
     async def search(
         self,
         wanted: GroupFilter,
         *,
-        sort: GroupSort = GroupSort.GROUP_ID,
-        cursor: str | None = None,
-        limit: int = DEFAULT_LIMIT,
-        visible: Visible = EVERYTHING,
-        visible_topics: Visible = EVERYTHING,
+        sort: GroupSort,
+        cursor: str | None,
+        limit: int,
+        visible: Visible,
+        visible_topics: Visible,
     ) -> Page[GroupSummary]:
-        """A page of the groups in `visible` that match, as if only the topics in `visible_topics` existed.
+        """A page of the groups in `visible` that match, as if only the topics in `visible_topics` existed."""
+        ...
 
-        Raises INVALID_REQUEST for a cursor of another list.
-        """
-        if not self._groups.active:
-            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
-        order = _ORDERS[sort]
-        parameters = {
-            **wanted.parameters(),
-            **visible.parameters(),
-            **order.extra,
-            **_position(order, sort, cursor),
-            "limit": limit + 1,
-        }
 
-        if wanted.topic is not None and wanted.topic not in visible_topics:
-            return Page([], None)
-        async with self._db.snapshot() as connection:
-            labelled = await self._labelled(connection, wanted.labels, visible_topics)
-            seen = SeenLag(self._db, connection, visible_topics)
-            by_lag = order.statement == Q.list_groups_by_lag
-            parameters |= {"labelled": labelled, **await seen.conditions(wanted.min_lag, sorts=by_lag)}
-            found, more = cut(await self._db.rows(connection, order.statement, parameters), limit)
-            ids = [row[0] for row in found]
-            shown = {"ids": ids, "topics": MAX_TOPICS, **visible_topics.parameters()}
-            rows = await self._db.rows(connection, Q.group_summaries, shown)
-            by_id = {row[0]: _summary(row[1:]) for row in await seen.with_lags(ids, rows)}
-            return Page([by_id[pk] for pk in ids], _cursor_after(order, sort, found[-1]) if more else None)
+class GroupReads:
+    """What members hold, and events. Methods may raise COORDINATOR_NOT_AVAILABLE."""
 
-    async def _labelled(
-        self, connection: Connection, labels: Sequence[tuple[str, str | None]] | None, visible: Visible
-    ) -> list[str] | None:
-        """Names of the topics that have any of the labels; None: no such condition."""
-        if labels is None:
-            return None
-        parameters = {
-            "pairs": [Jsonb({name: value}) for name, value in labels if value is not None],
-            "names": [name for name, value in labels if value is None],
-            **visible.parameters(),
-        }
-        return [row[0] for row in await self._db.rows(connection, Q.labelled_topics, parameters)]
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
 
     async def holdings(self, group_id: str, member_id: str) -> Holdings:
         """What a member of a consumer group has, according to its rows."""
@@ -246,32 +188,7 @@ def unknown_group(group_id: str) -> ProtocolError:
     return ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
 
 
-def _position(order: _Order, sort: GroupSort, cursor: str | None) -> dict[str, Key | None]:
-    if cursor is None:
-        return {"after_key": order.first, "after": ""}
-    kinds = (str, str) if order.kind is None else (str, order.kind, str)
-    named, *key, group_id = decode_cursor(cursor, *kinds)
-    if named != sort.value:
-        raise ProtocolError(
-            Error.INVALID_REQUEST,
-            f"cursor: it continues a list sorted by {named!r}; start again without a cursor",
-            fields={"field": "cursor"},
-        )
-    return {"after_key": key[0] if key else None, "after": group_id}
-
-
-def _cursor_after(order: _Order, sort: GroupSort, row: Sequence[Any]) -> str:
-    _, group_id, key = row
-    return encode_cursor(sort.value, group_id) if order.kind is None else encode_cursor(sort.value, key, group_id)
-
-
 def _logged(row: Sequence[Any], visible: Visible) -> LoggedEvent:
     *columns, detail = row
     values: tuple[Any, ...] = (*columns, seen_detail(columns[2], detail, visible))
     return LoggedEvent(*values)
-
-
-def _summary(row: Sequence[Any]) -> GroupSummary:
-    group_id, kind, state, generation_id, protocol_type, protocol_name, updated_at, *counted = row
-    shown = protocol_name if state == GroupState.STABLE.value else None
-    return GroupSummary(group_id, kind, state, generation_id, protocol_type or "", shown or "", updated_at, *counted)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from groups.catalogue.topics import TopicService, partition_counts
 from groups.core.model.commands import DeleteOffsets
 from groups.core.model.events import EventKind
 from groups.core.model.replies import DeleteOffsetsReply
@@ -26,6 +27,7 @@ class OffsetDeletion:
 
     def __init__(self, runtime: Runtime) -> None:
         self._groups = runtime.get(GroupService)
+        self._topics = runtime.get(TopicService)
         self._store = runtime.get(OffsetStore)
 
     async def delete(self, delete: OffsetDelete) -> OffsetDeleteReply:
@@ -34,7 +36,7 @@ class OffsetDeletion:
         A group error takes precedence over partition errors, so the group is asked even when the filter leaves nothing
         (offsets.md 2.2). May raise ProtocolError COORDINATOR_NOT_AVAILABLE; errors of the protocol are replies.
         """
-        counts = await self._store.partition_counts(sorted({topic for topic, _ in delete.partitions}))
+        counts = partition_counts(await self._topics.current(), {topic for topic, _ in delete.partitions})
         refused, passed = refuse(delete, counts)
 
         async def remove(locked: LockedGroup) -> OffsetDeleteReply:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from groups.catalogue.topics import TopicService, partition_counts
 from groups.core.consumer.offsets import check_fetch
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import CommitReply
@@ -25,6 +26,7 @@ from offsets.core.types import (
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
+    PartitionCounts,
     Provenance,
     TopicPartition,
 )
@@ -41,6 +43,7 @@ class OffsetService:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
+        self._topics = runtime.get(TopicService)
         self._store = runtime.get(OffsetStore)
         self._transactions = runtime.get(TransactionStore)
         self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
@@ -50,8 +53,7 @@ class OffsetService:
 
         If the partition filter leaves nothing, the coordinator is not asked at all (offsets.md 2.2).
         """
-        counts = await self._store.partition_counts(sorted({entry.topic for entry in commit.partitions}))
-        refused, passed = refuse(commit, counts)
+        refused, passed = refuse(commit, await counts_for(self._topics, commit))
         if not passed:
             return OffsetCommitReply(Error.NONE, refused)
 
@@ -104,11 +106,18 @@ class OffsetService:
         self, connection: Connection, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None
     ) -> list[FetchedOffset]:
         """A write that writes nothing: under the group's lock it sees everything written before it."""
-        stored, _ = await self._groups.store.lock(connection, fetch.group_id)
-        if isinstance(stored.group, ConsumerGroup):
-            check_fetch(stored.group, fetch.member_id, fetch.member_epoch)
+        group = await self._groups.lock(connection, fetch.group_id)
+        if isinstance(group, ConsumerGroup):
+            check_fetch(group, fetch.member_id, fetch.member_epoch)
         offsets, pending = await self._transactions.fetch(connection, fetch.group_id, wanted)
         return stable(offsets, pending, wanted)
+
+
+async def counts_for(topics: TopicService, commit: OffsetCommit) -> PartitionCounts:
+    """How many partitions the topics of a commit have. No query, unless one appears to be missing."""
+    allowed = {(entry.topic, entry.partition) for entry in commit.partitions if entry.topic not in commit.denied}
+    view = await topics.find(partitions=allowed)
+    return partition_counts(view, {topic for topic, _ in allowed})
 
 
 def provenance(

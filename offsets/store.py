@@ -23,12 +23,6 @@ class OffsetStore:
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
 
-    async def partition_counts(self, names: Sequence[str]) -> dict[str, int]:
-        """Partition counts of the existing topics among `names`."""
-        async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.topic_partitions, {"names": list(names)})
-        return dict(rows)
-
     async def write(self, locked: LockedGroup, records: Sequence[OffsetRecord], provenance: Provenance) -> None:
         """Write committed offsets, and a line of the journal for each. A partition is in `records` only once."""
         if not records:

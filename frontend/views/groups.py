@@ -18,7 +18,6 @@ from frontend.offsets.queries import BY_NAME as BY_RANGE
 from frontend.offsets.queries import RANGES
 from frontend.partitions import read_colours
 from frontend.queries import Cursor, GroupFilter, GroupList, Limits, Order
-from frontend.rows import GroupSummary
 from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, is_panel, page, show, text
@@ -26,6 +25,7 @@ from frontend.wording import plural
 from groups.core.subscription import NONE as NO_TOPICS
 from groups.engine.decision_context import DecisionContexts
 from groups.models import Group
+from groups.readmodel import GroupSummary
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.core.retention import RetentionRule

@@ -100,17 +100,7 @@ def _refusal(entry: wire.OwnedTopic, key: str | uuid.UUID, topic: Topic | None, 
 
 async def names_of(call: Beat, topic_ids: Iterable[str]) -> Mapping[str, str]:
     """The names of those topics that exist and that the caller may describe, by topic id."""
-    topics = call.runtime.get(TopicService)
-    view = await topics.view()
-    names: dict[str, str] = {}
-    missing: list[uuid.UUID] = []
-    for topic_id in topic_ids:
-        if topic_id in view.by_id:
-            names[topic_id] = view.by_id[topic_id].name
-        else:
-            missing.append(uuid.UUID(topic_id))
-    if missing:  # deleted, or created just now and not known to this process yet
-        async with call.runtime.db.connection() as connection:
-            found = await topics.find(connection, topic_ids=missing)
-        names.update({str(topic.topic_id): topic.name for topic in found})
+    wanted = set(topic_ids)
+    view = await call.runtime.get(TopicService).find(topic_ids=wanted)
+    names = {topic_id: view.by_id[topic_id].name for topic_id in wanted if topic_id in view.by_id}
     return {topic_id: name for topic_id, name in names.items() if describable(call, name)}

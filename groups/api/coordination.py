@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from groups.api import convert, endpoints, wire
-from groups.catalogue.topics import TopicService
+from groups.catalogue.topics import TopicService, partition_counts
 from groups.core.coordinator import partition_of
 from groups.engine.assign import assign as compute
 from groups.engine.assign import member_subscription
@@ -101,9 +101,8 @@ async def assign(call: Call[wire.AssignRequest]) -> wire.AssignResponse:
     ]
     names = {topic for member in members for topic in member.topics}
     visible = sorted(name for name in names if call.principal.may_topic(Operation.DESCRIBE, name))
-    async with call.runtime.db.connection() as connection:
-        topics = await call.runtime.get(TopicService).find(connection, visible)
-    partitions = {topic.name: topic.partitions for topic in topics}
+    # A partition that is missing here would stay without an owner: nobody joins again because of it.
+    partitions = partition_counts(await call.runtime.get(TopicService).current(), visible)
     assigned = await asyncio.to_thread(compute, call.body.assignor, members, partitions)
     return wire.AssignResponse(
         [

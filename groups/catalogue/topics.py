@@ -2,7 +2,7 @@
 
 A topic is a named set of partitions that members of groups share; what the partitions are is up to the user. A
 watermark says where a partition's log begins and ends, as a producer or probe last reported; lag is counted from it.
-The coordinator reads a copy of the catalogue in memory (`TopicService.view`).
+Requests resolve topics by name and id in a copy of the catalogue in memory: `TopicService.view`, `find`, `current`.
 Source: http-api.md 3; consumer.md 4; Kafka's rules for topic names and CreatePartitions.
 """
 
@@ -90,6 +90,34 @@ class TopicService:
         """
         return await self._view.get()
 
+    async def find(
+        self,
+        *,
+        names: Iterable[str] = (),
+        topic_ids: Iterable[str] = (),
+        partitions: Iterable[tuple[str, int]] = (),
+    ) -> TopicView:
+        """The catalogue, in which what is missing of these topics and partitions does not exist.
+
+        A copy may not know yet what another process created, so it is renewed before anything is said to be missing.
+        What another process has just deleted may still be in it, as in the metadata cache of a Kafka broker: for as
+        long as a notification takes, at most `notifications.repair.interval.ms`. Raises as `view` does.
+        """
+        view = await self.view()
+        known = (
+            all(name in view.by_name for name in names)
+            and all(topic_id in view.by_id for topic_id in topic_ids)
+            and all(_has(view, topic, partition) for topic, partition in partitions)
+        )
+        return view if known else await self.current()
+
+    async def current(self) -> TopicView:
+        """The catalogue as of now: costs a look at its revision.
+
+        For decisions that nobody makes again soon, such as the partitions that a leader hands out.
+        """
+        return await self._view.renewed()
+
     async def _read_view(self, known: TopicView | None) -> TopicView:
         async with self._db.snapshot() as connection:
             version = await revisions.read(self._db, connection, Subject.TOPICS)
@@ -133,13 +161,6 @@ class TopicService:
         if row is None:
             raise unknown_topic(name)
         return Topic(*row)
-
-    async def find(
-        self, connection: Connection, names: Iterable[str] = (), topic_ids: Iterable[uuid.UUID] = ()
-    ) -> list[Topic]:
-        """The existing ones of these topics, by name or id, read in the caller's transaction."""
-        parameters = {"names": list(names), "topic_ids": list(topic_ids)}
-        return [Topic(*row) for row in await self._db.rows(connection, Q.find_topics, parameters)]
 
     async def search(
         self, *, q: str = "", cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
@@ -259,6 +280,16 @@ class TopicService:
         if row is None:
             raise unknown_topic(name)
         return row[0], Topic(*row[1:])
+
+
+def partition_counts(view: TopicView, names: Iterable[str]) -> dict[str, int]:
+    """The numbers of partitions of those topics that exist, by name."""
+    return {name: view.by_name[name].partitions for name in names if name in view.by_name}
+
+
+def _has(view: TopicView, name: str, partition: int) -> bool:
+    topic = view.by_name.get(name)
+    return topic is not None and partition < topic.partitions
 
 
 def _view_of(version: int, rows: Iterable[Sequence[Any]]) -> TopicView:

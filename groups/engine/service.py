@@ -6,6 +6,7 @@ Source: http-api.md 2 and "Waiting"; classic.md.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -29,6 +30,7 @@ from groups.core.model.commands import (
     Tick,
 )
 from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
 from groups.core.model.replies import (
     ConsumerHeartbeatReply,
@@ -46,6 +48,7 @@ from groups.store.locked import Guard, Within
 from groups.store.store import GroupStore
 from groups.store.stored import MISSING, Stored
 from kcoord.database import request_age
+from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Action, Error, ProtocolError
 
@@ -62,7 +65,7 @@ class GroupService:
     """
 
     def __init__(self, runtime: Runtime) -> None:
-        self.store = runtime.get(GroupStore)
+        self._store = runtime.get(GroupStore)
         self.active = True
         self._longest_hold_ms = runtime.config.int("group.max.hold.ms")
         self._db = runtime.db
@@ -146,14 +149,30 @@ class GroupService:
         """
         if member_id is None and member_epoch < 0:
             return
-        group = (await self.store.read(group_id)).group
+        group = (await self._store.read(group_id)).group
         if isinstance(group, ConsumerGroup):
             check_fetch(group, member_id, member_epoch)
 
     async def describe(self, group_id: str, *, partitions: bool = True) -> Stored:
         """The group as last committed; `group` is None if it does not exist. `partitions`: see `GroupStore.read`."""
         self._check_active()
-        return await self.store.read(group_id, partitions=partitions)
+        return await self._store.read(group_id, partitions=partitions)
+
+    async def lock(self, connection: Connection, group_id: str) -> Group | None:
+        """Lock a group in the caller's transaction, which changes nothing of it: it sees all that was written before.
+
+        None: it does not exist.
+        """
+        stored, _ = await self._store.lock(connection, group_id)
+        return stored.group
+
+    async def record(self, connection: Connection, group_id: str, events: Sequence[GroupEvent], now: Millis) -> None:
+        """Write what happened to a group, which need not exist, and tell pages, in the caller's transaction.
+
+        For transactions that are not those of a decision: `LockedGroup.events` is stored with the decision.
+        """
+        await self._store.append_events(connection, group_id, events, now)
+        await self._store.notify(connection, group_id, wake=False, changed=bool(events))
 
     async def force_state(self, group_id: str, state: GroupState) -> None:
         """Test fixture: put a group into a state that no request leads to."""
@@ -163,13 +182,13 @@ class GroupService:
         """Test fixture: write a group as given, replacing the existing one."""
 
         async def work(connection: Any) -> None:
-            before, now = await self.store.lock(connection, group.group_id)
+            before, now = await self._store.lock(connection, group.group_id)
             if before.pk is not None:
-                before = await self.store.persist(connection, before, None, now)
-            await self.store.persist(connection, MISSING, group, now)
+                before = await self._store.persist(connection, before, None, now)
+            await self._store.persist(connection, MISSING, group, now)
 
         await self._db.transaction(work)
-        self.store.forget(group.group_id)
+        self._store.forget(group.group_id)
 
     async def execute(
         self,

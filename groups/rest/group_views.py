@@ -5,6 +5,7 @@ A group that the caller may not describe appears not to exist.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rest_framework.request import Request
@@ -13,11 +14,11 @@ from rest_framework.response import Response
 from groups.api.coordination import coordinator_of
 from groups.core.coordinator import partition_of
 from groups.core.model.group import Group
-from groups.core.model.types import ClassicGroup, Hold
+from groups.core.model.types import ClassicGroup, GroupState, Hold
 from groups.engine.decision_context import DecisionContexts
 from groups.engine.deletion import DeletedGroup, GroupDeletion
 from groups.engine.service import GroupService
-from groups.readmodel import GroupFilter, GroupReads, GroupSort, GroupSummary, unknown_group
+from groups.readmodel import GroupFilter, GroupList, GroupReads, GroupSort, GroupSummary, unknown_group
 from groups.rest import group_serializers as s
 from groups.rest.consumer_description import ConsumerGroupDescription, describe_consumer_group
 from groups.rest.consumer_serializers import AnyGroupView, ConsumerGroupView
@@ -51,6 +52,9 @@ class NamedGroupView(ControlView):
 class GroupsView(ControlView):
     """`/v1/groups`."""
 
+    group_list: Callable[[Runtime], GroupList]
+    """The service class behind the list."""
+
     @describe(
         "listGroups",
         "List groups",
@@ -79,7 +83,7 @@ class GroupsView(ControlView):
             visible = EVERYTHING  # as in Kafka: what the list shows, and no search by members
 
         async def read(runtime: Runtime) -> tuple[Page[GroupSummary], int]:
-            page = await runtime.get(GroupReads).search(
+            page = await runtime.get(type(self).group_list).search(
                 wanted,
                 sort=GroupSort(query["sort"]),
                 cursor=query.get("cursor"),
@@ -234,8 +238,8 @@ def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
         "state": group.state,
         "members": group.members,
         "generation_id": group.generation_id,
-        "protocol_type": group.protocol_type,
-        "protocol_name": group.protocol_name,
+        "protocol_type": group.protocol_type or "",
+        "protocol_name": (group.protocol_name or "") if group.state == GroupState.STABLE.value else "",
         "topics": group.topics,
         "coordinator_partition": partition_of(group.group_id, partitions),
         "lag": group.lag,

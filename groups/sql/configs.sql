@@ -16,3 +16,6 @@ set value = excluded.value, updated_at = excluded.updated_at, updated_by = exclu
 -- name: remove_group_config
 delete from groups_groupconfigoverride
 where group_name = %(group_name)s and name = %(name)s
+
+-- name: generation_of_group
+select generation_id from groups_group where group_id = %(group_id)s

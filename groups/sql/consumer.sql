@@ -27,7 +27,7 @@ where id = %(id)s
 select member_id, instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, subscribed_topic_names,
        subscribed_topic_regex, server_assignor, classic_session_timeout_ms, classic_protocol_names,
        classic_protocol_metadata, member_epoch, previous_member_epoch, state,
-       case when %(targets)s then target else '{}' end, id, session_deadline, session_armed_at, rebalance_deadline,
+       case when %(targets)s then target else '{}' end as target, id, session_deadline, session_armed_at, rebalance_deadline,
        rebalance_armed_at, join_deadline, join_armed_at, sync_deadline, sync_armed_at, topic_rights
 from groups_consumermember
 where group_id = %(id)s

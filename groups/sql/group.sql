@@ -1,30 +1,24 @@
--- name: lock_group
--- One row, no join: a join of lock and load returns the new group row with the old members.
+-- fragment: row
+-- A `groups.store.header.GroupRow`.
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution is not null, jobs,
-       held_until, held_by, hold_reason, version_tag
+       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution is not null as has_resolution,
+       jobs, held_until, held_by, hold_reason, version_tag
 from groups_group
 where group_id = %(group_id)s
+
+-- name: lock_group
+-- One row, no join: a join of lock and load returns the new group row with the old members.
+-- include: row
 for update
 
 -- name: lock_group_or_skip
 -- For ticks: whoever holds the lock expires the group itself.
-select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
-       new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution is not null, jobs,
-       held_until, held_by, hold_reason, version_tag
-from groups_group
-where group_id = %(group_id)s
+-- include: row
 for update skip locked
 
 -- name: read_group
-select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
-       new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
-       wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution is not null, jobs,
-       held_until, held_by, hold_reason, version_tag
-from groups_group
-where group_id = %(group_id)s
+-- include: row
 
 -- name: insert_group
 -- No row comes back when another process created the group first: the transaction starts over.

@@ -10,12 +10,6 @@ select name, topic_id, partitions, labels, created_at
 from groups_topic
 where name = %(name)s
 
--- name: find_topics
-select name, topic_id, partitions, labels, created_at
-from groups_topic
-where name = any(%(names)s::text[]) or topic_id = any(%(topic_ids)s::uuid[])
-order by name
-
 -- name: all_topics
 select topic_id::text, name, partitions
 from groups_topic

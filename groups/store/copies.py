@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
-from groups.store.classic_rows import Header
+from groups.store.header import GroupRow
 from groups.store.stored import Stored
 
 
@@ -37,29 +37,29 @@ class Copies:
         self._copies: OrderedDict[str, Copy] = OrderedDict()
         self._era = 0
 
-    def find(self, group_id: str, header: Header) -> Group | None:
+    def find(self, group_id: str, row: GroupRow) -> Group | None:
         """The group that the row describes, None if it must be loaded."""
         copy = self._copies.get(group_id)
         if copy is None or copy.era != self._era:
             return None
         stored = copy.stored
-        if (stored.pk, stored.version, stored.version_tag) != (header.pk, header.version, header.version_tag):
+        if (stored.pk, stored.version, stored.version_tag) != (row.id, row.version, row.version_tag):
             return None
         self._copies.move_to_end(group_id)
         return stored.group
 
-    def ahead_of(self, group_id: str, header: Header) -> Copy | None:
+    def ahead_of(self, group_id: str, row: GroupRow) -> Copy | None:
         """What this process saw committed but the row, locked now, does not have: Postgres went back. Else None.
 
         Not detected if other processes have raised the row above the version that this process knows.
         """
         copy = self._copies.get(group_id)
-        if copy is None or copy.stored.pk != header.pk:
+        if copy is None or copy.stored.pk != row.id:
             return None
         # The generation is not enough: that of an empty group restarts when the group changes its protocol.
         stored = copy.stored
-        other_content = stored.version == header.version and stored.version_tag != header.version_tag
-        return copy if stored.version > header.version or other_content else None
+        other_content = stored.version == row.version and stored.version_tag != row.version_tag
+        return copy if stored.version > row.version or other_content else None
 
     def put(self, group_id: str, stored: Stored) -> None:
         """Keep what was committed; forget a deleted group."""

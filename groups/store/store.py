@@ -10,7 +10,6 @@ Source: architecture.md 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import uuid4
 
 import structlog
@@ -19,11 +18,11 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
 from groups.core.model.types import Millis
-from groups.store import classic_rows as rows
-from groups.store.classic_writes import ClassicWriter
-from groups.store.consumer_writes import ConsumerWriter
+from groups.store.classic import ClassicRows
+from groups.store.consumer import ConsumerRows
 from groups.store.copies import Copies, Copy
 from groups.store.events import EventStore
+from groups.store.header import GroupRow
 from groups.store.stored import MISSING, Stored
 from kcoord.database.notifications import CHANGED, WAKE
 from kcoord.database.pool import Connection, Database
@@ -42,8 +41,8 @@ class GroupStore:
 
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
-        self._classic = ClassicWriter(self._db)
-        self._consumer = ConsumerWriter(self._db)
+        self._classic = ClassicRows(self._db)
+        self._consumer = ConsumerRows(self._db)
         self._copies = Copies(runtime.config.int("cache.max.groups"))
         runtime.on_connection_lost(self._copies.drop_all)
         self._events = runtime.get(EventStore)
@@ -55,44 +54,41 @@ class GroupStore:
         waiting when another transaction holds the lock.
         """
         statement = Q.lock_group_or_skip if skip_locked else Q.lock_group
-        found, now = await self._db.row_and_now(connection, statement, {"group_id": group_id})
-        row: rows.Row | None = found
+        row, now = await self._db.record_and_now(connection, GroupRow, statement, {"group_id": group_id})
         if row is not None:
-            ahead = self._copies.ahead_of(group_id, rows.header(row))
+            ahead = self._copies.ahead_of(group_id, row)
             if ahead is not None:
                 row = await self._outrun(connection, group_id, row, ahead)
         return await self._from_row(connection, group_id, row), now
 
-    async def _outrun(self, connection: Connection, group_id: str, row: rows.Row, ahead: Copy) -> rows.Row:
+    async def _outrun(self, connection: Connection, group_id: str, row: GroupRow, ahead: Copy) -> GroupRow:
         """Postgres went back in time: members hold generations that this process issued and the row does not know.
 
         The generation is raised above them, so that none of them is issued again with other owners; a member that holds
         one is fenced and rejoins. Only groups that a process has seen can be protected in this way.
         """
-        header = rows.header(row)
-        later = replace(
-            header,
-            version=max(header.version, ahead.stored.version) + 1,
+        later = row._replace(
+            version=max(row.version, ahead.stored.version) + 1,
             version_tag=uuid4(),
-            generation_id=max(header.generation_id, ahead.generation) + 1,
+            generation_id=max(row.generation_id, ahead.generation) + 1,
         )
         log.warning(
             "group_went_back",
             group_id=group_id,
-            version=header.version,
+            version=row.version,
             known_version=ahead.stored.version,
-            generation_id=header.generation_id,
+            generation_id=row.generation_id,
             known_generation_id=ahead.generation,
             next_generation_id=later.generation_id,
         )
         parameters = {
-            "id": header.pk,
+            "id": row.id,
             "version": later.version,
             "version_tag": later.version_tag,
             "generation_id": later.generation_id,
         }
         await connection.execute(Q.outrun_group.encode(), parameters)
-        return rows.with_header(row, later)
+        return later
 
     async def read(self, group_id: str, *, partitions: bool = True) -> Stored:
         """The group as last committed, without a lock: one snapshot of header and members.
@@ -101,21 +97,20 @@ class GroupStore:
         hundred thousand rows: for readers of its state and subscriptions.
         """
         async with self._db.snapshot() as connection:
-            row = await self._db.row(connection, Q.read_group, {"group_id": group_id})
+            row = await self._db.record(connection, GroupRow, Q.read_group, {"group_id": group_id})
             return await self._from_row(connection, group_id, row, partitions=partitions)
 
     async def _from_row(
-        self, connection: Connection, group_id: str, row: rows.Row | None, *, partitions: bool = True
+        self, connection: Connection, group_id: str, row: GroupRow | None, *, partitions: bool = True
     ) -> Stored:
         if row is None:
             return MISSING
-        header = rows.header(row)
-        group = self._copies.find(group_id, header)
-        if group is None and header.type == CONSUMER:
-            group = await self._consumer.load(connection, group_id, row, header.pk, partitions=partitions)
+        group = self._copies.find(group_id, row)
+        if group is None and row.type == CONSUMER:
+            group = await self._consumer.load(connection, group_id, row, partitions=partitions)
         elif group is None:
-            group = await self._classic.load(connection, group_id, row, header.pk)
-        return Stored(header.pk, header.version, header.version_tag, header.wake_at, group)
+            group = await self._classic.load(connection, group_id, row)
+        return Stored(row.id, row.version, row.version_tag, row.wake_at, group)
 
     def remember(self, group_id: str, stored: Stored) -> None:
         """Keep what was committed. Call it only after the commit."""
@@ -164,7 +159,7 @@ class GroupStore:
         """Ids of groups whose `wake_at` has come, the most overdue ones first."""
         async with self._db.connection() as connection:
             parameters = {"override": self._db.clock.override_ms(), "limit": limit}
-            return [row[0] for row in await self._db.rows(connection, Q.due_groups, parameters)]
+            return await self._db.column(connection, Q.due_groups, parameters)
 
     async def postpone(self, group_id: str, delay_ms: Millis) -> None:
         """Push a group's wake-up ahead without touching anything else."""

@@ -27,6 +27,7 @@ from kcoord.database.blockers import Blockers
 from kcoord.database.clock import Clock, DatabaseClock
 from kcoord.database.liveness import TCP_BOUNDS, LivenessWatch, WatchedConnection
 from kcoord.database.lock_waits import CROWDED_TRY_MS, FIRST_TRY_MS, LockWaits
+from kcoord.database.records import rows_as
 from kcoord.database.request_age import Receipt, RequestAge
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
@@ -282,11 +283,12 @@ class Database:
             connection.database_ms = database_ms
         return int(now)
 
-    async def row_and_now(
-        self, connection: Connection, statement: str, parameters: dict[str, Any]
-    ) -> tuple[TupleRow | None, int]:
+    async def record_and_now(
+        self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any]
+    ) -> tuple[T | None, int]:
         """The first row of a statement, and the time read by the next: both are sent together in a pipeline."""
-        cursor = await connection.execute(statement.encode(), parameters)
+        cursor = connection.cursor(row_factory=rows_as(kind, statement))
+        await cursor.execute(statement.encode(), parameters)
         clock = await connection.execute(Q.read_clocks.encode(), {"override": self.clock.override_ms()})
         return await cursor.fetchone(), self._read(connection, await clock.fetchone())
 
@@ -308,6 +310,28 @@ class Database:
         """All rows."""
         cursor = await connection.execute(statement.encode(), parameters)
         return await cursor.fetchall()
+
+    async def column(
+        self, connection: Connection, statement: str, parameters: dict[str, Any] | None = None
+    ) -> list[Any]:
+        """The first column of all rows."""
+        return [row[0] for row in await self.rows(connection, statement, parameters)]
+
+    async def records(
+        self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any] | None = None
+    ) -> list[T]:
+        """All rows as `kind`, whose fields are the columns (`kcoord.database.records`)."""
+        cursor = connection.cursor(row_factory=rows_as(kind, statement))
+        await cursor.execute(statement.encode(), parameters)
+        return await cursor.fetchall()
+
+    async def record(
+        self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any] | None = None
+    ) -> T | None:
+        """The first row as `kind`, or None."""
+        cursor = connection.cursor(row_factory=rows_as(kind, statement))
+        await cursor.execute(statement.encode(), parameters)
+        return await cursor.fetchone()
 
     def unavailable(self, error: Exception) -> ProtocolError:
         """The answer while Postgres is unavailable."""

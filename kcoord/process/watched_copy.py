@@ -41,6 +41,8 @@ class WatchedCopy(Generic[T]):
         self._dropped = False
         self._hints = 1
         self._hints_seen = 0
+        self._begun = 0
+        self._succeeded = 0
         self._reading: asyncio.Task[None] | None = None
         self._repairing: asyncio.Task[None] | None = None
         self._closed = False
@@ -64,6 +66,19 @@ class WatchedCopy(Generic[T]):
         hints = self._hints
         while self._hints_seen < hints:
             await asyncio.shield(self._begin())
+        return self._current()
+
+    async def renewed(self) -> T:
+        """The copy as of now or later: read, or found to be unchanged, after this call. Raises what `read` raises.
+
+        Other callers of `get` do not wait for it, as they would after a hint.
+        """
+        begun = self._begun
+        while self._succeeded <= begun:
+            await asyncio.shield(self._begin())
+        return self._current()
+
+    def _current(self) -> T:
         if self._repairing is None and not self._closed:
             self._repairing = asyncio.create_task(
                 self._repair(),
@@ -85,6 +100,8 @@ class WatchedCopy(Generic[T]):
         return self._reading
 
     async def _renew(self) -> None:
+        self._begun += 1
+        number = self._begun
         hints, known = self._hints, None if self._dropped else self._value
         self._dropped = False
         try:
@@ -92,7 +109,7 @@ class WatchedCopy(Generic[T]):
         except BaseException:
             self._dropped = self._dropped or known is None
             raise
-        self._hints_seen = hints
+        self._hints_seen, self._succeeded = hints, number
 
     def _ended(self, reading: asyncio.Task[None]) -> None:
         if self._reading is reading:

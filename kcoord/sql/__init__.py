@@ -2,7 +2,11 @@
 
 Grammar of a file: `-- name: lock_group` starts a statement; comment lines that follow explain it; then
 the statement with `%(parameter)s` placeholders. Each statement is sent with its name in front as a comment, so that
-logs and `pg_stat_statements` show our names. Statements are never assembled from pieces.
+logs and `pg_stat_statements` show our names.
+
+What several statements of a file have in common is written once: `-- fragment: matching` starts it, and a line
+`-- include: matching` in a statement stands for its lines. That is done when the file is read; a statement never
+depends on its parameters.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 
-_NAME = re.compile(r"^-- name: (?P<name>[a-z][a-z0-9_]*)\s*$")
+_HEADING = re.compile(r"^-- (?P<kind>name|fragment): (?P<name>[a-z][a-z0-9_]*)\s*$")
+_INCLUDE = re.compile(r"^(?P<indent>\s*)-- include: (?P<name>[a-z][a-z0-9_]*)\s*$")
 
 
 class Queries:
@@ -33,26 +38,59 @@ class Queries:
 
 
 def parse(text: str, origin: str) -> dict[str, str]:
-    """Statements of one file by name. Raises ValueError for text before the first name, a duplicate or empty name."""
-    found: dict[str, list[str]] = {}
+    """Statements of one file by name, with their fragments in place.
+
+    Raises ValueError for text before the first name, a duplicate or empty name, an unknown fragment or one that no
+    statement includes, and a fragment that includes another.
+    """
+    blocks = _blocks(text, origin)
+    fragments = {name: lines for (kind, name), lines in blocks.items() if kind == "fragment"}
+    included: set[str] = set()
+    for name, lines in fragments.items():
+        if any(_INCLUDE.match(line) for line in lines):
+            raise ValueError(f"{origin}: the fragment {name} includes another")
+
+    def complete(lines: list[str]) -> Iterator[str]:
+        for line in lines:
+            match = _INCLUDE.match(line)
+            if match is None:
+                yield line
+                continue
+            if match["name"] not in fragments:
+                raise ValueError(f"{origin}: no fragment named {match['name']}")
+            included.add(match["name"])
+            yield from (match["indent"] + part for part in fragments[match["name"]])
+
+    statements = {name: "\n".join(complete(lines)) for (kind, name), lines in blocks.items() if kind == "name"}
+    unused = sorted(fragments.keys() - included)
+    if unused:
+        raise ValueError(f"{origin}: no statement includes {', '.join(unused)}")
+    return {name: statement.strip().rstrip(";") for name, statement in statements.items()}
+
+
+def _blocks(text: str, origin: str) -> dict[tuple[str, str], list[str]]:
+    """The lines of each statement and fragment, without comments."""
+    found: dict[tuple[str, str], list[str]] = {}
     current: list[str] | None = None
     for line in text.splitlines():
-        match = _NAME.match(line)
+        match = _HEADING.match(line)
         if match:
-            name = match["name"]
-            if name in found:
-                raise ValueError(f"{origin}: {name} stands there twice")
-            current = found[name] = []
+            key = match["kind"], match["name"]
+            if key in found:
+                raise ValueError(f"{origin}: {match['name']} stands there twice")
+            current = found[key] = []
         elif current is not None:
-            if not line.startswith("--"):
+            if not line.startswith("--") or _INCLUDE.match(line):
                 current.append(line)
         elif line.strip() and not line.startswith("--"):
             raise ValueError(f"{origin}: text before the first `-- name:` line")
-    statements = {name: "\n".join(lines).strip().rstrip(";") for name, lines in found.items()}
-    empty = [name for name, statement in statements.items() if not statement]
+    for lines in found.values():
+        while lines and not lines[-1].strip():
+            del lines[-1]
+    empty = [name for (_, name), lines in found.items() if not "".join(lines).strip(" ;")]
     if empty:
         raise ValueError(f"{origin}: {', '.join(empty)} has no statement")
-    return statements
+    return found
 
 
 def queries(package: str) -> Queries:

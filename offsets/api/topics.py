@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from msgspec import UnsetType
 
-from groups.catalogue.topics import Topic, TopicService
+from groups.catalogue.topics import TopicService
+from groups.core.model.types import TopicView
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.problem import invalid
 from kcoord.process.runtime import Runtime
@@ -29,20 +30,13 @@ class Topics:
     def __init__(self, runtime: Runtime, principal: Principal) -> None:
         self._runtime = runtime
         self._principal = principal
-        self._by_name: dict[str, Topic] = {}
-        self._by_id: dict[uuid.UUID, Topic] = {}
+        self._view = TopicView()
 
     async def load(self, names: Iterable[str], topic_ids: Iterable[uuid.UUID] = ()) -> None:
-        """Read the topics of these names and ids, in one statement."""
-        wanted, ids = sorted(set(names)), sorted(set(topic_ids))
-        if not wanted and not ids:
-            return
-        async with self._runtime.db.connection() as connection:
-            found = await self._runtime.get(TopicService).find(connection, wanted, ids)
-        for topic in found:
-            if self._principal.may_topic(Operation.DESCRIBE, topic.name):
-                self._by_name[topic.name] = topic
-                self._by_id[topic.topic_id] = topic
+        """Look up the topics of these names and ids."""
+        may_be_told = {name for name in names if self._describable(name)}
+        ids = {str(topic_id) for topic_id in topic_ids}
+        self._view = await self._runtime.get(TopicService).find(names=may_be_told, topic_ids=ids)
 
     async def resolve(
         self, entries: Sequence[wire.CommitTopic | wire.FetchTopic], where: str = "topics"
@@ -57,13 +51,16 @@ class Topics:
     def _named(self, key: str | uuid.UUID) -> Named:
         if isinstance(key, str):
             return Named(key, self.id_of(key))
-        topic = self._by_id.get(key)
-        return Named(None if topic is None else topic.name, str(key))
+        topic = self._view.by_id.get(str(key))
+        return Named(topic.name if topic is not None and self._describable(topic.name) else None, str(key))
 
     def id_of(self, name: str) -> str | None:
         """The id of a topic that was loaded; None if it does not exist or the caller may not see it."""
-        topic = self._by_name.get(name)
-        return None if topic is None else str(topic.topic_id)
+        topic = self._view.by_name.get(name)
+        return topic.topic_id if topic is not None and self._describable(name) else None
+
+    def _describable(self, name: str) -> bool:
+        return self._principal.may_topic(Operation.DESCRIBE, name)
 
 
 def _key(entry: wire.CommitTopic | wire.FetchTopic, where: str) -> str | uuid.UUID:

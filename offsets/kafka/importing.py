@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from groups.catalogue.topics import TopicService, partition_counts
 from groups.core.model.commands import ResetOffsets
 from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
@@ -83,6 +84,7 @@ class KafkaImport:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
+        self._topics = runtime.get(TopicService)
         self._offsets = runtime.get(OffsetStore)
         self._store = runtime.get(PlanStore)
         self._archived = runtime.get(ArchivedOffsets)
@@ -142,7 +144,7 @@ class KafkaImport:
 
     async def _check_topics(self, found: Iterable[GroupHistory]) -> None:
         wanted = {key for history in found for key in history.current}
-        counts = await self._offsets.partition_counts(sorted({topic for topic, _ in wanted}))
+        counts = partition_counts(await self._topics.current(), {topic for topic, _ in wanted})
         missing = sorted(key for key in wanted if key[1] >= counts.get(key[0], 0))
         if missing:
             told = ", ".join(f"{topic}-{partition}" for topic, partition in missing[:MOST_NAMED])

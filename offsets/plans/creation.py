@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from groups.catalogue.topics import TopicService, partition_counts
 from groups.configs import GroupConfigs
 from groups.core.model.commands import ResetOffsets
 from groups.core.model.events import EventKind
@@ -59,6 +60,7 @@ class GroupCreation:
 
     def __init__(self, runtime: Runtime) -> None:
         self._groups = runtime.get(GroupService)
+        self._topics = runtime.get(TopicService)
         self._store = runtime.get(OffsetStore)
         self._configs = runtime.get(GroupConfigs)
         self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
@@ -125,7 +127,7 @@ class GroupCreation:
 
     async def _check(self, offsets: Sequence[StartOffset]) -> None:
         """Raise the error of the first invalid offset: all of them are written, or none."""
-        counts = await self._store.partition_counts(sorted({start.topic for start in offsets}))
+        counts = partition_counts(await self._topics.current(), {start.topic for start in offsets})
         seen: set[tuple[str, int]] = set()
         for start in offsets:
             if start.topic not in counts:

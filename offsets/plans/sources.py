@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
+from groups.catalogue.topics import TopicService, partition_counts
 from groups.readmodel import unknown_group
 from kcoord.access.rights import Operation, Principal
 from kcoord.process.runtime import Runtime
@@ -20,7 +21,6 @@ from offsets.core.types import Millis, TopicPartition
 from offsets.lag.samples import SampleReads
 from offsets.plans.past import Past
 from offsets.plans.store import PlanStore, chunks
-from offsets.store import OffsetStore
 
 Sources = tuple[list[Position], dict[TopicPartition, Found]]
 
@@ -38,7 +38,7 @@ class PlanSources:
 
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.get(PlanStore)
-        self._offsets = runtime.get(OffsetStore)
+        self._topics = runtime.get(TopicService)
         self._samples = runtime.get(SampleReads)
         self._past = runtime.get(Past)
 
@@ -88,7 +88,7 @@ class PlanSources:
 
     async def _partitions(self, scope: Sequence[tuple[str, tuple[int, ...] | None]]) -> list[TopicPartition]:
         """The partitions that a scope covers. Raises UNKNOWN_TOPIC_OR_PARTITION for a topic that does not exist."""
-        counts = await self._offsets.partition_counts([topic for topic, _ in scope])
+        counts = partition_counts(await self._topics.current(), [topic for topic, _ in scope])
         for index, (topic, _) in enumerate(scope):
             if topic not in counts:
                 field = f"topics[{index}].name"
@@ -151,7 +151,7 @@ class PlanSources:
 
     async def _all_partitions(self, topics: Iterable[str], principal: Principal) -> set[TopicPartition]:
         """The partitions of those topics that exist and that the caller may describe."""
-        counts = await self._offsets.partition_counts(sorted(_visible(set(topics), principal)))
+        counts = partition_counts(await self._topics.current(), _visible(set(topics), principal))
         if sum(counts.values()) > MAX_LINES:
             raise too_many(sum(counts.values()))
         return {(topic, partition) for topic, count in counts.items() for partition in range(count)}

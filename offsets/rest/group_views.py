@@ -1,6 +1,6 @@
 """Creating groups with start offsets (http-api.md 4).
 
-Separate from the list and the deletion of groups, which do not know about offsets and are inherited.
+Their list and their deletion are inherited; the list is read here, because it takes offsets and lag.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kcoord.access.rights import Operation
 from kcoord.http import paths
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.schema import describe
+from offsets.group_list import GroupListReads
 from offsets.plans.creation import GroupCreation, NewGroup, StartOffset
 from offsets.rest import group_serializers as s
 
@@ -30,6 +31,8 @@ _EXAMPLE = {
 
 class GroupsView(group_views.GroupsView):
     """`/v1/groups`."""
+
+    group_list = GroupListReads
 
     @describe(
         "createGroup",

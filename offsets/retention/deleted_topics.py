@@ -37,8 +37,10 @@ log = structlog.get_logger(__name__)
 
 Q = queries("offsets")
 
-SETTLE_MS: Millis = 60_000
-"""After this long every commit that looked up the old topic has ended: it waits less than that for locks."""
+SETTLE_MS: Millis = 120_000
+"""After this long every commit that found the old topic has ended: a process whose notification was lost finds it in
+its copy of the catalogue for 60 s at most (notifications.repair.interval.ms), and a commit waits less than 60 s for
+locks."""
 
 AT_ONCE_SECONDS = 5.0
 """How long the deletion of a topic waits for its sweep; the rest is left to Celery."""
@@ -128,6 +130,7 @@ class DeletedTopicSweep:
 
     async def _groups_of(self, deleted: _Deleted, after: int) -> list[tuple[int, str]]:
         async with self._db.connection() as connection:
+            # The same query as under the lock, and not the catalogue's copy, which may still have the old topic.
             exists = await self._db.value(connection, Q.topic_exists, {"topic": deleted.topic})
             up_to = deleted.record_offset if exists else INT64_MAX
             parameters = {"topic": deleted.topic, "up_to": up_to, "after": after, "limit": PAGE}

@@ -130,7 +130,7 @@ class PinService:
             events: list[GroupEvent] = []
             now = await self._db.now_ms(connection)
             value = await change(connection, now, events, None)
-            await self._groups.store.append_events(connection, group_id, events, now)
+            await self._groups.record(connection, group_id, events, now)
             return value
 
         return await self._db.transaction(alone)

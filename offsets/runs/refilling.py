@@ -62,7 +62,7 @@ class RefillService:
     async def missing_topics(self, names: Iterable[str]) -> list[str]:
         """The given topics that do not exist."""
         wanted = sorted(set(names))
-        there = await self._offsets.partition_counts(wanted)
+        there = (await self._topics.current()).by_name
         return [name for name in wanted if name not in there]
 
     async def create_topics(self, partitions: Mapping[str, int]) -> None:

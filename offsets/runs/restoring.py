@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
 from kcoord.access.rights import Principal
 from kcoord.process.runtime import Runtime
@@ -61,6 +62,7 @@ class RestoreService:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
+        self._topics = runtime.get(TopicService)
         self._offsets = runtime.get(OffsetStore)
         self._store = runtime.get(PlanStore)
         self._plans = runtime.get(PlanService)
@@ -122,8 +124,8 @@ class RestoreService:
 
     async def _gone(self, group_id: str, order: RestoreOrder, traced: Collection[str]) -> list[TopicPartition]:
         """Partitions with an offset committed at the instant, of topics deleted since."""
-        counts = await self._offsets.partition_counts(sorted(traced))
-        missing = [topic for topic in sorted(traced) if topic not in counts]
+        there = (await self._topics.current()).by_name
+        missing = [topic for topic in sorted(traced) if topic not in there]
         if order.topics:
             missing = [topic for topic in missing if topic in order.topics]
         if not missing:

@@ -1,8 +1,3 @@
--- name: topic_partitions
-select name, partitions
-from groups_topic
-where name = any(%(names)s)
-
 -- name: fetch_named
 select o.topic, o.partition, o.committed_offset, o.leader_epoch, o.metadata, o.commit_timestamp
 from groups_group g

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from groups.catalogue.topics import TopicService
 from groups.core.model.events import MOST_TOPICS, EventKind, GroupEvent
 from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
@@ -33,8 +34,7 @@ from offsets.core.transactions import (
     successor,
 )
 from offsets.core.types import ChangeKind, OffsetCommit, OffsetCommitReply
-from offsets.service import provenance
-from offsets.store import OffsetStore
+from offsets.service import counts_for, provenance
 from offsets.transactions.store import Held, StartOver, TransactionStore
 
 log = structlog.get_logger(__name__)
@@ -65,7 +65,7 @@ class TransactionService:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
-        self._offsets = runtime.get(OffsetStore)
+        self._topics = runtime.get(TopicService)
         self._store = runtime.get(TransactionStore)
         self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
         self._timeout_ms = runtime.config.int("transaction.max.timeout.ms")
@@ -96,8 +96,7 @@ class TransactionService:
 
         The first commit of a transactional id registers its producer. Errors of the group are replies.
         """
-        counts = await self._offsets.partition_counts(sorted({entry.topic for entry in commit.partitions}))
-        refused, passed = refuse(commit, counts)
+        refused, passed = refuse(commit, await counts_for(self._topics, commit))
         if not passed:
             return OffsetCommitReply(Error.NONE, refused)
         self._check_active()
@@ -235,8 +234,7 @@ class TransactionService:
             detail: dict[str, object] = {"transactional_id": following.transactional_id, "cause": cause}
             detail |= {"partitions": len(gone), "topics": sorted(set(gone))[:MOST_TOPICS]}
             event = GroupEvent(EventKind.TRANSACTION_ABORTED, group.generation_id, detail=detail)
-            await self._groups.store.append_events(held.connection, group.group_id, [event], held.now)
-            await self._groups.store.notify(held.connection, group.group_id, wake=False, changed=True)
+            await self._groups.record(held.connection, group.group_id, [event], held.now)
 
     async def _hold(self, transactional_id: str, work: Callable[[Held], Awaitable[T]]) -> T:
         """Run `work` with the transactional id and its groups locked; what it returns was committed."""

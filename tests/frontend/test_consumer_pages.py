@@ -165,7 +165,7 @@ async def test_a_topic_of_which_nobody_has_anything_yet_is_drawn(
 async def test_the_list_counts_members_of_both_protocols(runtime: Runtime, service: GroupService, entries: str) -> None:
     await settle(*[await ConsumerClient(service, name).join() for name in "ab"])
     found = await queries.group_list(runtime.db, GroupFilter(states=("Stable",), type="consumer"))
-    assert [(group.group_id, group.members, group.topics) for group in found.groups] == [("ledger", 2, ("entries",))]
+    assert [(group.group_id, group.members, group.topics) for group in found.groups] == [("ledger", 2, ["entries"])]
 
 
 def crowd(topic_id: str, size: int) -> ConsumerGroup:

@@ -81,7 +81,7 @@ async def test_a_line_counts_members_and_names_topics_owned_or_committed(seed: S
     seed.commit(pk, {(topic, 0): 1 for topic in ("a", "b", "c")})
     page = await queries.group_list(db, GroupFilter())
     assert page.groups[0].members == 3
-    assert page.groups[0].topics == ("a", "b", "c", "d")
+    assert page.groups[0].topics == ["a", "b", "c", "d"]
 
 
 async def test_group_page(seed: Seed, db: Database) -> None:

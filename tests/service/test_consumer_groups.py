@@ -108,7 +108,7 @@ async def test_grown_topic_reaches_a_waiting_member(
 async def test_silent_member_is_removed_by_the_tick(service: GroupService, clock: VirtualClock, topic_id: str) -> None:
     await service.consumer_heartbeat(joining("a"))
     clock.advance(45_000)
-    assert await service.store.due_groups(10) == ["g"]
+    assert await service._store.due_groups(10) == ["g"]
     await service.tick("g")
     group = await consumer_group(service)
     assert (len(group.members), group.group_epoch) == (0, 2)

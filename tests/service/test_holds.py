@@ -69,7 +69,7 @@ async def test_hold_is_kept_by_the_row_and_ends_by_time(
     assert group.hold is not None
     assert (group.hold.by, group.hold.reason) == ("ann", "bug 17")
     clock.advance(60_000)
-    assert await service.store.due_groups(10) == ["g"], "the tick tells the timeline"
+    assert await service._store.due_groups(10) == ["g"], "the tick tells the timeline"
     assert (await other.join(join())).error is Error.MEMBER_ID_REQUIRED
 
 

@@ -98,7 +98,7 @@ async def test_failed_transaction_leaves_waiters_waiting(
         raise psycopg.OperationalError("the connection was lost")
 
     with monkeypatch.context() as patch:
-        patch.setattr(service.store, "append_events", fail)
+        patch.setattr(service._store, "append_events", fail)
         with pytest.raises(ProtocolError) as raised:
             await service.tick("g")
     assert raised.value.error is Error.COORDINATOR_NOT_AVAILABLE

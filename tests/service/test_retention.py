@@ -15,6 +15,7 @@ from groups.core.model.decision import Decision
 from groups.core.model.types import ClassicGroup, Env, GroupState
 from groups.engine import batch
 from groups.engine.service import GroupService
+from groups.store.store import GroupStore
 from kcoord.config import Config
 from kcoord.database import counters
 from kcoord.database.clock import VirtualClock
@@ -111,7 +112,7 @@ async def test_a_group_between_two_generations_and_a_subscribed_topic_are_left_a
 
 async def replace_group(runtime: Runtime, changed: ClassicGroup) -> None:
     """Write a group over its row, so that its offsets stay."""
-    store = runtime.get(GroupService).store
+    store = runtime.get(GroupStore)
 
     async def work(connection: object) -> None:
         before, now = await store.lock(connection, changed.group_id)  # type: ignore[arg-type]

@@ -121,7 +121,7 @@ async def test_without_a_database_the_tick_ends_at_once(
         raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the database is not available")
 
     monkeypatch.setattr(service, "tick", away)
-    monkeypatch.setattr(service.store, "postpone", away)
+    monkeypatch.setattr(service._store, "postpone", away)
     with pytest.raises(ProtocolError):
         await timers.tick_due_groups()
     assert len(asked) == 2, "one group, and putting it off"

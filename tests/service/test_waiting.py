@@ -140,7 +140,7 @@ async def test_shutdown_answers_waiters_whose_answer_could_not_be_committed(
         await service._parked.close()
         raise psycopg.OperationalError("the connection was lost")
 
-    monkeypatch.setattr(service.store, "append_events", stop_and_fail)
+    monkeypatch.setattr(service._store, "append_events", stop_and_fail)
     with pytest.raises(ProtocolError):
         await service.tick("g")
     with pytest.raises(ProtocolError) as raised:
@@ -157,7 +157,7 @@ async def test_lost_hint_is_repaired_by_looking_again(
     async def nothing(*args: object, **kwargs: object) -> None:
         return None
 
-    monkeypatch.setattr(other.store, "notify", nothing)
+    monkeypatch.setattr(other._store, "notify", nothing)
     clock.advance(3_000)
     await other.tick("g")
     assert (await asyncio.wait_for(waiting, 10)).error is Error.NONE

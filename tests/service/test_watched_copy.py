@@ -127,6 +127,33 @@ async def test_nothing_is_read_before_somebody_asks(watched: WatchedCopy[int], s
     assert source.readings == 0
 
 
+async def test_renewed_copy_is_read_after_the_call_and_nobody_else_waits_for_it(
+    watched: WatchedCopy[int], source: Source
+) -> None:
+    assert await watched.get() == 0
+    source.number = 1
+    assert await watched.get() == 0, "there was no hint"
+    source.begun.clear()
+    source.may_end.clear()
+    early = asyncio.create_task(watched.renewed())
+    await asyncio.wait_for(source.begun.wait(), 10)
+    source.number = 2
+    late = [asyncio.create_task(watched.renewed()) for _ in range(10)]
+    assert await asyncio.wait_for(watched.get(), 10) == 0, "the copy, while it is read again"
+    source.may_end.set()
+    assert await asyncio.wait_for(early, 10) == 1
+    assert await asyncio.wait_for(asyncio.gather(*late), 10) == [2] * 10
+    assert source.readings == 3
+
+
+async def test_copy_that_cannot_be_renewed_is_no_answer(watched: WatchedCopy[int], source: Source) -> None:
+    assert await watched.get() == 0
+    source.fails = True
+    with pytest.raises(ProtocolError):
+        await watched.renewed()
+    assert await watched.get() == 0
+
+
 async def test_hints_that_never_end_make_nobody_wait_for_ever(watched: WatchedCopy[int], source: Source) -> None:
     await watched.get()
     stop = False

@@ -124,11 +124,14 @@ def test_whether_a_group_is_known_is_one_look_for_each_day(journal: psycopg.Conn
 
 
 @pytest.mark.parametrize("condition", [{"topic": "t"}, {"labelled": ["t", "u"]}])
-@pytest.mark.parametrize("name", ["by_id", "by_change", "by_state", "by_members", "by_lag"])
+@pytest.mark.parametrize(
+    "name",
+    ["by_id", "by_id_before", "by_change", "by_change_before", "by_state", "by_members", "by_lag", "by_lag_before"],
+)
 def test_groups_are_found_by_topic_through_indexes(database: str, name: str, condition: dict[str, Any]) -> None:
     parameters: dict[str, Any] = {
         "after": "",
-        "after_key": "" if name == "by_state" else None,
+        "after_key": {"by_state": "", "by_change_before": 0}.get(name),
         "sign": 1,
         "states": None,
         "types": None,
@@ -147,7 +150,7 @@ def test_groups_are_found_by_topic_through_indexes(database: str, name: str, con
     with psycopg.connect(database) as connection:
         fill(connection)
         connection.execute("set enable_seqscan = off")  # tables that are empty here would be read whole
-        found = plan(connection, getattr(queries("groups"), f"list_groups_{name}"), parameters)
+        found = plan(connection, getattr(Q, f"list_groups_{name}"), parameters)
     assert "offsets_committedoffset" in found, found
     for table in ("offsets_committedoffset", "groups_assignment", "groups_consumermember"):
         assert f"Seq Scan on {table}" not in found, found

@@ -87,3 +87,23 @@ def test_parser_refuses_what_it_cannot_name() -> None:
         parse("-- name: one\nselect 1\n-- name: one\nselect 2", "f")
     with pytest.raises(ValueError, match="no statement"):
         parse("-- name: one\n-- only a comment\n", "f")
+
+
+def test_fragment_is_written_once_and_stands_in_each_statement_that_includes_it() -> None:
+    matching = "-- fragment: matching\n-- why\nand a = 1\nand (b = 2\n     or c = 3)\n\n"
+    one = "-- name: one\nselect 1\n  -- include: matching\nlimit 1\n"
+    two = "-- name: two\nselect 2\n-- include: matching"
+    assert parse(matching + one + two, "f") == {
+        "one": "select 1\n  and a = 1\n  and (b = 2\n       or c = 3)\nlimit 1",
+        "two": "select 2\nand a = 1\nand (b = 2\n     or c = 3)",
+    }
+    with pytest.raises(ValueError, match="no fragment named other"):
+        parse("-- name: one\nselect 1\n-- include: other", "f")
+    with pytest.raises(ValueError, match="no statement includes matching"):
+        parse(matching + "-- name: one\nselect 1", "f")
+    with pytest.raises(ValueError, match="the fragment more includes another"):
+        parse(matching + "-- fragment: more\n  -- include: matching\n-- name: one\nselect 1\n-- include: more", "f")
+    with pytest.raises(ValueError, match="matching stands there twice"):
+        parse(matching * 2, "f")
+    with pytest.raises(ValueError, match="matching has no statement"):
+        parse("-- fragment: matching\n-- why\n-- name: one\nselect 1\n-- include: matching", "f")

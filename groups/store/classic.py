@@ -1,0 +1,350 @@
+"""The rows of classic groups: read into values of the core, and written as they changed. No rules.
+
+`load . persist = fold` (architecture.md invariant 5) rests on this module and is tested on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+from groups.core.model.deadlines import wake_at, wake_at_to_store
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
+from groups.store.header import GroupRow, hold_columns
+from groups.store.stored import GroupAppeared, Stored
+from kcoord.database.pool import Connection, Database
+from kcoord.protocol.consumer_protocol import decode_assignment
+from kcoord.sql import queries
+
+Q = queries("groups")
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+MAX_TOPIC_LENGTH = 249
+
+
+class MemberRow(NamedTuple):
+    """The columns of `load_members`."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: Millis
+    rebalance_timeout_ms: Millis
+    protocol_type: str
+    protocol_names: list[str]
+    protocol_metadata: list[bytes]
+    assignment: bytes
+    is_new: bool
+    join_parked_until: Millis | None
+    sync_parked_until: Millis | None
+    pending_sync: bool
+    session_deadline: Millis | None
+    last_heartbeat_at: Millis | None
+
+
+def group_from_rows(
+    group_id: str,
+    row: GroupRow,
+    members: Iterable[MemberRow],
+    pending: Mapping[str, Millis],
+    topics: Iterable[str] | None,
+) -> ClassicGroup:
+    """The group that a row of `lock_group` and its children describe. `topics`: those of its generation."""
+    timer = None
+    if row.join_deadline is not None:
+        initial = None
+        if row.join_delay_ms is not None and row.join_remaining_ms is not None:
+            initial = row.join_delay_ms, row.join_remaining_ms
+        timer = JoinTimer(row.join_deadline, initial)
+    return ClassicGroup(
+        group_id=group_id,
+        state=GroupState(row.state),
+        previous_state=GroupState(row.previous_state),
+        state_since=row.state_since,
+        generation_id=row.generation_id,
+        protocol_type=row.protocol_type,
+        protocol_name=row.protocol_name,
+        leader_id=row.leader_id,
+        new_member_added=row.new_member_added,
+        join_timer=timer,
+        sync_deadline=row.sync_deadline,
+        members=Members(member_from_row(member) for member in members),
+        pending_join=pending,
+        generation_topics=None if topics is None else frozenset(topics),
+        hold=row.hold,
+    )
+
+
+def member_from_row(row: MemberRow) -> ClassicMember:
+    """The member that a row of `load_members` describes."""
+    protocols = zip(row.protocol_names, row.protocol_metadata, strict=True)
+    return ClassicMember(
+        member_id=row.member_id,
+        instance_id=row.instance_id,
+        client_id=row.client_id,
+        client_host=row.client_host,
+        session_timeout_ms=row.session_timeout_ms,
+        rebalance_timeout_ms=row.rebalance_timeout_ms,
+        protocol_type=row.protocol_type,
+        protocols=tuple(Protocol(name, bytes(data)) for name, data in protocols),
+        assignment=bytes(row.assignment),
+        is_new=row.is_new,
+        join_parked_until=row.join_parked_until,
+        sync_parked_until=row.sync_parked_until,
+        pending_sync=row.pending_sync,
+        session_deadline=row.session_deadline,
+        last_heartbeat_at=row.last_heartbeat_at,
+    )
+
+
+def group_columns(group: ClassicGroup) -> dict[str, Any]:
+    """Parameters of `insert_group` and `update_group` that depend on the group itself."""
+    timer = group.join_timer
+    delay, remaining = (timer.initial or (None, None)) if timer else (None, None)
+    return {
+        "group_id": group.group_id,
+        "state": group.state.value,
+        "previous_state": group.previous_state.value,
+        "state_since": group.state_since,
+        "generation_id": group.generation_id,
+        "protocol_type": group.protocol_type,
+        "protocol_name": group.protocol_name,
+        "leader_id": group.leader_id,
+        "new_member_added": group.new_member_added,
+        "join_deadline": timer.deadline if timer else None,
+        "join_delay_ms": delay,
+        "join_remaining_ms": remaining,
+        "sync_deadline": group.sync_deadline,
+        **hold_columns(group.hold),
+    }
+
+
+def member_columns(pk: int, member: ClassicMember) -> dict[str, Any]:
+    """Parameters of `upsert_member`."""
+    return {
+        "id": pk,
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "protocol_type": member.protocol_type,
+        "protocol_names": [protocol.name for protocol in member.protocols],
+        "protocol_metadata": [protocol.metadata for protocol in member.protocols],
+        **progress_columns(member),
+    }
+
+
+def progress_columns(member: ClassicMember) -> dict[str, Any]:
+    """The columns that change while a member only joins, syncs and heartbeats (`update_member_progress`)."""
+    return {
+        "assignment": member.assignment,
+        "is_new": member.is_new,
+        "join_parked_until": member.join_parked_until,
+        "sync_parked_until": member.sync_parked_until,
+        "pending_sync": member.pending_sync,
+        "session_deadline": member.session_deadline,
+        "last_heartbeat_at": member.last_heartbeat_at,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The difference between two folded groups, as the store writes it."""
+
+    header: bool
+    removed: tuple[str, ...]
+    upserted: tuple[ClassicMember, ...]
+    progressed: tuple[ClassicMember, ...]
+    pending_removed: tuple[str, ...]
+    pending_set: Mapping[str, Millis]
+    reassigned: tuple[ClassicMember, ...]
+    """Members with an assignment whose bytes changed."""
+    topics: bool
+    """Whether the topics of the generation changed."""
+
+    @property
+    def nothing(self) -> bool:
+        """The two groups are the same."""
+        return not (
+            self.header
+            or self.removed
+            or self.upserted
+            or self.progressed
+            or self.pending_removed
+            or self.pending_set
+            or self.topics
+        )
+
+    @property
+    def only_deadlines(self) -> bool:
+        """Nothing in the group's own row changed except, at most, the next wake-up."""
+        return not (self.header or self.removed or self.upserted or self.topics)
+
+
+def changes(before: ClassicGroup | None, after: ClassicGroup) -> Changes:
+    """What must be written to make the rows of `before` those of `after`.
+
+    Members keep their order of arrival because a member whose place changed has a new id (static replacement) and
+    is written as a removal and an insertion.
+    """
+    old_members = before.members if before else Members()
+    old_pending = before.pending_join if before else {}
+    upserted, progressed, reassigned = [], [], []
+    for member in after.members.values():
+        old = old_members.get(member.member_id)
+        if old is member:
+            continue
+        if old is None or _identity(old) != _identity(member):
+            upserted.append(member)
+        elif old != member:
+            progressed.append(member)
+        if member.assignment != (old.assignment if old else b""):
+            reassigned.append(member)
+    return Changes(
+        header=before is None or group_columns(before) != group_columns(after),
+        removed=tuple(member_id for member_id in old_members if member_id not in after.members),
+        upserted=tuple(upserted),
+        progressed=tuple(progressed),
+        pending_removed=tuple(member_id for member_id in old_pending if member_id not in after.pending_join),
+        pending_set={key: value for key, value in after.pending_join.items() if old_pending.get(key) != value},
+        reassigned=tuple(reassigned),
+        topics=(before.generation_topics if before else None) != after.generation_topics,
+    )
+
+
+def _identity(member: ClassicMember) -> tuple[object, ...]:
+    return (
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.session_timeout_ms,
+        member.rebalance_timeout_ms,
+        member.protocol_type,
+        member.protocols,
+    )
+
+
+class ClassicRows:
+    """Classic groups: header, members, pending ids, the topics of the generation, and in readable form the leader's
+    assignment.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def load(self, connection: Connection, group_id: str, row: GroupRow) -> ClassicGroup:
+        """The group of a header row."""
+        members = await self._db.records(connection, MemberRow, Q.load_members, {"id": row.id})
+        pending: dict[str, Millis] = dict(await self._db.rows(connection, Q.load_pending, {"id": row.id}))
+        topics = await self._db.value(connection, Q.load_generation_topics, {"id": row.id})
+        return group_from_rows(group_id, row, members, pending, topics)
+
+    async def persist(self, connection: Connection, before: Stored, after: ClassicGroup, now: Millis) -> Stored:
+        """Write what changed. Raises GroupAppeared."""
+        assert before.group is None or isinstance(before.group, ClassicGroup)
+        due = wake_at(after)
+        difference = changes(before.group, after)
+        if difference.only_deadlines:
+            due = wake_at_to_store(before.wake_at, due, now)
+        tag = uuid4()
+        if before.pk is None:
+            parameters = {**group_columns(after), "wake_at": due, "now": now, "version_tag": tag}
+            pk = await self._db.value(connection, Q.insert_group, parameters)
+            if pk is None:
+                raise GroupAppeared
+            version = 1
+        elif difference.nothing and due == before.wake_at:
+            return Stored(before.pk, before.version, before.version_tag, due, after)
+        else:
+            pk, version = before.pk, before.version + 1
+            await self._update_header(connection, pk, after, difference, due, now, tag)
+        await self._write_members(connection, pk, difference)
+        await self._write_assignments(connection, pk, after, difference)
+        if difference.topics:
+            await self._write_topics(connection, pk, after)
+        return Stored(pk, version, tag, due, after)
+
+    async def _update_header(
+        self,
+        connection: Connection,
+        pk: int,
+        after: ClassicGroup,
+        changes: Changes,
+        due: Millis | None,
+        now: Millis,
+        tag: UUID,
+    ) -> None:
+        if changes.only_deadlines:
+            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due, "version_tag": tag})
+        else:
+            parameters = {**group_columns(after), "id": pk, "wake_at": due, "now": now, "version_tag": tag}
+            await connection.execute(Q.update_group.encode(), parameters)
+
+    async def _write_members(self, connection: Connection, pk: int, changes: Changes) -> None:
+        if changes.removed:
+            await connection.execute(Q.delete_members.encode(), {"id": pk, "member_id": list(changes.removed)})
+        if changes.pending_removed:
+            await connection.execute(Q.delete_pending.encode(), {"id": pk, "member_id": list(changes.pending_removed)})
+        if changes.upserted:
+            parameters = [member_columns(pk, member) for member in changes.upserted]
+            await connection.cursor().executemany(Q.upsert_member.encode(), parameters)
+        if changes.progressed:
+            # An unchanged assignment is not sent: each write would store it out of line once more.
+            assigned = {member.member_id for member in changes.reassigned}
+            columns = [
+                progress_columns(member) | ({} if member.member_id in assigned else {"assignment": None})
+                for member in changes.progressed
+            ]
+            arrays = {name: [column[name] for column in columns] for name in columns[0]}
+            member_ids = [member.member_id for member in changes.progressed]
+            await connection.execute(Q.update_member_progress.encode(), {"id": pk, "member_id": member_ids, **arrays})
+        if changes.pending_set:
+            ids, deadlines = list(changes.pending_set), list(changes.pending_set.values())
+            await connection.execute(Q.upsert_pending.encode(), {"id": pk, "member_id": ids, "deadline": deadlines})
+
+    async def _write_topics(self, connection: Connection, pk: int, after: ClassicGroup) -> None:
+        topics = after.generation_topics
+        if topics is None:
+            await connection.execute(Q.delete_generation_topics.encode(), {"id": pk})
+        else:
+            await connection.execute(Q.upsert_generation_topics.encode(), {"id": pk, "topics": sorted(topics)})
+
+    async def _write_assignments(self, connection: Connection, pk: int, after: ClassicGroup, changes: Changes) -> None:
+        emptied = [*changes.removed, *(member.member_id for member in changes.reassigned)]
+        if emptied:
+            await connection.execute(Q.delete_assignments.encode(), {"id": pk, "member_id": emptied})
+        owned = owned_partitions(after, changes.reassigned)
+        if owned:
+            topics, partitions, members = zip(*owned, strict=True)
+            await connection.execute(
+                Q.insert_assignments.encode(),
+                {
+                    "id": pk,
+                    "generation_id": after.generation_id,
+                    "topic": list(topics),
+                    "partition": list(partitions),
+                    "member_id": list(members),
+                },
+            )
+
+
+def owned_partitions(group: ClassicGroup, members: Sequence[ClassicMember]) -> list[tuple[str, int, str]]:
+    """(topic, partition, member id) of assignments that are Kafka's ConsumerProtocol bytes; others own nothing here."""
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return []
+    owned: dict[tuple[str, int], str] = {}
+    for member in members:
+        assignment = decode_assignment(member.assignment)
+        if assignment is None:
+            continue
+        for topic, partitions in assignment.partitions.items():
+            if not topic or len(topic) > MAX_TOPIC_LENGTH or "\0" in topic:
+                continue  # opaque bytes may decode to invalid topic names
+            for partition in partitions:
+                owned.setdefault((topic, partition), member.member_id)
+    return [(topic, partition, member_id) for (topic, partition), member_id in owned.items()]

@@ -1,0 +1,321 @@
+"""Rows of consumer groups: read into values of the core, and written as they changed. See `groups.store.classic`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+from psycopg.types.json import Jsonb
+
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_state import (
+    ClassicMetadata,
+    ConsumerMember,
+    Job,
+    MemberState,
+    RegexResolution,
+    TimerKind,
+    Timers,
+)
+from groups.core.model.deadlines import wake_at, wake_at_to_store
+from groups.core.model.persistent import DeadlineMap, Timer
+from groups.core.model.types import Millis, Protocol
+from groups.engine import off_loop
+from groups.store.consumer_changes import ConsumerChanges, Owned, changes
+from groups.store.header import GroupRow, hold_columns
+from groups.store.stored import GroupAppeared, Stored
+from kcoord.database.pool import Connection, Database
+from kcoord.sql import queries
+
+Q = queries("groups")
+
+
+class MemberRow(NamedTuple):
+    """The columns of `load_consumer_members`."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: Millis
+    subscribed_topic_names: list[str]
+    subscribed_topic_regex: str
+    server_assignor: str | None
+    classic_session_timeout_ms: Millis | None
+    classic_protocol_names: list[str]
+    classic_protocol_metadata: list[bytes]
+    member_epoch: int
+    previous_member_epoch: int
+    state: int
+    target: dict[str, list[int]]
+    id: int
+    session_deadline: Millis | None
+    session_armed_at: Millis | None
+    rebalance_deadline: Millis | None
+    rebalance_armed_at: Millis | None
+    join_deadline: Millis | None
+    join_armed_at: Millis | None
+    sync_deadline: Millis | None
+    sync_armed_at: Millis | None
+    topic_rights: Any
+
+    def timer(self, kind: TimerKind) -> Timer | None:
+        """One of its timers, if it is armed."""
+        deadline, armed_at = TIMER_COLUMNS[kind]
+        armed = getattr(self, deadline)
+        return None if armed is None else Timer(armed, getattr(self, armed_at))
+
+
+TIMER_COLUMNS = {kind: (f"{kind.value}_deadline", f"{kind.value}_armed_at") for kind in TimerKind}
+
+
+def group_from_rows(
+    group_id: str,
+    row: GroupRow,
+    members: Iterable[MemberRow],
+    owned: Iterable[Sequence[Any]],
+    resolutions: Mapping[str, Any] | None,
+) -> ConsumerGroup:
+    """The group that a row of `lock_group`, its children and its resolutions describe."""
+    assigned: dict[str, dict[str, dict[int, int]]] = {}
+    pending: dict[str, dict[str, dict[int, int]]] = {}
+    for topic_id, partition, member_id, epoch, is_pending in owned:
+        side = pending if is_pending else assigned
+        side.setdefault(member_id, {}).setdefault(topic_id, {})[partition] = epoch
+    timers: dict[TimerKind, dict[str, Timer]] = {kind: {} for kind in TimerKind}
+    loaded: list[ConsumerMember] = []
+    for member in members:
+        member_id = member.member_id
+        loaded.append(_member(member, assigned.get(member_id, {}), pending.get(member_id, {})))
+        for kind in TimerKind:
+            timer = member.timer(kind)
+            if timer is not None:
+                timers[kind][member_id] = timer
+    jobs = row.jobs or {}
+    return ConsumerGroup(
+        group_id=group_id,
+        state_since=row.state_since,
+        group_epoch=row.generation_id,
+        assignment_epoch=row.assignment_epoch,
+        assignment_timestamp=row.assignment_timestamp,
+        metadata_hash=row.metadata_hash,
+        metadata_version=row.metadata_version,
+        members=ConsumerMembers(loaded),
+        timers=Timers(**{kind.value: DeadlineMap(timers[kind]) for kind in TimerKind}),
+        resolutions={rights: _resolution(found) for rights, found in (resolutions or {}).items()},
+        regex_jobs={rights: Job(*job) for rights, job in jobs.get("regex", {}).items()},
+        target_job=Job(*jobs["target"]) if "target" in jobs else None,
+        hold=row.hold,
+    )
+
+
+def _member(row: MemberRow, assigned: Any, pending: Any) -> ConsumerMember:
+    classic = None
+    if row.classic_session_timeout_ms is not None:
+        names_and_bytes = zip(row.classic_protocol_names, row.classic_protocol_metadata, strict=True)
+        classic = ClassicMetadata(
+            row.classic_session_timeout_ms, tuple(Protocol(name, bytes(data)) for name, data in names_and_bytes)
+        )
+    return ConsumerMember(
+        member_id=row.member_id,
+        instance_id=row.instance_id,
+        rack_id=row.rack_id,
+        client_id=row.client_id,
+        client_host=row.client_host,
+        rebalance_timeout_ms=row.rebalance_timeout_ms,
+        subscribed_topic_names=frozenset(row.subscribed_topic_names),
+        subscribed_topic_regex=row.subscribed_topic_regex,
+        server_assignor=row.server_assignor,
+        classic=classic,
+        member_epoch=row.member_epoch,
+        previous_member_epoch=row.previous_member_epoch,
+        state=MemberState(row.state),
+        assigned=assigned,
+        pending_revocation=pending,
+        target={topic_id: frozenset(partitions) for topic_id, partitions in row.target.items()},
+        topic_rights=row.topic_rights,
+    )
+
+
+def _resolution(value: Mapping[str, Any]) -> RegexResolution:
+    topics = {regex: frozenset(names) for regex, names in value["topics"].items()}
+    return RegexResolution(topics, value["topics_version"], value["started_at"])
+
+
+def _resolution_columns(resolution: RegexResolution) -> dict[str, Any]:
+    topics = {regex: sorted(names) for regex, names in resolution.topics.items()}
+    return {"topics": topics, "topics_version": resolution.topics_version, "started_at": resolution.started_at}
+
+
+def _job_columns(job: Job) -> list[int]:
+    return [job.started_at, job.deadline, job.epoch]
+
+
+def group_columns(group: ConsumerGroup) -> dict[str, Any]:
+    """Parameters of `insert_consumer_group` and `update_consumer_group` that depend on the group itself."""
+    resolutions = {rights: _resolution_columns(found) for rights, found in group.resolutions.items()}
+    jobs: dict[str, Any] = {}
+    if group.regex_jobs:
+        jobs["regex"] = {rights: _job_columns(job) for rights, job in group.regex_jobs.items()}
+    if group.target_job is not None:
+        jobs["target"] = _job_columns(group.target_job)
+    return {
+        "group_id": group.group_id,
+        "state": group.state.value,
+        "state_since": group.state_since,
+        "generation_id": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignment_timestamp": group.assignment_timestamp,
+        "metadata_hash": group.metadata_hash,
+        "metadata_version": group.metadata_version,
+        "resolution": Jsonb(resolutions) if resolutions else None,
+        "jobs": Jsonb(jobs) if jobs else None,
+        **hold_columns(group.hold),
+    }
+
+
+def member_columns(pk: int, member: ConsumerMember) -> dict[str, Any]:
+    """Parameters of `upsert_consumer_member`."""
+    classic = member.classic
+    return {
+        "id": pk,
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "rack_id": member.rack_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "subscribed_topic_names": sorted(member.subscribed_topic_names),
+        "subscribed_topic_regex": member.subscribed_topic_regex,
+        "topic_rights": member.topic_rights,
+        "server_assignor": member.server_assignor,
+        "classic_session_timeout_ms": classic.session_timeout_ms if classic else None,
+        "classic_protocol_names": [protocol.name for protocol in classic.protocols] if classic else None,
+        "classic_protocol_metadata": [protocol.metadata for protocol in classic.protocols] if classic else None,
+        "member_epoch": member.member_epoch,
+        "previous_member_epoch": member.previous_member_epoch,
+        "state": member.state.value,
+        "target": Jsonb({topic_id: sorted(partitions) for topic_id, partitions in member.target.items()}),
+    }
+
+
+def step_columns(members: Sequence[ConsumerMember]) -> dict[str, list[Any]]:
+    """Parameters of `update_consumer_steps`: an array for each column."""
+    return {
+        "member_id": [member.member_id for member in members],
+        "member_epoch": [member.member_epoch for member in members],
+        "previous_member_epoch": [member.previous_member_epoch for member in members],
+        "state": [member.state.value for member in members],
+    }
+
+
+def timer_columns(timers: Timers, member_ids: Sequence[str]) -> dict[str, list[Any]]:
+    """Parameters of `update_consumer_timers`: an array for each column, in the order of `member_ids`."""
+    columns: dict[str, list[Any]] = {"member_id": list(member_ids)}
+    for kind, (deadline, armed_at) in TIMER_COLUMNS.items():
+        armed = [timers.of(kind).get(member_id) for member_id in member_ids]
+        columns[deadline] = [timer.deadline if timer else None for timer in armed]
+        columns[armed_at] = [timer.armed_at if timer else None for timer in armed]
+    return columns
+
+
+class ConsumerRows:
+    """Consumer groups: header, members, timers, and partition ownership."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def load(
+        self, connection: Connection, group_id: str, row: GroupRow, *, partitions: bool = True
+    ) -> ConsumerGroup:
+        """The group of a header row; without `partitions` its members own nothing and have an empty target."""
+        parameters = {"id": row.id, "targets": partitions}
+        members = await self._db.records(connection, MemberRow, Q.load_consumer_members, parameters)
+        owned = await off_loop.fetch(connection, Q.load_ownership, {"id": row.id}) if partitions else []
+        resolution = None
+        if row.has_resolution:
+            resolution = await self._db.value(connection, Q.load_resolution, {"id": row.id})
+        return await off_loop.run(len(owned), group_from_rows, group_id, row, members, owned, resolution)
+
+    async def persist(self, connection: Connection, before: Stored, after: ConsumerGroup, now: Millis) -> Stored:
+        """Write what changed. Raises GroupAppeared."""
+        assert before.group is None or isinstance(before.group, ConsumerGroup)
+        due = wake_at(after)
+        size = off_loop.size_of(before.group) + off_loop.size_of(after)
+        difference = await off_loop.run(size, changes, before.group, after)
+        if difference.only_timers:
+            due = wake_at_to_store(before.wake_at, due, now)
+        tag = uuid4()
+        if before.pk is None:
+            parameters = {**group_columns(after), "wake_at": due, "now": now, "version_tag": tag}
+            pk = await self._db.value(connection, Q.insert_consumer_group, parameters)
+            if pk is None:
+                raise GroupAppeared
+            version = 1
+        elif difference.nothing and due == before.wake_at:
+            return Stored(before.pk, before.version, before.version_tag, due, after)
+        else:
+            pk, version = before.pk, before.version + 1
+            await self._update_header(connection, pk, after, difference, due, now, tag)
+        await self._write_members(connection, pk, after, difference)
+        await self._write_ownership(connection, pk, difference)
+        return Stored(pk, version, tag, due, after)
+
+    async def _update_header(
+        self,
+        connection: Connection,
+        pk: int,
+        after: ConsumerGroup,
+        changes: ConsumerChanges,
+        due: Millis | None,
+        now: Millis,
+        tag: UUID,
+    ) -> None:
+        if changes.only_timers:
+            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due, "version_tag": tag})
+        else:
+            parameters = {
+                **group_columns(after),
+                "id": pk,
+                "wake_at": due,
+                "now": now,
+                "version_tag": tag,
+                "resolution_stays": changes.resolution_stays,
+            }
+            if changes.resolution_stays:
+                parameters["resolution"] = None  # it may be large, so it is not sent again
+            await connection.execute(Q.update_consumer_group.encode(), parameters)
+
+    async def _write_members(
+        self, connection: Connection, pk: int, after: ConsumerGroup, changes: ConsumerChanges
+    ) -> None:
+        if changes.removed:
+            await connection.execute(Q.delete_consumer_members.encode(), {"id": pk, "member_id": list(changes.removed)})
+        if changes.upserted:
+            parameters = [member_columns(pk, member) for member in changes.upserted]
+            async for part in off_loop.in_parts(parameters):
+                await connection.cursor().executemany(Q.upsert_consumer_member.encode(), part)
+        if changes.stepped:
+            columns = step_columns(changes.stepped)
+            await connection.execute(Q.update_consumer_steps.encode(), {"id": pk, **columns})
+        if changes.timers:
+            columns = timer_columns(after.timers, changes.timers)
+            await connection.execute(Q.update_consumer_timers.encode(), {"id": pk, **columns})
+
+    async def _write_ownership(self, connection: Connection, pk: int, changes: ConsumerChanges) -> None:
+        """What is released is deleted first: the primary key refuses a second owner."""
+        names: dict[object, str] = {}
+        async for part in off_loop.in_parts(changes.released):
+            names.update(await self._db.rows(connection, Q.release_ownership, {"id": pk, **_columns(part)}))
+        async for part in off_loop.in_parts(changes.taken):
+            columns = _columns(part)
+            columns["name"] = [names.get(topic_id) for topic_id in columns["topic_id"]]
+            await connection.execute(Q.take_ownership.encode(), {"id": pk, **columns})
+
+
+def _columns(owned: Iterable[Owned]) -> dict[str, list[object]]:
+    names = ("topic_id", "partition", "member_id", "epoch", "pending")
+    return {name: list(column) for name, column in zip(names, zip(*owned, strict=True), strict=True)}

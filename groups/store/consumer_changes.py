@@ -1,0 +1,118 @@
+"""The difference between two folded consumer groups: what has to be written.
+
+A heartbeat that changes nothing but a deadline must cost the same in every group: the changes are found by comparing
+only those parts of two groups that they do not share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_state import ConsumerMember, TimerKind
+
+Owned = tuple[str, int, str, int, bool]
+"""Topic id, partition, member id, assignment epoch, whether it is to be given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerChanges:
+    """The difference between two folded consumer groups, as the store writes it.
+
+    `resolution_stays`: the stored results of the regular expressions are still valid. `stepped`: members in which only
+    epochs, state and what they own changed.
+    """
+
+    header: bool
+    resolution_stays: bool
+    removed: tuple[str, ...]
+    upserted: tuple[ConsumerMember, ...]
+    stepped: tuple[ConsumerMember, ...]
+    timers: tuple[str, ...]
+    released: frozenset[Owned]
+    taken: frozenset[Owned]
+
+    @property
+    def nothing(self) -> bool:
+        """The two groups are the same."""
+        return self.only_timers and not self.timers
+
+    @property
+    def only_timers(self) -> bool:
+        """Only deadlines moved."""
+        return not (self.header or self.removed or self.upserted or self.stepped)
+
+
+def changes(before: ConsumerGroup | None, after: ConsumerGroup) -> ConsumerChanges:
+    """What must be written to make the rows of `before` those of `after`."""
+    base = before or ConsumerGroup(after.group_id)
+    removed, changed = after.members.changes_since(base.members)
+    moved = {
+        member_id
+        for kind in TimerKind
+        for part in after.timers.of(kind).changes_since(base.timers.of(kind))
+        for member_id in part
+        if member_id in after.members
+    }
+    old = frozenset(owned for member_id in (*removed, *changed) for owned in _owned(base.members.get(member_id)))
+    new = frozenset(owned for member in changed.values() for owned in _owned(member))
+    stepped = {
+        member_id: member
+        for member_id, member in changed.items()
+        if (was := base.members.get(member_id)) is not None and _said(was) == _said(member)
+    }
+    return ConsumerChanges(
+        header=before is None or header_columns(before) != header_columns(after),
+        resolution_stays=before is not None and before.resolutions == after.resolutions,
+        removed=tuple(sorted(removed)),
+        upserted=tuple(changed[member_id] for member_id in sorted(changed.keys() - stepped.keys())),
+        stepped=tuple(stepped[member_id] for member_id in sorted(stepped)),
+        timers=tuple(sorted(moved)),
+        released=old - new,
+        taken=new - old,
+    )
+
+
+def _said(member: ConsumerMember) -> tuple[object, ...]:
+    """What a step of a member leaves unchanged."""
+    return (
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.subscribed_topic_names,
+        member.subscribed_topic_regex,
+        member.topic_rights,
+        member.server_assignor,
+        member.classic,
+        member.target,
+    )
+
+
+def header_columns(group: ConsumerGroup) -> tuple[object, ...]:
+    """What decides whether the header row changed."""
+    return (
+        group.state,
+        group.state_since,
+        group.group_epoch,
+        group.assignment_epoch,
+        group.assignment_timestamp,
+        group.metadata_hash,
+        group.metadata_version,
+        group.resolutions,
+        group.regex_jobs,
+        group.target_job,
+        group.hold,
+    )
+
+
+def _owned(member: ConsumerMember | None) -> list[Owned]:
+    if member is None:
+        return []
+    return [
+        (topic_id, partition, member.member_id, epoch, is_pending)
+        for assigned, is_pending in ((member.assigned, False), (member.pending_revocation, True))
+        for topic_id, partitions in assigned.items()
+        for partition, epoch in partitions.items()
+    ]

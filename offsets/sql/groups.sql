@@ -1,0 +1,177 @@
+-- What the lists of groups of the API and of the dashboard find, and in which order. A page is two statements: one finds
+-- which groups and in what order, `group_summaries` reads what is shown of them.
+
+-- fragment: matching
+-- Every condition of a list. The empty text is part of every id, the empty prefix of every name. Topics are looked up for
+-- each group, with `limit 1`, which keeps a plan from reading all there is of a topic.
+and (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
+and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
+and strpos(lower(g.group_id), lower(%(q)s)) > 0
+and (%(topic)s::text is null
+     or (select true from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s limit 1)
+     or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1))
+and (%(labelled)s::text[] is null
+     or (select true from groups_assignment a where a.group_id = g.id and a.topic = any(%(labelled)s) limit 1)
+     or (select true from offsets_committedoffset o
+         where o.group_id = g.id and o.topic = any(%(labelled)s) limit 1)
+     or (select true from groups_consumermember m where m.group_id = g.id
+                and m.subscribed_topic_names && %(labelled)s limit 1))
+and (%(member)s::text is null
+     or exists (select from groups_member m where m.group_id = g.id
+                and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
+     or exists (select from groups_consumermember m where m.group_id = g.id
+                and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+and (%(min_lag)s::bigint is null
+     or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
+and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
+and (g.group_id = any(%(visible_names)s::text[])
+     or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+
+-- fragment: with_lag
+-- Groups with the lag that they are sorted by: a group whose lag is not known is behind by less than any other. The sign
+-- turns the smallest into the largest. `lag_of` and `lags`: what counts instead of the lag on all topics.
+select g.id, g.group_id,
+       %(sign)s * coalesce(case when %(lag_of)s::bigint[] is null
+                                then (select l.lag from offsets_grouplag l where l.group_id = g.id)
+                                else v.lag end, -1) as key
+from groups_group g
+left join unnest(%(lag_of)s::bigint[], %(lags)s::bigint[]) v (id, lag) on v.id = g.id
+where true
+
+-- name: list_groups_by_id
+select g.id, g.group_id, null::bigint as key
+from groups_group g
+where g.group_id > %(after)s
+  -- include: matching
+order by g.group_id
+limit %(limit)s
+
+-- name: list_groups_by_id_before
+select g.id, g.group_id, null::bigint as key
+from groups_group g
+where g.group_id < %(after)s
+  -- include: matching
+order by g.group_id desc
+limit %(limit)s
+
+-- name: list_groups_by_change
+-- The second comparison alone would do; the first is what the index can seek to.
+select g.id, g.group_id, g.updated_at as key
+from groups_group g
+where (%(after_key)s::bigint is null
+       or g.updated_at <= %(after_key)s and (g.updated_at < %(after_key)s or g.group_id > %(after)s))
+  -- include: matching
+order by g.updated_at desc, g.group_id
+limit %(limit)s
+
+-- name: list_groups_by_change_before
+select g.id, g.group_id, g.updated_at as key
+from groups_group g
+where g.updated_at >= %(after_key)s and (g.updated_at > %(after_key)s or g.group_id < %(after)s)
+  -- include: matching
+order by g.updated_at, g.group_id desc
+limit %(limit)s
+
+-- name: list_groups_by_state
+select g.id, g.group_id, g.state as key
+from groups_group g
+where (g.state, g.group_id) > (%(after_key)s, %(after)s)
+  -- include: matching
+order by g.state, g.group_id
+limit %(limit)s
+
+-- name: list_groups_by_members
+-- Both directions, by the sign.
+select s.id, s.group_id, s.key
+from (
+    select g.id, g.group_id,
+           %(sign)s * ((select count(*) from groups_member m where m.group_id = g.id)
+                       + (select count(*) from groups_consumermember m where m.group_id = g.id)) as key
+    from groups_group g
+    where true
+      -- include: matching
+) s
+where %(after_key)s::bigint is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
+order by s.key, s.group_id
+limit %(limit)s
+
+-- name: list_groups_by_lag
+select s.id, s.group_id, s.key
+from (
+    -- include: with_lag
+      -- include: matching
+) s
+where %(after_key)s::bigint is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
+order by s.key, s.group_id
+limit %(limit)s
+
+-- name: list_groups_by_lag_before
+select s.id, s.group_id, s.key
+from (
+    -- include: with_lag
+      -- include: matching
+) s
+where (s.key, s.group_id) < (%(after_key)s, %(after)s)
+order by s.key desc, s.group_id desc
+limit %(limit)s
+
+-- name: count_groups_by_state
+select g.state, count(*)
+from groups_group g
+where true
+  -- include: matching
+group by g.state
+
+-- name: labelled_topics
+-- Topics that have one of these labels. There are thousands of them at most, so all are looked at.
+select name
+from groups_topic
+where (labels @> any(%(pairs)s::jsonb[]) or labels ?| %(names)s::text[])
+  and (name = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(name, prefix)))
+order by name
+
+-- name: group_summaries
+-- Topics by a loose index scan: one look per topic, however many partitions a group has. `committed`: with topics that are
+-- committed alone; a group without members still has those.
+select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, g.protocol_type, g.protocol_name,
+       g.updated_at,
+       (select count(*) from groups_member m where m.group_id = g.id)
+       + (select count(*) from groups_consumermember m where m.group_id = g.id) as members,
+       array(
+           with recursive t (topic) as (
+               select least((select min(a.topic) from groups_assignment a where a.group_id = g.id),
+                            case when %(committed)s
+                                 then (select min(o.topic) from offsets_committedoffset o where o.group_id = g.id)
+                            end)
+               union all
+               select least((select min(a.topic) from groups_assignment a
+                             where a.group_id = g.id and a.topic > t.topic),
+                            case when %(committed)s
+                                 then (select min(o.topic) from offsets_committedoffset o
+                                       where o.group_id = g.id and o.topic > t.topic)
+                            end)
+               from t
+               where t.topic is not null)
+           select topic
+           from t
+           where topic is not null
+             and (topic = any(%(visible_names)s::text[])
+                  or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+           limit %(topics)s) as topics,
+       l.lag, l.time_lag_ms, l.at as lag_sampled_at
+from groups_group g
+left join offsets_grouplag l on l.group_id = g.id
+where g.id = any(%(ids)s)
+
+-- name: visible_lags
+-- How far groups were behind on some topics alone, at the last sample; a group of which that is not known has no row.
+select l.group_id, least(sum(s.lag), 9223372036854775807)::bigint
+from offsets_grouplag l
+join groups_group g on g.id = l.group_id
+join offsets_lagsample s on s.group_name = g.group_id and s.at = l.at
+where (%(ids)s::bigint[] is null or l.group_id = any(%(ids)s))
+  and (s.topic = any(%(visible_names)s::text[])
+       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(s.topic, prefix)))
+group by l.group_id
+having %(min_lag)s::bigint is null or sum(s.lag) >= %(min_lag)s

@@ -1,0 +1,65 @@
+"""Rows as objects: by position, once the names of the columns were found to be those of the fields."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pytest
+
+from kcoord.config import Config
+from kcoord.database.pool import Connection, Database
+
+
+class Pair(NamedTuple):
+    """Two columns."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The same as a dataclass."""
+
+    name: str
+    size: int
+
+
+@pytest.fixture
+async def db(database: str, config: Config) -> AsyncIterator[Database]:
+    """The pools."""
+    db = Database(database, config)
+    await db.open()
+    yield db
+    await db.close()
+
+
+@pytest.mark.parametrize("kind", [Pair, Told])
+async def test_rows_become_objects(db: Database, kind: type) -> None:
+    statement = "select n::text as name, n as size from generate_series(1, %(last)s) n"
+
+    async def work(connection: Connection) -> None:  # in a pipeline, where a statement is sent before its rows come
+        assert await db.records(connection, kind, statement, {"last": 2}) == [kind("1", 1), kind("2", 2)]
+        assert await db.record(connection, kind, statement, {"last": 2}) == kind("1", 1)
+        assert await db.record(connection, kind, statement, {"last": 0}) is None
+        found, now = await db.record_and_now(connection, kind, statement, {"last": 1})
+        assert found == kind("1", 1)
+        assert now > 0
+
+    await db.transaction(work)
+    async with db.connection() as connection:
+        assert await db.column(connection, statement, {"last": 2}) == ["1", "2"]
+
+
+@pytest.mark.parametrize("kind", [Pair, Told])
+@pytest.mark.parametrize(
+    "statement",
+    ["select 1 as size, 'a' as name", "select 'a' as name, 1 as length", "select 'a' as name, 1 as size, 2 as more"],
+)
+async def test_columns_that_are_not_the_fields_are_refused(db: Database, kind: type, statement: str) -> None:
+    async with db.connection() as connection:
+        for _ in range(2):
+            with pytest.raises(TypeError, match="has the fields"):
+                await db.records(connection, kind, statement)
