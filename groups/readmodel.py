@@ -254,7 +254,7 @@ def _position(order: _Order, sort: GroupSort, cursor: str | None) -> dict[str, K
     if named != sort.value:
         raise ProtocolError(
             Error.INVALID_REQUEST,
-            f"cursor: it continues a list sorted by {named!r}; start again without a cursor",
+            f"cursor: belongs to a list sorted by {named!r}; start again without a cursor",
             fields={"field": "cursor"},
         )
     return {"after_key": key[0] if key else None, "after": group_id}

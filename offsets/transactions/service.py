@@ -102,7 +102,7 @@ class TransactionService:
             return OffsetCommitReply(Error.NONE, refused)
         self._check_active()
         if not commit.group_id:
-            return OffsetCommitReply(Error.INVALID_GROUP_ID, detail="group_id is empty: name the group")
+            return OffsetCommitReply(Error.INVALID_GROUP_ID, detail="group_id must not be empty")
         await self._take_part(producer)
 
         async def write(locked: LockedGroup) -> OffsetCommitReply:

@@ -78,7 +78,7 @@ def test_a_plan_is_made_reviewed_applied_and_undone(operator: Client, idle: int,
     ("fields", "shown"),
     [
         ({"strategy": "to-latest"}, "orders 1 1 20 200"),
-        ({"strategy": "to-offset", "offset": "1,000"}, "1000 is outside of the log"),
+        ({"strategy": "to-offset", "offset": "1,000"}, "1000 is outside the log"),
         ({"strategy": "shift-by", "by": "-5"}, "orders 0 0 10 5"),
         ({"strategy": "to-current", "topics": "orders"}, "orders 2 2 none 300"),
         ({"strategy": "copy-from-group", "from_group": "idle", "topics": "bills"}, "bills 0 0 5 5"),

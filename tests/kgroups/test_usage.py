@@ -183,7 +183,7 @@ def test_through_call_command() -> None:
     out = io.StringIO()
     call_command("kgroups", validate_regex="a.*", stdout=out)
     assert out.getvalue() == "The regular expression `a.*` is valid.\n"
-    with pytest.raises(CommandError, match="not all of it was done"):
+    with pytest.raises(CommandError, match="some actions failed"):
         call_command("kgroups", validate_regex="(", stdout=out)
     with pytest.raises(CommandError, match="takes exactly one of these options"):
         call_command("kgroups", "--list", "--describe", stdout=out)

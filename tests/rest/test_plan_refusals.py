@@ -134,7 +134,7 @@ async def test_every_bad_line_of_a_file_is_named_and_nothing_is_planned(plans: P
         await plans.ask("from-file", csv="orders,0,5\norders,x,5\norders,1,-1\norders,0,7"), Error.INVALID_REQUEST
     )
     assert [line["line"] for line in body["lines"]] == [2, 3, 4]
-    assert "line 4: orders-0 stands in line 1 already" in body["detail"]
+    assert "line 4: orders-0 is already listed in line 1" in body["detail"]
     assert stored(database) == (0, 0)
 
 

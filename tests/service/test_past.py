@@ -28,7 +28,7 @@ async def test_the_journal_is_asked_before_the_archive(runtime: Runtime, clock: 
     assert {line.key: (line.new, line.note) for line in (await plans.lines(made)).items} == {
         ("orders", 0): (10, ""),
         ("orders", 1): (6, "from the archive"),
-        ("orders", 2): (None, "nothing was committed then"),
+        ("orders", 2): (None, "no offset was committed then"),
         ("orders", 3): (None, "the journal has nothing of it up to then"),
         ("payments", 0): (7, "from the archive"),
     }
