@@ -35,7 +35,7 @@ CAUSES: Mapping[str, str] = {
     RebalanceCause.MEMBER_LEFT.value: "{member} left",
     RebalanceCause.MEMBER_KICKED.value: "{member} was removed by an operator",
     RebalanceCause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
-    RebalanceCause.SYNC_TIMED_OUT.value: "not everybody synced in time",
+    RebalanceCause.SYNC_TIMED_OUT.value: "not all members synced in time",
 }
 """Why a rebalance started. Every `RebalanceCause` has its text; a test checks that."""
 
@@ -44,7 +44,7 @@ REMOVALS: Mapping[str, str] = {
     RemovalReason.SESSION_EXPIRED.value: "sent no heartbeat in time and was removed",
     RemovalReason.DID_NOT_REJOIN.value: "did not join again in time and was removed",
     RemovalReason.DID_NOT_SYNC.value: "did not sync in time and was removed",
-    RemovalReason.GROUP_FULL.value: "was turned away: the group is full",
+    RemovalReason.GROUP_FULL.value: "was refused: the group is full",
     RemovalReason.KICKED.value: "was removed by an operator",
     DepartureCause.REBALANCE_TIMED_OUT.value: "did not give up its partitions in time and was removed",
     DepartureCause.JOIN_TIMED_OUT.value: "did not join again in time and was removed",
@@ -56,7 +56,7 @@ EPOCHS: Mapping[str, str] = {
     EpochCause.MEMBER_JOINED.value: "{member} joined",
     EpochCause.SUBSCRIPTION_CHANGED.value: "{member} changed its subscription",
     EpochCause.TOPICS_CHANGED.value: "subscribed topics changed",
-    EpochCause.REGEXES_RESOLVED.value: "subscribed patterns match other topics",
+    EpochCause.REGEXES_RESOLVED.value: "subscribed patterns match different topics",
     EpochCause.MEMBER_LEFT.value: "{member} left",
     EpochCause.MEMBER_KICKED.value: "{member} was removed by an operator",
     EpochCause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
@@ -93,7 +93,7 @@ def _removed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 def _replaced(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     old = short_id(str(detail.get("old_member_id", "")))
-    return f"{member} took the place of {old} as static member {detail.get('instance_id', '')}".rstrip()
+    return f"{member} replaced {old} as static member {detail.get('instance_id', '')}".rstrip()
 
 
 def _rebalance(event: Event, member: str, detail: Mapping[str, Any]) -> str:
@@ -113,7 +113,7 @@ def _completed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     members = plural(int(detail.get("members", 0)), "member")
-    return f"Generation {event.generation_id} is stable: partitions handed to {members}{_took(detail)}"
+    return f"Generation {event.generation_id} is stable: partitions assigned to {members}{_took(detail)}"
 
 
 def epoch_cause(event: Event) -> str:
@@ -138,7 +138,7 @@ def _target_failed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 
 def _reconciled(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"{member} has what it is meant to have: {plural(int(detail.get('partitions', 0)), 'partition')}"
+    return f"{member} has its target assignment: {plural(int(detail.get('partitions', 0)), 'partition')}"
 
 
 def _resolved(event: Event, member: str, detail: Mapping[str, Any]) -> str:
@@ -146,7 +146,7 @@ def _resolved(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 
 def _converted(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Group goes on in the {detail.get('protocol', 'other')} protocol"
+    return f"Group now uses the {detail.get('protocol', 'other')} protocol"
 
 
 def _offsets(did: str) -> Sentence:
@@ -166,11 +166,12 @@ def _pin(did: str) -> Sentence:
 
 def _held(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     until = f" until {utc(int(detail['until']))}" if "until" in detail else ""
-    return f"Group held{until}: {plural(int(detail.get('members', 0)), 'member')} removed, nobody may join{_by(detail)}"
+    members = plural(int(detail.get("members", 0)), "member")
+    return f"Group held{until}: {members} removed, no member can join{_by(detail)}"
 
 
 def _released(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Hold ended{_by(detail)}: members may join" if detail.get("principal") else "Hold ran out: members may join"
+    return f"Hold ended{_by(detail)}: members can join" if detail.get("principal") else "Hold expired: members can join"
 
 
 def _configured(event: Event, member: str, detail: Mapping[str, Any]) -> str:
@@ -200,14 +201,14 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.ASSIGNMENT_STORED.value: ("good", _assigned),
     EventKind.GROUP_EMPTIED.value: (
         "idle",
-        lambda event, member, detail: "The last member is gone: the group is empty",
+        lambda event, member, detail: "The last member left: the group is empty",
     ),
     EventKind.GROUP_UNLOADED.value: ("bad", _says("Group unloaded: its timers are dropped")),
     EventKind.GROUP_DELETED.value: ("bad", _says("Group deleted with its offsets")),
     EventKind.GROUP_CONVERTED.value: ("warn", _converted),
     EventKind.MEMBER_DEPARTED.value: (
         "idle",
-        lambda event, member, detail: f"{member} left for a while and keeps its partitions",
+        lambda event, member, detail: f"{member} left temporarily and keeps its partitions",
     ),
     EventKind.GROUP_EPOCH_BUMPED.value: ("warn", _epoch),
     EventKind.TARGET_COMPUTED.value: ("busy", _target),

@@ -129,7 +129,7 @@ def _wanted(request: HttpRequest) -> GroupFilter:
     after = cursor(request, "after", str, int)
     before = cursor(request, "before", str, int)
     if after and before:
-        raise BadAddress("after, before: only one of them at a time.")
+        raise BadAddress("after, before: use only one of them.")
     return GroupFilter(
         q=text(request, "q"),
         states=states,
@@ -158,7 +158,7 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
     here = group_url(group_id)
     actions = [
         Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
-        Action("Keep members out…", f"{here}/hold", HOLD),
+        Action("Hold…", f"{here}/hold", HOLD),
         Action("Pins…", f"{here}/pins", PIN),
         Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True),
     ]

@@ -139,7 +139,7 @@ class RepairService:
         if isinstance(outcome, Done):
             raise ProtocolError(outcome.error, outcome.detail)
         if not isinstance(outcome, list):
-            return [Mended(mend, "the group is gone") for mend in mends]
+            return [Mended(mend, "the group was deleted") for mend in mends]
         log.info("offsets_repaired", group_id=group_id, run=run_id, principal=principal, offsets=len(mends))
         return outcome
 
@@ -176,11 +176,11 @@ class RepairService:
 
 def _judged(mend: Mend, record_offset: int | None, offset: int | None, exists: bool, pending: bool, newer: bool) -> str:
     if newer or (record_offset, offset) != (mend.seen_record_offset, mend.seen_offset):
-        return "it was committed or removed since the run: run reconcile again"
+        return "committed or removed since the run: run reconcile again"
     if pending:
-        return "a transaction is open on it: run reconcile again when it has ended"
+        return "a transaction is open on it: run reconcile again after it has ended"
     if mend.offset is not None and not exists:
-        return "there is no such partition"
+        return "no such partition"
     return MENDED
 
 

@@ -251,8 +251,8 @@ class TransactionService:
                 continue
         raise ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE,
-            f"other requests of transactional id {transactional_id!r} came in between all the time; send this again "
-            "after they were answered",
+            f"other requests of transactional id {transactional_id!r} kept interfering; send this one "
+            "again when they are done",
         )
 
     def _tell(self, transactional_id: str, aborted: int, outcome: str) -> None:

@@ -62,7 +62,7 @@ def test_every_reason_of_a_removal_has_words(reason: RemovalReason | DepartureCa
         ),
         (
             event("assignment_stored", member=None, members=3, duration_ms=41),
-            "Generation 8 is stable: partitions handed to 3 members, took 41 ms",
+            "Generation 8 is stable: partitions assigned to 3 members, took 41 ms",
         ),
         (
             event("member_removed", cause="kicked", principal="ann", reason="its host hangs"),
@@ -71,10 +71,10 @@ def test_every_reason_of_a_removal_has_words(reason: RemovalReason | DepartureCa
         (event("group_epoch_bumped", cause="member_kicked"), "Epoch 8: billing-3f2a81c0… was removed by an operator"),
         (
             event("group_held", member=None, principal="ann", until=1_769_860_800_000, members=3, reason="bug 17"),
-            "Group held until 2026-01-31 12:00:00.000 UTC: 3 members removed, nobody may join, by ann",
+            "Group held until 2026-01-31 12:00:00.000 UTC: 3 members removed, no member can join, by ann",
         ),
-        (event("hold_released", member=None, principal="ann"), "Hold ended, by ann: members may join"),
-        (event("hold_released", member=None), "Hold ran out: members may join"),
+        (event("hold_released", member=None, principal="ann"), "Hold ended, by ann: members can join"),
+        (event("hold_released", member=None), "Hold expired: members can join"),
         (
             event("config_changed", member=None, principal="ann", settings={"consumer.assignor": ["uniform", "range"]}),
             "Settings changed: consumer.assignor uniform → range, by ann",

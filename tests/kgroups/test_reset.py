@@ -147,7 +147,7 @@ async def test_shift_by_of_a_partition_without_an_offset_aborts_all_of_it(
     options = ("--topic", "orders:0,2", "--shift-by", "1", "--execute")
     run = await kgroups("--reset-offsets", "--group", "a", "--group", "g", *options)
     assert run.status == 1
-    assert "\nError: Nothing was reset, because of group 'g': INVALID_REQUEST" in run.out
+    assert "\nError: No group was reset, because of group 'g': INVALID_REQUEST" in run.out
     assert "orders-2" in run.out
     assert await offsets_of(api, "a") == {0: 30, 2: 3}
 
@@ -346,7 +346,7 @@ class TestCsv:
         for groups in (("--all-groups",), ("--group", "g", "--group", "h")):
             run = await kgroups("--reset-offsets", *groups, "--from-file", str(file), "--execute")
             assert run.status == 1
-            assert "names no groups: give exactly one --group" in run.out
+            assert "does not name groups: use exactly one --group" in run.out
 
 
 async def test_a_group_of_another_protocol_type_is_left_alone(kgroups: Kgroups, service: GroupService) -> None:

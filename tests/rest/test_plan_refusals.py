@@ -150,7 +150,7 @@ async def test_applying_twice_and_undoing_twice(plans: Plans) -> None:
     assert (early["state"], "has not been applied" in early["detail"]) == ("planned", True)
     assert (await plans.apply(made)).status_code == 200
     twice = assert_problem(await plans.apply(made), Error.INVALID_REQUEST, status=409)
-    assert (twice["state"], "applied already" in twice["detail"]) == ("applied", True)
+    assert (twice["state"], "already been applied" in twice["detail"]) == ("applied", True)
     assert (await plans.undo(made)).status_code == 200
     again = assert_problem(await plans.undo(made), Error.INVALID_REQUEST, status=409)
     assert (again["state"], "was undone" in again["detail"]) == ("undone", True)

@@ -156,7 +156,7 @@ async def test_copy_from_another_group(plans: Plans, api: httpx.AsyncClient) -> 
     await plans.commit((2, 33))
     made = await plans.made("copy-from-group", from_group="source")
     assert news(made) == {("orders", 0): 70, ("orders", 1): 5}
-    assert "outside of the log" in made["partitions"][1]["note"]
+    assert "outside the log" in made["partitions"][1]["note"]
     assert (await plans.apply(made)).status_code == 200
     assert await plans.committed() == {("orders", 0): 70, ("orders", 1): 5, ("orders", 2): 33}
     lacking = assert_problem(await plans.ask("copy-from-group", from_group="source", **WHOLE), Error.INVALID_REQUEST)

@@ -161,9 +161,9 @@ def test_a_token_can_be_made_on_the_command_line(database: str) -> None:
     ("arguments", "problem"),
     [
         (["x"], "say what it may do"),
-        (["x", "--allow", "write:group:a"], "the operation is one of"),
-        (["x", "--allow", "read:queue:a"], "the resource is one of"),
-        (["x", "--allow", "read:group:"], "a name is missing"),
+        (["x", "--allow", "write:group:a"], "the operation must be one of"),
+        (["x", "--allow", "read:queue:a"], "the resource must be one of"),
+        (["x", "--allow", "read:group:"], "the name is missing"),
         (["x", "--allow", "read"], "expected operation:resource:name"),
         (["x", "--allow-all", "--days", "0"], "at least one day"),
         (["  ", "--allow-all"], "needs a name"),

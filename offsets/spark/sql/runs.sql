@@ -15,7 +15,7 @@ limit 1
 -- We hold the lock of the kind, so whatever says that it runs does not.
 update offsets_sparkrun
 set state = 'lost', ended_at = (extract(epoch from clock_timestamp()) * 1000)::bigint,
-    error = 'the process of the run ended without saying how'
+    error = 'the process of the run ended without recording a result'
 where kind = %(kind)s and state = 'running'
 
 -- name: start_run
