@@ -1,5 +1,5 @@
 -- name: count_groups_by_state
--- Counts behind the state filter: the search and the type apply to them, the chosen states do not.
+-- Counts for the state filter: search and type apply to them, the chosen states do not.
 select state, count(*)
 from groups_group
 where (%(type)s::text is null or type = %(type)s)
@@ -49,7 +49,7 @@ order by updated_at, group_id desc
 limit %(limit)s
 
 -- name: groups_by_lag_after
--- As of the last sample; groups whose lag is not known come last.
+-- As of the last sample; groups of unknown lag come last.
 select g.id
 from groups_group g
 left join offsets_grouplag l on l.group_id = g.id

@@ -1,7 +1,7 @@
 -- name: list_groups_by_id
--- A page is two statements: this one finds which groups and in what order, `group_summaries` reads what is shown of
--- them. The five finders differ in their order alone; the empty text is part of every id, the empty prefix of every
--- name. Topics are looked up for each group, with `limit 1`, which keeps a plan from reading all there is of a topic.
+-- A page is two statements: this one finds the groups and their order, `group_summaries` reads what is shown.
+-- The five finders differ only in their order; the empty text is part of every id, the empty prefix of every
+-- name. Topics are looked up for each group with `limit 1`, so that no plan reads all rows of a topic.
 select g.id, g.group_id, null::bigint
 from groups_group g
 where g.group_id > %(after)s
@@ -126,7 +126,7 @@ order by s.key, s.group_id
 limit %(limit)s
 
 -- name: list_groups_by_lag
--- Both directions, as above; a group whose lag is not known is behind by less than any other. `lag_of` and `lags`: what
+-- Both directions, as above; a group of unknown lag counts as less than any other. `lag_of` and `lags`: what
 -- counts instead of the lag on all topics.
 select s.id, s.group_id, s.key
 from (
@@ -164,7 +164,7 @@ order by s.key, s.group_id
 limit %(limit)s
 
 -- name: labelled_topics
--- Topics that have one of these labels. There are thousands of them at most, so all are looked at.
+-- Topics that have one of these labels. There are at most thousands of topics, so all are read.
 select name
 from groups_topic
 where (labels @> any(%(pairs)s::jsonb[]) or labels ?| %(names)s::text[])
@@ -196,7 +196,7 @@ left join offsets_grouplag l on l.group_id = g.id
 where g.id = any(%(ids)s)
 
 -- name: visible_lags
--- How far groups were behind on some topics alone, at the last sample; a group of which that is not known has no row.
+-- Lag of groups on some topics only, at the last sample; no row for a group of unknown lag.
 select l.group_id, least(sum(s.lag), 9223372036854775807)::bigint
 from offsets_grouplag l
 join groups_group g on g.id = l.group_id
@@ -208,7 +208,7 @@ group by l.group_id
 having %(min_lag)s::bigint is null or sum(s.lag) >= %(min_lag)s
 
 -- name: member_holdings
--- One row for each topic of the member; one without a topic where it has none.
+-- One row for each topic of the member; one row without a topic if it has none.
 select m.member_epoch, a.topic_id, a.topic, array_agg(a.partition)
 from groups_group g
 join groups_consumermember m on m.group_id = g.id and m.member_id = %(member_id)s
@@ -217,7 +217,7 @@ where g.group_id = %(group_id)s
 group by m.member_epoch, a.topic_id, a.topic
 
 -- name: list_events
--- What is about topics that cannot be seen alone did not happen. Where `topics` is a number, it names none.
+-- Events only about topics that the caller may not describe are left out. If `topics` is a number, it names none.
 select id, at, kind, generation_id, member_id, detail
 from groups_event
 where group_name = %(group_id)s
@@ -235,6 +235,6 @@ order by id desc
 limit %(limit)s
 
 -- name: group_is_known
--- A group that is gone is known as long as its events are.
+-- A deleted group is known as long as its events are kept.
 select exists (select from groups_group where group_id = %(group_id)s)
        or exists (select from groups_event where group_name = %(group_id)s)

@@ -134,7 +134,7 @@ def test_source_that_breaks_its_word_is_named(server: ScriptedCoordinator) -> No
     server.committed["t", 0] = 1
     with (
         consumer_of(server, "t", source=Rewinding({("t", 0): ["a", "b"]})) as consumer,
-        pytest.raises(ValueError, match="offset 0 of t-0, 1 was asked for"),
+        pytest.raises(ValueError, match="offset 0 of t-0; offset 1 was requested"),
     ):
         consumer.poll(LONG_MS)
 

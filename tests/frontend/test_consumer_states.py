@@ -117,8 +117,8 @@ def test_a_reconciling_group_without_handovers_names_who_is_behind_or_away(
             6,
             "it is computed with the next heartbeat; until then members keep",
         ),
-        (Computation(None, None, None, failed=False), 0, "the next heartbeat; until then no member has partitions yet."),
-        (Computation(NOW, NOW - 2_300, NOW, failed=False), 6, "the assignor has been computing it for 2.3 s; until then"),
+        (Computation(None, None, None, failed=False), 0, "heartbeat; until then no member has partitions yet."),
+        (Computation(NOW, NOW - 2_300, NOW, failed=False), 6, "the assignor has been computing it for 2.3 s; until"),
         (Computation(NOW, NOW, NOW + 8_000, failed=True), 6, "the assignor failed and is tried again in 8 s; until"),
     ],
 )
@@ -132,9 +132,7 @@ def test_an_assigning_group_says_what_its_target_waits_for(computation: Computat
 
 def test_other_states_are_said_as_of_any_group() -> None:
     assert explain(page("Empty"), part()) is None
-    assert (explain(page("Stable"), part()) or "").startswith(
-        "All members have their target assignment of epoch 7."
-    )
+    assert (explain(page("Stable"), part()) or "").startswith("All members have their target assignment of epoch 7.")
 
 
 @pytest.mark.parametrize(

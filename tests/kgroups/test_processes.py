@@ -129,7 +129,7 @@ def test_tokens_that_are_refused_are_not_repeated(
     told = {
         "kc_wrong-and-secret": "Error: The command failed: SASL_AUTHENTICATION_FAILED: unknown token",
         "not a token": "does not contain a valid one",
-        "gehëim": "hold",
+        "gehëim": "not contain",
         "": "is empty",
     }
     for wrong, problem in told.items():

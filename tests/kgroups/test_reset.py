@@ -323,7 +323,7 @@ class TestCsv:
         [
             (b"orders,0\nh,orders,0,1\norders,x,1\n", "line 1: 2 fields"),
             (b"\n\norders,0,-3\n", "line 3: the offset '-3' is not a whole number"),
-            (b"", "csv: contains no offsets"),
+            (b"", "contains no offsets"),
             (b"\xff\xfe", "cannot be read: "),
             (None, "cannot be read: "),
         ],
