@@ -210,7 +210,7 @@ class GroupConfigs:
         principal: str,
         now: Millis,
     ) -> None:
-        """Record what is in force from now on in the timeline of the group, whether the group exists or not."""
+        """Record what is in force from now on in the events of the group, whether the group exists or not."""
         changed = {name: [before[name], value] for name, value in after.items() if before[name] != value}
         if not changed:
             return

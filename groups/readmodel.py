@@ -1,4 +1,4 @@
-"""Read models of groups for the REST API: the list and the timeline. Nothing here writes and nothing decides.
+"""Read models of groups for the REST API: the list and the events. Nothing here writes and nothing decides.
 
 The full description of a group comes from `GroupService.describe`; the lists here never load whole groups.
 """

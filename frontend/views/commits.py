@@ -1,4 +1,4 @@
-"""The history of a group's committed offsets: who committed, reset or removed what, and when."""
+"""The commit history of a group: who committed, reset or removed what, and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of groups, the page of a group and its history."""
+"""The list of groups, the page of a group and its events."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def _shown(request: HttpRequest) -> tuple[str, ...]:
 @require_safe
 @page
 def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
-    """The history of a group, newest first; it outlives the group."""
+    """The events of a group, newest first; they outlive the group."""
     before = cursor(request, "before", int)
     if "\0" in group_id:
         return missing(request, group_id)

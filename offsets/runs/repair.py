@@ -1,6 +1,6 @@
 """Fixes the committed offsets that reconcile proved wrong: each becomes what its last line in the journal says.
 
-A change is journalled like any other, under the group's lock, and recorded in the group's timeline. It is made only if
+A change is journalled like any other, under the group's lock, and recorded in the group's events. It is made only if
 the offset is still what the run saw, nothing was committed or removed since, and no transaction is open there: its
 commit would lose to a line newer than its write.
 """
@@ -119,7 +119,7 @@ class RepairService:
         self._store = runtime.get(OffsetStore)
 
     async def repair(self, mends: Sequence[Mend], run_id: str, principal: Principal) -> list[Mended]:
-        """Fix group by group, each in one transaction; returns the result of each. `run_id`: for the timelines.
+        """Fix group by group, each in one transaction; returns the result of each. `run_id`: for the events.
 
         A missing group is created if it is to have an offset. Raises ProtocolError GROUP_AUTHORIZATION_FAILED
         before anything is written, COORDINATOR_NOT_AVAILABLE.

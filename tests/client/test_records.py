@@ -165,7 +165,7 @@ def test_calls_on_what_is_not_assigned(server: ScriptedCoordinator) -> None:
                 call(T0)
         with pytest.raises(ValueError, match="-1"):
             consumer.seek(T0, -1)
-        with pytest.raises(ValueError, match="below 0"):
+        with pytest.raises(ValueError, match="must not be negative"):
             consumer.commit({T0: -1})
 
 

@@ -90,7 +90,7 @@ async def test_open_transactions_and_missing_partitions_are_left_alone(ledger: L
     )
     done = await runtime.get(RepairService).repair(mends(ledger)[:2], "a run", local_operator())
     assert [one.outcome.split(":")[0] for one in done] == [
-        "there is no such partition",
+        "no such partition",
         "a transaction is open on it",
     ]
 
