@@ -100,23 +100,11 @@ SETTINGS: tuple[Setting, ...] = (
         "log.level", "info", "level", "Lowest level that is logged.", choices=("debug", "info", "warning", "error")
     ),
     # The server
-    Setting(
-        "database.pool.size",
-        8,
-        "connections",
-        "Connections of one process for writing; as many again for reading.",
-        2,
-        200,
-    ),
+    Setting("database.pool.size", 8, "connections", "Write connections of one process; as many for reading.", 2, 200),
     Setting("database.statement.timeout.ms", 15_000, "ms", "Longest statement of the data plane.", 100, 600_000),
     Setting("database.acquire.timeout.ms", 5_000, "ms", "Wait for a free connection before answering 503.", 10, 60_000),
     Setting(
-        "database.lock.timeout.ms",
-        3_000,
-        "ms",
-        "Wait for a locked group or other row before answering 503.",
-        100,
-        60_000,
+        "database.lock.timeout.ms", 3_000, "ms", "How long to wait for a locked row before answering 503.", 100, 60_000
     ),
     Setting(
         "database.transaction.timeout.ms",
@@ -135,23 +123,14 @@ SETTINGS: tuple[Setting, ...] = (
         600_000,
     ),
     Setting("http.max.body.bytes", 1_048_576, "bytes", "Largest request body; above it 413.", 1_024, 1_073_741_824),
-    Setting(
-        "http.max.wait.ms",
-        60_000,
-        "ms",
-        "Longest time one request may wait, whatever max_wait_ms it sends.",
-        0,
-        3_600_000,
-    ),
+    Setting("http.max.wait.ms", 60_000, "ms", "Upper bound of the max_wait_ms of a request.", 0, 3_600_000),
     Setting("http.max.connections", 10_000, "connections", "Open connections; above it 503.", 10, 1_000_000),
-    Setting(
-        "http.head.timeout.ms", 10_000, "ms", "Longest time until the head of a request has arrived.", 100, 600_000
-    ),
+    Setting("http.head.timeout.ms", 10_000, "ms", "Time limit for the head of a request.", 100, 600_000),
     Setting(
         "http.body.timeout.ms",
         30_000,
         "ms",
-        "Longest time until the body of a request has arrived; 1 s more for each 16 KiB received.",
+        "Time limit for the body of a request; 1 s more for each 16 KiB received.",
         100,
         600_000,
     ),
@@ -238,17 +217,10 @@ SETTINGS: tuple[Setting, ...] = (
     # Offsets
     Setting("offset.metadata.max.bytes", 4_096, "characters", "Longest metadata of a committed offset.", 0, INT_MAX),
     Setting(
-        "offsets.topic.num.partitions",
-        50,
-        "partitions",
-        "Coordinator partitions; must not be changed later.",
-        1,
-        10_000,
+        "offsets.topic.num.partitions", 50, "partitions", "Coordinator partitions; do not change it later.", 1, 10_000
     ),
     Setting("offsets.retention.minutes", 10_080, "min", "How long an offset is kept without a new commit.", 1, INT_MAX),
-    Setting(
-        "offsets.retention.check.interval.ms", 600_000, "ms", "How often expired offsets are searched for.", 1, INT_MAX
-    ),
+    Setting("offsets.retention.check.interval.ms", 600_000, "ms", "How often expired offsets are removed.", 1, INT_MAX),
     Setting("offsets.retention.batch", 2_000, "offsets", "Most offsets removed under one lock.", 1, 100_000),
     Setting("offsets.journal.retention.days", 30, "days", "How long the commit history is kept.", 1, 3_650),
     Setting(
@@ -380,11 +352,7 @@ class Config:
         return Config({**self._values, **values}, self.problems)
 
     def _contradictions(self) -> list[str]:
-        found = [
-            f"{small} must not be larger than {large}"
-            for small, large in NOT_LARGER
-            if self.int(small) > self.int(large)
-        ]
+        found = [f"{small} is larger than {large}" for small, large in NOT_LARGER if self.int(small) > self.int(large)]
         if self.int(HEARTBEAT_INTERVAL) >= self.int(SESSION_TIMEOUT):
             found.append(f"{HEARTBEAT_INTERVAL} must be smaller than {SESSION_TIMEOUT}")
         if self.int("request.max.age.ms") < self.int("database.transaction.timeout.ms") + LEAST_TIME_TO_BEGIN_MS:

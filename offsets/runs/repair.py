@@ -35,7 +35,7 @@ Q = queries("offsets")
 REPAIRABLE = frozenset({"missing_in_view", "surplus_in_view", "other_offset", "other_metadata"})
 """Kinds of findings for which the journal proves that the view is wrong."""
 
-MENDED = "mended"
+MENDED = "repaired"
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,10 @@ def test_a_run_that_was_asked_for_begins_once(database: str) -> None:
         " values (%s, 'archive', 'requested', '{}', 1, 'token', '/log', '', 0, 0, '', '', '', '', '', '')",
         wanted,
     )
-    with pytest.raises(JobError, match="is not a requested run of report"), running(database, "report", RunRequest(run_id=wanted)):
+    with (
+        pytest.raises(JobError, match="is not a requested run of report"),
+        running(database, "report", RunRequest(run_id=wanted)),
+    ):
         pass
     with running(database, "archive", RunRequest("local", run_id=wanted)):
         pass
