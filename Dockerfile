@@ -1,4 +1,4 @@
-# The stack in one container: server, worker and beat under their supervisor. Give it a Postgres with
+# The stack in one container: server, worker and beat under their supervisor. Point it to a Postgres with
 # KCOORD_DATABASE_URL; without one the embedded server keeps its files in /data.
 FROM python:3.12-slim
 

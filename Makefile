@@ -1,4 +1,4 @@
-# `make up` needs Python 3.11 or newer and nothing else. PYTHON names another interpreter for the virtual environment.
+# `make up` needs only Python 3.11 or newer. PYTHON names another interpreter for the virtual environment.
 
 VENV := .venv
 PYTHON ?=

@@ -142,7 +142,7 @@ class GroupBrief:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """A page of a group's history, newest first. `exists`: the group still exists."""
+    """A page of a group's events, newest first. `exists`: the group still exists."""
 
     now: Millis
     exists: bool

@@ -162,7 +162,7 @@ class PartitionOffset:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event in the history of a group."""
+    """An event of a group."""
 
     id: int
     at: Millis

@@ -33,7 +33,7 @@ STATES: tuple[State, ...] = (
         "busy",
         "All members have joined: the coordinator waits for the leader's assignment.",
     ),
-    State("Assigning", "Assigning", "warn", "Something changed: the coordinator computes who is meant to have what."),
+    State("Assigning", "Assigning", "warn", "The group changed: the coordinator computes a new target assignment."),
     State("Reconciling", "Reconciling", "busy", "Members give up and take over partitions until all have theirs."),
     State("Empty", "Empty", "idle", "No members. Committed offsets are kept until they expire."),
     State("Dead", "Dead", "bad", "The group is being removed; its members are told to start over."),
@@ -45,7 +45,7 @@ BY_NAME = {state.name: state for state in STATES}
 
 def state(name: str) -> State:
     """A state by its protocol name; one unknown to this page keeps its name and is marked as unknown."""
-    return BY_NAME.get(name) or State(name, name, "idle", "A state that this page has no words for yet.")
+    return BY_NAME.get(name) or State(name, name, "idle", "This version does not know the state.")
 
 
 def generation_word(header: GroupHeader) -> str:
@@ -68,13 +68,13 @@ def explain(page: GroupPage) -> str:
         case "Stable":
             who = "One member works" if counts.members == 1 else f"{counts.members:,} members work"
             return (
-                f"{who} on generation {header.generation_id}. Whoever sends no heartbeat until its session ends loses "
-                "its partitions to the others."
+                f"{who} on generation {header.generation_id}. A member that sends no heartbeat until its session ends "
+                "loses its partitions to the others."
             )
         case "Empty" if counts.pending_ids:
-            return f"No members yet; {plural(counts.pending_ids, 'member id')} handed out and about to join."
+            return f"No members yet; {plural(counts.pending_ids, 'member id')} given out and about to join."
         case "Empty" if page.totals.committed:
-            return f"No members. {plural(page.totals.committed, 'committed offset')} kept for the next one."
+            return f"No members. {plural(page.totals.committed, 'committed offset')} kept for the next member."
         case other:
             return state(other).meaning
 
@@ -85,7 +85,7 @@ def _preparing(page: GroupPage) -> str:
     if header.join_delay_ms is not None:
         return (
             f"The group was empty. {plural(counts.members, 'member')} joined; the coordinator waits{wait} for more "
-            "before it hands out partitions."
+            "before it assigns partitions."
         )
     missing = [short_id(member.member_id) for member in page.members if not member.awaiting_join][:MISSING_NAMED]
     others = counts.members - counts.joined - len(missing)
@@ -131,10 +131,11 @@ def next_timer(page: GroupPage) -> NextTimer | None:
     header = page.header
     timers: list[tuple[Millis, str]] = []
     if header.join_deadline is not None:
-        what = "the first rebalance begins" if header.join_delay_ms is not None else "who has not joined is removed"
+        starting = header.join_delay_ms is not None
+        what = "the first rebalance begins" if starting else "members that have not joined are removed"
         timers.append((header.join_deadline, what))
     if header.sync_deadline is not None:
-        timers.append((header.sync_deadline, "who has not synced is removed"))
+        timers.append((header.sync_deadline, "members that have not synced are removed"))
     if page.earliest_timer is not None:
         words = MEMBER_TIMERS[page.earliest_timer.kind]
         timers.append((page.earliest_timer.deadline, words.format(member=short_id(page.earliest_timer.member_id))))
@@ -147,7 +148,7 @@ def next_timer(page: GroupPage) -> NextTimer | None:
 
 
 ACTIVE = State("active", "Active", "good", "It sends heartbeats in time.")
-OVERDUE = State("overdue", "Overdue", "bad", "Its session has run out; it is removed at the next look.")
+OVERDUE = State("overdue", "Overdue", "bad", "Its session has expired; it is removed at the next check.")
 
 
 def member_state(member: Member, group_state: str, now: Millis) -> State:

@@ -35,13 +35,13 @@ CAUSES: Mapping[str, str] = {
     Cause.JOIN_TIMED_OUT.value: "{member} did not join again in time",
     Cause.SYNC_TIMED_OUT.value: "{member} did not sync in time",
     Cause.REBALANCE_TIMED_OUT.value: "{member} did not give up its partitions in time",
-    Cause.GROUP_FULL.value: "{member} was turned away: the group is full",
+    Cause.GROUP_FULL.value: "{member} was refused: the group is full",
     Cause.LEADER_REJOINED.value: "the leader {member} joined again",
     Cause.STATIC_MEMBER_REPLACED.value: "{member} took over a static member with other protocols",
     Cause.PROTOCOLS_CHANGED.value: "{member} changed its subscription or protocols",
     Cause.SUBSCRIPTION_CHANGED.value: "{member} changed its subscription",
     Cause.TOPICS_CHANGED.value: "subscribed topics changed",
-    Cause.REGEXES_RESOLVED.value: "subscribed patterns match other topics",
+    Cause.REGEXES_RESOLVED.value: "subscribed patterns match different topics",
 }
 """Why a member was removed, a rebalance started or an epoch began. Every `Cause` has its text; a test checks that."""
 
@@ -78,7 +78,7 @@ def _removed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 def _replaced(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     old = short_id(str(detail.get("old_member_id", "")))
-    return f"{member} took the place of {old} as static member {detail.get('instance_id', '')}".rstrip()
+    return f"{member} replaced {old} as static member {detail.get('instance_id', '')}".rstrip()
 
 
 def _rebalance(event: Event, member: str, detail: Mapping[str, Any]) -> str:
@@ -97,7 +97,7 @@ def _completed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     members = plural(int(detail.get("members", 0)), "member")
-    return f"Generation {event.generation_id} is stable: partitions handed to {members}{_took(detail)}"
+    return f"Generation {event.generation_id} is stable: partitions assigned to {members}{_took(detail)}"
 
 
 def epoch_cause(event: Event) -> str:
@@ -126,7 +126,7 @@ def _target_failed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 
 def _reconciled(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"{member} has what it is meant to have: {plural(int(detail.get('partitions', 0)), 'partition')}"
+    return f"{member} has its target assignment: {plural(int(detail.get('partitions', 0)), 'partition')}"
 
 
 def _resolved(event: Event, member: str, detail: Mapping[str, Any]) -> str:
@@ -134,7 +134,7 @@ def _resolved(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 
 def _converted(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Group goes on in the {detail.get('protocol', 'other')} protocol"
+    return f"Group now uses the {detail.get('protocol', 'other')} protocol"
 
 
 def _offsets(did: str) -> Sentence:
@@ -154,11 +154,12 @@ def _pin(did: str) -> Sentence:
 
 def _held(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     until = f" until {utc(int(detail['until']))}" if "until" in detail else ""
-    return f"Group held{until}: {plural(int(detail.get('members', 0)), 'member')} removed, nobody may join{_by(detail)}"
+    members = plural(int(detail.get("members", 0)), "member")
+    return f"Group held{until}: {members} removed, no member can join{_by(detail)}"
 
 
 def _released(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Hold ended{_by(detail)}: members may join" if detail.get("principal") else "Hold ran out: members may join"
+    return f"Hold ended{_by(detail)}: members can join" if detail.get("principal") else "Hold expired: members can join"
 
 
 def _configured(event: Event, member: str, detail: Mapping[str, Any]) -> str:
@@ -188,14 +189,14 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.ASSIGNMENT_STORED.value: ("good", _assigned),
     EventKind.GROUP_EMPTIED.value: (
         "idle",
-        lambda event, member, detail: "The last member is gone: the group is empty",
+        lambda event, member, detail: "The last member left: the group is empty",
     ),
     EventKind.GROUP_UNLOADED.value: ("bad", _says("Group unloaded: its timers are dropped")),
     EventKind.GROUP_DELETED.value: ("bad", _says("Group deleted with its offsets")),
     EventKind.GROUP_CONVERTED.value: ("warn", _converted),
     EventKind.MEMBER_DEPARTED.value: (
         "idle",
-        lambda event, member, detail: f"{member} left for a while and keeps its partitions",
+        lambda event, member, detail: f"{member} left temporarily and keeps its partitions",
     ),
     EventKind.GROUP_EPOCH_BUMPED.value: ("warn", _epoch),
     EventKind.TARGET_COMPUTED.value: ("busy", _target),

@@ -35,7 +35,7 @@ def table(headings: tuple[str, ...], rows: Sequence[tuple[object, ...]], total: 
         "<tr>{}</tr>",
         ((format_html_join("", '<td class="pr-6 align-top">{}</td>', ((cell,) for cell in row)),) for row in rows),
     )
-    rest = f"{total - len(rows):,} more are not shown" if total > len(rows) else ""
+    rest = f"{total - len(rows):,} more not shown" if total > len(rows) else ""
     return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, rest)
 
 
@@ -140,7 +140,7 @@ class GroupAdmin(ReadOnlyAdmin):
         """Who owns what."""
         owned = Assignment.objects.filter(group=group).order_by("topic", "partition")
         rows = list(owned.values_list("topic", "partition", "member_id", "generation_id", "pending")[:MOST_ROWS])
-        shown = [(*row[:4], "to be given up" if row[4] else "") for row in rows]
+        shown = [(*row[:4], "pending revocation" if row[4] else "") for row in rows]
         return table(("topic", "partition", "member", "generation", ""), shown, owned.count())
 
 
@@ -197,9 +197,9 @@ class ConsumerMemberAdmin(ReadOnlyAdmin):
 
     session_ends = instant("session_deadline", "session ends")
     heartbeat = instant("session_armed_at", "last heartbeat")
-    rebalance_timer = instant("rebalance_deadline", "gives up its partitions until")
-    join_timer = instant("join_deadline", "joins again until")
-    sync_timer = instant("sync_deadline", "syncs until")
+    rebalance_timer = instant("rebalance_deadline", "must give up its partitions by")
+    join_timer = instant("join_deadline", "must join again by")
+    sync_timer = instant("sync_deadline", "must sync by")
 
     @admin.display(description="subscriptions")
     def classic(self, member: ConsumerMember) -> SafeString:
@@ -213,7 +213,7 @@ def _subscription(protocol_type: str, metadata: bytes) -> str:
     subscription = decode_subscription(metadata) if protocol_type == "consumer" else None
     if subscription is not None:
         return ", ".join(subscription.topics)
-    return f"{len(metadata):,} bytes that only the members understand"
+    return f"{len(metadata):,} bytes, opaque to the service"
 
 
 @admin.register(PendingMember)
@@ -236,7 +236,7 @@ class EventAdmin(ReadOnlyAdmin):
     list_display = ("when", "group_name", "kind", "generation_id", "member_id")
     list_filter = (kind_filter(EventKind),)
     search_fields = ("=group_name", "=member_id")
-    search_help_text = "A whole group id or member id"
+    search_help_text = "The complete group id or member id"
     fields = ("when", "group_name", "kind", "generation_id", "member_id", "detail")
     readonly_fields = ("when",)
     ordering = ("-id",)

@@ -75,11 +75,11 @@ GROUP_SETTINGS: tuple[GroupSetting, ...] = (
         ASSIGNMENT_INTERVAL,
         "group.consumer.assignment.interval.ms",
         "ms",
-        "How long after a target was computed the next one is, at the earliest. 0: at once.",
+        "Least time between two targets. 0: no limit.",
         ("group.consumer.min.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
         least=0,
     ),
-    GroupSetting(ASSIGNOR, ASSIGNORS, "name", "Assignor that decides unless the members ask for another."),
+    GroupSetting(ASSIGNOR, ASSIGNORS, "name", "Assignor to use unless the members ask for another one."),
 )
 """In the order in which they are checked.
 
@@ -210,7 +210,7 @@ class GroupConfigs:
         principal: str,
         now: Millis,
     ) -> None:
-        """Record what is in force from now on in the timeline of the group, whether the group exists or not."""
+        """Record what is in force from now on in the events of the group, whether the group exists or not."""
         changed = {name: [before[name], value] for name, value in after.items() if before[name] != value}
         if not changed:
             return
@@ -228,7 +228,7 @@ class GroupConfigs:
         """The given settings, each converted to its type and within its limits. Raises ProtocolError INVALID_CONFIG."""
         for name in changes:
             if name not in SETTINGS:
-                raise invalid_config(name, f"groups have no such setting; they have {', '.join(SETTINGS)}")
+                raise invalid_config(name, f"not a group setting; the settings are {', '.join(SETTINGS)}")
         given = {name: None if value is None else _typed(SETTINGS[name], value) for name, value in changes.items()}
         for setting in GROUP_SETTINGS:
             value = given.get(setting.name)
@@ -322,12 +322,12 @@ def _typed(setting: GroupSetting, value: object) -> Value:
     """The value converted to its type. Raises ProtocolError INVALID_CONFIG."""
     if setting.limits is None:
         if not isinstance(value, str):
-            raise invalid_config(setting.name, "this is not a text; null removes the override")
+            raise invalid_config(setting.name, "must be a string; send null to remove the override")
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise invalid_config(setting.name, f"this is not a whole number ({setting.unit}); null removes the override")
+        raise invalid_config(setting.name, f"must be an integer ({setting.unit}); send null to remove the override")
     if not setting.least <= value <= INT_MAX:
-        raise invalid_config(setting.name, f"a number from {setting.least} to {INT_MAX} ({setting.unit}) is expected")
+        raise invalid_config(setting.name, f"must be from {setting.least} to {INT_MAX} ({setting.unit})")
     return value
 
 

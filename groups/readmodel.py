@@ -1,4 +1,4 @@
-"""Read models of groups for the REST API: the timeline, and the terms of the list. Nothing here writes or decides.
+"""Read models of groups for the REST API: the events, and the terms of the list. Nothing here writes or decides.
 
 The full description of a group comes from `GroupService.describe`; lists never load whole groups.
 """

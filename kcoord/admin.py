@@ -122,7 +122,9 @@ class AccessRuleForm(forms.ModelForm):  # type: ignore[type-arg]
         """Raises ValidationError for an empty literal, since no resource has an empty name."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
         if given.get("pattern") == AccessRule.Pattern.LITERAL and not given.get("name"):
-            raise forms.ValidationError({"name": "A name is missing; the pattern prefix with an empty name is all."})
+            raise forms.ValidationError(
+                {"name": "The name is missing; use pattern prefix with an empty name for all names."}
+            )
         return given
 
 

@@ -70,7 +70,7 @@ UNFOLD: dict[str, Any] = {
                     _entry("Groups", "hub", "groups", "group"),
                     _entry("Members", "dns", "groups", "member"),
                     _entry("Consumer members", "lan", "groups", "consumermember"),
-                    _entry("Ids handed out", "hourglass_top", "groups", "pendingmember"),
+                    _entry("Member ids given out", "hourglass_top", "groups", "pendingmember"),
                     _entry("Topics of generations", "subject", "groups", "generationtopics"),
                     _entry("Events", "history", "groups", "event"),
                     _entry("Group settings", "tune", "groups", "groupconfigoverride"),

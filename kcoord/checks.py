@@ -40,7 +40,7 @@ def secret_key_is_long(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -
     configured = settings.KCOORD.str("secret.key")
     if not configured or len(configured) >= SHORTEST_KEY:
         return []
-    problem = f"KCOORD_SECRET_KEY has {len(configured)} characters; a key has at least {SHORTEST_KEY}"
+    problem = f"KCOORD_SECRET_KEY has {len(configured)} characters; use at least {SHORTEST_KEY}"
     return [Error(problem, hint="Unset it to use the generated one.", id="kcoord.E003")]
 
 
@@ -49,8 +49,8 @@ def secret_key_is_kept(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -
     """`kcoord.W003`: a key that is lost when this process ends. With `check --deploy` only: commands need none."""
     if settings.KCOORD.str("secret.key") or (settings.DATA_DIR / "secret_key").is_file():
         return []
-    problem = "the secret key is made anew by each process: sign-ins end with it and are unknown to others"
-    return [Warning(problem, hint="`make up` keeps one; else set KCOORD_SECRET_KEY.", id="kcoord.W003")]
+    problem = "each process generates its own secret key: sign-ins end with the process and are not valid in others"
+    return [Warning(problem, hint="`make up` keeps a key; otherwise set KCOORD_SECRET_KEY.", id="kcoord.W003")]
 
 
 @register(TAG)
@@ -61,12 +61,12 @@ def reachable_from_elsewhere(app_configs: Sequence[AppConfig] | None, **kwargs: 
         return []
     found: list[CheckMessage] = []
     if not config.bool("secure.cookies"):
-        problem = f"KCOORD_HOST={config.str('host')}: cookies and tokens of people elsewhere travel unencrypted"
+        problem = f"KCOORD_HOST={config.str('host')}: cookies and tokens travel unencrypted over the network"
         hint = "Put a proxy with TLS in front and set KCOORD_SECURE_COOKIES=true."
         found.append(Warning(problem, hint=hint, id="kcoord.W001"))
     if not config.str("allowed.hosts"):
-        problem = f"KCOORD_HOST={config.str('host')}: the pages answer to no name but localhost"
-        hint = "Set KCOORD_ALLOWED_HOSTS to the names people type."
+        problem = f"KCOORD_HOST={config.str('host')}: the pages accept no host name other than localhost"
+        hint = "Set KCOORD_ALLOWED_HOSTS to the host names in use."
         found.append(Warning(problem, hint=hint, id="kcoord.W002"))
     return found
 
@@ -80,10 +80,10 @@ def _address_problems(config: Config) -> Iterator[str]:
         yield "KCOORD_DATABASE_URL: expected postgresql://user:password@host:port/database"
     broker = config.str("broker.url")
     if broker and "://" not in broker:
-        yield "KCOORD_BROKER_URL: expected redis://host:port/number or another broker that Celery knows"
+        yield "KCOORD_BROKER_URL: expected redis://host:port/number or another broker that Celery supports"
     for name in filter(None, config.str("allowed.hosts").split(",")):
         if "/" in name or name != name.strip():
-            yield f"KCOORD_ALLOWED_HOSTS: {name!r} is no host name; expected names separated by commas, no spaces"
+            yield f"KCOORD_ALLOWED_HOSTS: {name!r} is not a host name; expected names separated by commas, no spaces"
 
 
 def _is_url(text: str, schemes: tuple[str, ...]) -> bool:

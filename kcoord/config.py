@@ -69,16 +69,16 @@ class Setting:
     def _parse_list(self, text: str) -> str:
         names = [name.strip() for name in text.split(",")]
         if not all(names) or len(set(names)) != len(names):
-            raise ValueError(f"{self.env}={text!r}: expected {self.unit} separated by commas, each of them once")
+            raise ValueError(f"{self.env}={text!r}: expected {self.unit} separated by commas, each only once")
         if self.choices and not set(names) <= set(self.choices):
-            raise ValueError(f"{self.env}={text!r}: expected some of {', '.join(self.choices)}")
+            raise ValueError(f"{self.env}={text!r}: expected one or more of {', '.join(self.choices)}")
         return ",".join(names)
 
     def _check_bounds(self, value: int) -> None:
         if self.minimum is not None and value < self.minimum:
-            raise ValueError(f"{self.env}={value}: the smallest value is {self.minimum} {self.unit}")
+            raise ValueError(f"{self.env}={value}: must be at least {self.minimum} ({self.unit})")
         if self.maximum is not None and value > self.maximum:
-            raise ValueError(f"{self.env}={value}: the largest value is {self.maximum} {self.unit}")
+            raise ValueError(f"{self.env}={value}: must be at most {self.maximum} ({self.unit})")
 
 
 INT_MAX = 2_147_483_647
@@ -87,28 +87,30 @@ ARCHIVE_PATH = "archive.path"
 
 SETTINGS: tuple[Setting, ...] = (
     # Where things are
-    Setting("host", "127.0.0.1", "address", "Address the server listens on. Loopback unless you say otherwise."),
+    Setting("host", "127.0.0.1", "address", "Address the server listens on; by default loopback."),
     Setting("port", 8000, "port", "Port the server listens on.", 1, 65_535),
     Setting("data.dir", ".kcoord", "path", "Directory of the embedded Postgres, generated secrets and the log."),
     Setting("database.url", "", "url", "Postgres 14 or newer to use instead of the embedded one.", secret=True),
     Setting("broker.url", "", "url", "Celery broker instead of the queue in Postgres, e.g. redis://…", secret=True),
     Setting("advertised.url", "", "url", "Address of this server as clients see it; empty: http://host:port."),
-    Setting(
-        "allowed.hosts", "", "names", "Host names, separated by commas, that the pages answer to besides loopback."
-    ),
+    Setting("allowed.hosts", "", "names", "Host names, separated by commas, that the pages accept besides loopback."),
     Setting("secret.key", "", "text", "Django's secret key; empty: generated into the data directory.", secret=True),
-    Setting("secure.cookies", False, "switch", "Send cookies over https only; switch on behind TLS."),
-    Setting("log.level", "info", "level", "What is logged.", choices=("debug", "info", "warning", "error")),
+    Setting("secure.cookies", False, "switch", "Send cookies over https only; enable behind TLS."),
+    Setting(
+        "log.level", "info", "level", "Lowest level that is logged.", choices=("debug", "info", "warning", "error")
+    ),
     # The server
-    Setting("database.pool.size", 8, "connections", "Connections of one process that write; as many read.", 2, 200),
+    Setting("database.pool.size", 8, "connections", "Write connections of one process; as many for reading.", 2, 200),
     Setting("database.statement.timeout.ms", 15_000, "ms", "Longest statement of the data plane.", 100, 600_000),
     Setting("database.acquire.timeout.ms", 5_000, "ms", "Wait for a free connection before answering 503.", 10, 60_000),
-    Setting("database.lock.timeout.ms", 3_000, "ms", "Wait for a locked group or other row before 503.", 100, 60_000),
+    Setting(
+        "database.lock.timeout.ms", 3_000, "ms", "How long to wait for a locked row before answering 503.", 100, 60_000
+    ),
     Setting(
         "database.transaction.timeout.ms",
         2_500,
         "ms",
-        "How long a process that stands still in a transaction keeps its locks.",
+        "How long a process that stalls in a transaction keeps its locks.",
         500,
         60_000,
     ),
@@ -116,19 +118,19 @@ SETTINGS: tuple[Setting, ...] = (
         "request.max.age.ms",
         10_000,
         "ms",
-        "A request that is older, not counting max_wait_ms, writes nothing.",
+        "Requests older than this, not counting max_wait_ms, write nothing.",
         4_000,
         600_000,
     ),
     Setting("http.max.body.bytes", 1_048_576, "bytes", "Largest request body; above it 413.", 1_024, 1_073_741_824),
-    Setting("http.max.wait.ms", 60_000, "ms", "Longest time one request is held, whatever it asks for.", 0, 3_600_000),
+    Setting("http.max.wait.ms", 60_000, "ms", "Upper bound of the max_wait_ms of a request.", 0, 3_600_000),
     Setting("http.max.connections", 10_000, "connections", "Open connections; above it 503.", 10, 1_000_000),
-    Setting("http.head.timeout.ms", 10_000, "ms", "Longest time until a request's head is there.", 100, 600_000),
+    Setting("http.head.timeout.ms", 10_000, "ms", "Time limit for the head of a request.", 100, 600_000),
     Setting(
         "http.body.timeout.ms",
         30_000,
         "ms",
-        "Longest time until a request's body is there; 1 s more for each 16 KiB that have come.",
+        "Time limit for the body of a request; 1 s more for each 16 KiB received.",
         100,
         600_000,
     ),
@@ -136,14 +138,14 @@ SETTINGS: tuple[Setting, ...] = (
         "http.write.timeout.ms",
         30_000,
         "ms",
-        "How long a client may leave an answer unread; 1 s more for each 16 KiB of it.",
+        "How long a client may leave a response unread; 1 s more for each 16 KiB of it.",
         100,
         600_000,
     ),
-    Setting("http.retry.after.ms", 1_000, "ms", "What Retry-After says when the service is not available.", 1, 60_000),
-    Setting("mailbox.max.batch", 256, "commands", "Most commands of one group decided in one transaction.", 1, 10_000),
+    Setting("http.retry.after.ms", 1_000, "ms", "Retry-After while the service is not available.", 1, 60_000),
+    Setting("mailbox.max.batch", 256, "commands", "Most commands of one group handled in one transaction.", 1, 10_000),
     Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
-    Setting("token.cache.ms", 5_000, "ms", "How long a process believes what it read of an API token.", 0, 600_000),
+    Setting("token.cache.ms", 5_000, "ms", "How long a process caches an API token.", 0, 600_000),
     # Groups (names, defaults and bounds are Kafka's)
     Setting("group.min.session.timeout.ms", 6_000, "ms", "Smallest session timeout a member may ask for.", 0, INT_MAX),
     Setting(
@@ -157,7 +159,7 @@ SETTINGS: tuple[Setting, ...] = (
         "group.coordinator.rebalance.protocols",
         "classic,consumer",
         "names",
-        "Protocols that groups may use; classic is always among them.",
+        "Protocols that groups may use; must include classic.",
         choices=("classic", "consumer"),
         listed=True,
     ),
@@ -208,23 +210,19 @@ SETTINGS: tuple[Setting, ...] = (
         "group.consumer.regex.refresh.interval.ms",
         600_000,
         "ms",
-        "How often subscriptions by regular expression are matched anew without a cause.",
+        "How often subscriptions by regular expression are matched again without a cause.",
         10_000,
         INT_MAX,
     ),
     # Offsets
     Setting("offset.metadata.max.bytes", 4_096, "characters", "Longest metadata of a committed offset.", 0, INT_MAX),
     Setting(
-        "offsets.topic.num.partitions", 50, "partitions", "Coordinator partitions; never change it later.", 1, 10_000
+        "offsets.topic.num.partitions", 50, "partitions", "Coordinator partitions; do not change it later.", 1, 10_000
     ),
-    Setting(
-        "offsets.retention.minutes", 10_080, "min", "How long an offset is kept that nobody commits anew.", 1, INT_MAX
-    ),
-    Setting(
-        "offsets.retention.check.interval.ms", 600_000, "ms", "How often expired offsets are looked for.", 1, INT_MAX
-    ),
+    Setting("offsets.retention.minutes", 10_080, "min", "How long an offset is kept without a new commit.", 1, INT_MAX),
+    Setting("offsets.retention.check.interval.ms", 600_000, "ms", "How often expired offsets are removed.", 1, INT_MAX),
     Setting("offsets.retention.batch", 2_000, "offsets", "Most offsets removed under one lock.", 1, 100_000),
-    Setting("offsets.journal.retention.days", 30, "days", "How long the history of commits is kept.", 1, 3_650),
+    Setting("offsets.journal.retention.days", 30, "days", "How long the commit history is kept.", 1, 3_650),
     Setting(
         "transaction.max.timeout.ms",
         900_000,
@@ -237,29 +235,27 @@ SETTINGS: tuple[Setting, ...] = (
         "transactional.id.expiration.ms",
         604_800_000,
         "ms",
-        "How long a producer is remembered that ends no transaction.",
+        "How long a producer without a finished transaction is remembered.",
         60_000,
         2**53,
     ),
-    Setting("group.max.hold.ms", 3_600_000, "ms", "How long an operator may keep members out at most.", 1, 86_400_000),
-    Setting(
-        "lag.sample.interval.ms", 60_000, "ms", "How often watermarks and lag are sampled for history.", 1_000, INT_MAX
-    ),
-    Setting("lag.stale.ms", 300_000, "ms", "Watermarks reported longer ago make lag stale.", 1_000, INT_MAX),
+    Setting("group.max.hold.ms", 3_600_000, "ms", "Longest hold of a group.", 1, 86_400_000),
+    Setting("lag.sample.interval.ms", 60_000, "ms", "How often watermarks and lag are sampled.", 1_000, INT_MAX),
+    Setting("lag.stale.ms", 300_000, "ms", "Age of a watermark beyond which lag is stale.", 1_000, INT_MAX),
     Setting("lag.sample.retention.days", 7, "days", "How long samples of watermarks and lag are kept.", 1, 365),
     # Archive and other jobs of Spark
     Setting(
         ARCHIVE_PATH,
         "",
         "path",
-        "Where the journal is archived: a folder, s3a://… or hdfs://…; empty: no archive. Not set: with the "
-        "embedded Postgres `archive` in the data directory, with another one no archive.",
+        "Where the journal is archived: a folder, s3a://… or hdfs://…; empty: no archive. Not set: `archive` "
+        "in the data directory with the embedded Postgres, otherwise no archive.",
     ),
     Setting(
         "archive.snapshot.timeout.ms",
         1_800_000,
         "ms",
-        "How long a run may read one snapshot of the database; vacuum waits for it.",
+        "How long a run may read one snapshot of the database; it holds back vacuum.",
         10_000,
         86_400_000,
     ),
@@ -267,16 +263,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("spark.driver.memory.mb", 1_024, "MB", "Memory of Spark's driver; local executors share it.", 512, 262_144),
     # Timers and maintenance
     Setting("timer.tick.interval.ms", 1_000, "ms", "How often Celery beat looks for due groups.", 100, 60_000),
-    Setting("timer.tick.batch", 200, "groups", "Most groups one tick expires.", 1, 100_000),
+    Setting("timer.tick.batch", 200, "groups", "Most groups handled by one tick.", 1, 100_000),
     Setting("timer.lag.ready.ms", 15_000, "ms", "Timers later than this make /readyz answer 503.", 1_000, 3_600_000),
     Setting(
-        "timer.poison.delay.ms", 60_000, "ms", "How far a group whose tick throws is pushed ahead.", 1_000, 3_600_000
+        "timer.poison.delay.ms", 60_000, "ms", "Delay of the next tick of a group whose tick failed.", 1_000, 3_600_000
     ),
     Setting(
         "notifications.repair.interval.ms",
         3_000,
         "ms",
-        "How often a process looks for changes it got no hint of.",
+        "How often a process checks for changes of which it received no notification.",
         100,
         60_000,
     ),
@@ -330,7 +326,7 @@ class Config:
                 continue
             setting = known.get(key)
             if setting is None:
-                problems.append(f"{key}: there is no such setting; `manage.py settings_reference` lists them")
+                problems.append(f"{key}: no such setting; `manage.py settings_reference` lists them")
                 continue
             try:
                 values[setting.name] = setting.parse(text)
@@ -358,13 +354,14 @@ class Config:
     def _contradictions(self) -> list[str]:
         found = [f"{small} is larger than {large}" for small, large in NOT_LARGER if self.int(small) > self.int(large)]
         if self.int(HEARTBEAT_INTERVAL) >= self.int(SESSION_TIMEOUT):
-            found.append(f"{HEARTBEAT_INTERVAL} is not smaller than {SESSION_TIMEOUT}")
+            found.append(f"{HEARTBEAT_INTERVAL} must be smaller than {SESSION_TIMEOUT}")
         if self.int("request.max.age.ms") < self.int("database.transaction.timeout.ms") + LEAST_TIME_TO_BEGIN_MS:
             found.append(
-                f"request.max.age.ms is not larger than database.transaction.timeout.ms by {LEAST_TIME_TO_BEGIN_MS} ms"
+                f"request.max.age.ms must be at least {LEAST_TIME_TO_BEGIN_MS} ms larger than "
+                "database.transaction.timeout.ms"
             )
         if "classic" not in self.names(REBALANCE_PROTOCOLS):
-            found.append(f"{REBALANCE_PROTOCOLS} is without classic, which the coordinator cannot do without")
+            found.append(f"{REBALANCE_PROTOCOLS} must include classic")
         return found
 
     def int(self, name: Text) -> int:

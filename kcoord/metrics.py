@@ -19,15 +19,15 @@ LATENCY = Histogram(
 CONNECTIONS = Gauge("kcoord_http_connections", "Open connections of clients.")
 CONNECTIONS_CLOSED = Counter(
     "kcoord_http_connections_closed",
-    "Connections that were closed or refused for what the client did.",
+    "Connections closed or refused because of the client.",
     ["reason"],
 )
-COMMANDS = Counter("kcoord_commands", "Commands of members answered, by Kafka error name.", ["command", "error"])
+COMMANDS = Counter("kcoord_commands", "Commands of members, by Kafka error name of the response.", ["command", "error"])
 OFFSETS_COMMITTED = Counter("kcoord_offsets_committed", "Offsets in accepted commits.")
 OFFSETS_DELETED = Counter("kcoord_offsets_deleted", "Offsets removed by OffsetDelete; not those of deleted groups.")
 TRANSACTIONS_ENDED = Counter(
     "kcoord_offset_transactions_ended",
-    "Transactions ended by their producer or its successor with offsets pending.",
+    "Transactions with pending offsets ended by their producer or its successor.",
     ["outcome"],
 )
 TRANSACTIONS = Counter("kcoord_group_transactions", "Transactions of group mailboxes.", ["outcome"])
@@ -36,7 +36,7 @@ BATCH_SIZE = Histogram(
     "Commands decided together in one group transaction.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
 )
-PARKED = Gauge("kcoord_parked_requests", "Requests that wait on the server.", ["kind"])
+PARKED = Gauge("kcoord_parked_requests", "Requests waiting on the server.", ["kind"])
 TICK_LAG_MS = Gauge("kcoord_tick_lag_ms", "How long ago the timers last ran, in ms, when this process last looked.")
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

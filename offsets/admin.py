@@ -104,7 +104,7 @@ class OffsetCommitLogAdmin(ReadOnlyAdmin):
     list_display_links = None
     list_filter = (DayFilter, kind_filter(ChangeKind))
     search_fields = ("group_name",)
-    search_help_text = "A whole group id; nothing is listed without one."
+    search_help_text = "The complete group id; nothing is listed without one."
     sortable_by = ()
     ordering = ("-at", "-id")
     when = instant("at", "when")
@@ -234,7 +234,7 @@ class SparkRunAdmin(ReadOnlyAdmin):
     requested = instant("requested_at", "requested")
     started = instant("started_at", "started")
     ended = instant("ended_at", "ended")
-    heartbeat = instant("heartbeat_at", "last sign of life")
+    heartbeat = instant("heartbeat_at", "last heartbeat")
     cancel_requested = instant("cancel_requested_at", "asked to end")
 
     @admin.display(description="days")

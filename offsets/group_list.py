@@ -200,7 +200,7 @@ def _position(sort: GroupSort, cursor: str | None) -> Position | None:
     if named != sort.value:
         raise ProtocolError(
             Error.INVALID_REQUEST,
-            f"cursor: it continues a list sorted by {named!r}; start again without a cursor",
+            f"cursor: belongs to a list sorted by {named!r}; start again without a cursor",
             fields={"field": "cursor"},
         )
     return Position(str(group_id), key[0] if key else None)

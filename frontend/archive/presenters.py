@@ -15,36 +15,38 @@ from offsets.runs.findings import Finding
 from offsets.runs.service import SparkRun
 
 KINDS: Mapping[str, tuple[str, str]] = {
-    "archive": ("Archive", "Publishes the journal's new rows to the archive."),
+    "archive": ("Archive", "Publishes the new rows of the journal to the archive."),
     "reconcile": ("Reconcile", "Compares committed offsets with archive and journal. It changes nothing."),
-    "restore": ("Restore", "Makes a plan of a group's offsets as of a moment of the archive."),
+    "restore": ("Restore", "Plans the offsets of a group as of an instant in the past."),
     "report": ("Report", "Computes commits, rewinds, idle groups and rebalances by day from the archive."),
-    "import": ("Import", "Takes over offsets that were written down elsewhere."),
+    "import": ("Import", "Imports offsets recorded elsewhere."),
 }
 """What each kind of run is called, and what it does."""
 
 STATES: Mapping[str, State] = {
     "requested": State("requested", "Starting", "busy", "Its process is starting."),
-    "running": State("running", "Running", "busy", "Its process gives signs of life."),
-    "succeeded": State("succeeded", "Succeeded", "good", "It ended as it should."),
-    "failed": State("failed", "Failed", "bad", "It could not end as it should; its error says why."),
-    "cancelled": State("cancelled", "Cancelled", "idle", "Somebody ended it; it published nothing from then on."),
-    "lost": State("lost", "Lost", "bad", "Its process ended without saying how, as after a power failure."),
+    "running": State("running", "Running", "busy", "Its process is running and sends heartbeats."),
+    "succeeded": State("succeeded", "Succeeded", "good", "It completed."),
+    "failed": State("failed", "Failed", "bad", "It failed; see its error."),
+    "cancelled": State("cancelled", "Cancelled", "idle", "It was cancelled and published nothing after that."),
+    "lost": State(
+        "lost", "Lost", "bad", "Its process ended without recording a result, for example after a power failure."
+    ),
 }
 
 FINDINGS: Mapping[str, tuple[str, str, str]] = {
-    "missing_in_view": ("Missing offset", "bad", "The journal says that an offset is committed; none is."),
-    "missing_in_journal": ("Missing in journal", "bad", "An offset is committed of which the journal has no line."),
-    "surplus_in_view": ("Surplus offset", "bad", "An offset is committed that the journal says was removed."),
-    "other_offset": ("Other offset", "bad", "Another offset is committed than the journal says."),
-    "other_metadata": ("Other metadata", "warn", "The offset is right; what was committed with it is not."),
-    "rewind": ("Rewind", "warn", "A commit went back behind the one before, and no reset did it."),
-    "beyond_log_end": ("Beyond log end", "bad", "A commit lies behind the end of the log."),
-    "below_log_start": ("Below log start", "warn", "A commit lies before the first record that is left."),
-    "topic_gone": ("Topic gone", "warn", "An offset is committed on a topic that is not there."),
+    "missing_in_view": ("Missing offset", "bad", "An offset is in the journal but not committed."),
+    "missing_in_journal": ("Missing in journal", "bad", "An offset is committed but not in the journal."),
+    "surplus_in_view": ("Surplus offset", "bad", "An offset is committed but removed according to the journal."),
+    "other_offset": ("Other offset", "bad", "The committed offset differs from the journal."),
+    "other_metadata": ("Other metadata", "warn", "The offset is right, but its metadata differs."),
+    "rewind": ("Rewind", "warn", "A commit is lower than the previous one, without a reset."),
+    "beyond_log_end": ("Beyond log end", "bad", "A commit is past the end of the log."),
+    "below_log_start": ("Below log start", "warn", "A commit is before the first record in the log."),
+    "topic_gone": ("Topic gone", "warn", "An offset is committed on a topic that does not exist."),
     "partition_gone": ("Partition gone", "warn", "An offset is committed on a partition that the topic does not have."),
     "two_members": ("Two members", "bad", "Two members of one generation committed on the partition."),
-    "fenced_generation": ("Fenced generation", "bad", "A commit of a generation that had ended was accepted."),
+    "fenced_generation": ("Fenced generation", "bad", "A commit from an ended generation was accepted."),
     "time_backwards": ("Time backwards", "warn", "A later line of the journal has an earlier time."),
 }
 """What each kind of finding is called, its tone, and what it means."""

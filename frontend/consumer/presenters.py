@@ -166,12 +166,12 @@ def _wait(move: Handover) -> tuple[str, str, str, Millis | None]:
     """Tone, where the partitions are, what is awaited, and the related instant."""
     if move.holder is None:
         if move.heir_is_away:
-            return "idle", "Free", "kept for a member that is away", None
-        return "good", "Free", "taken with its next heartbeat; the last was", move.heir_heartbeat_at
+            return "idle", "Free", "kept for a member that left temporarily", None
+        return "good", "Free", "taken with its next heartbeat; last heartbeat", move.heir_heartbeat_at
     if move.holder_is_away:
-        return "idle", "Holder away", "kept until it is back or its session ends", move.holder_session
+        return "idle", "Holder away", "kept until it returns or its session ends", move.holder_session
     if not move.told:
-        return "busy", "Not told yet", "hears of it with its next heartbeat; the last was", move.holder_heartbeat_at
+        return "busy", "Not told yet", "learns of it with its next heartbeat; last heartbeat", move.holder_heartbeat_at
     if move.deadline is None:
         return "warn", "Must give up", "when it joins again", None
     return "warn", "Must give up", "or is removed", move.deadline

@@ -16,11 +16,13 @@ NAMED = 3
 """The maximum number of members named in a sentence."""
 RANGES_NAMED = 4
 
-AWAY = State("away", "Away", "idle", "It left for a while; its partitions are kept for it until its session ends.")
-GIVING_UP = State("giving-up", "Giving up", "warn", "It was told to give up partitions and has not said that it did.")
-WAITING = State("waiting", "Waiting", "busy", "It works on its epoch and waits for partitions that others still have.")
-BEHIND = State("behind", "Behind", "busy", "It hears of its new partitions with its next heartbeat.")
-FENCED = State("fenced", "Unknown", "bad", "A state that this version does not know; it is told to join again.")
+AWAY = State("away", "Away", "idle", "It left temporarily; its partitions are kept for it until its session ends.")
+GIVING_UP = State("giving-up", "Giving up", "warn", "It was told to give up partitions and has not confirmed that yet.")
+WAITING = State(
+    "waiting", "Waiting", "busy", "It has reached its epoch and waits for partitions that others still have."
+)
+BEHIND = State("behind", "Behind", "busy", "It learns of its new partitions with its next heartbeat.")
+FENCED = State("fenced", "Unknown", "bad", "This version does not know the state; the member is told to join again.")
 _BY_NUMBER = {1: GIVING_UP, 2: WAITING}
 
 
@@ -48,10 +50,10 @@ def explain(page: GroupPage, part: ConsumerPart) -> str | None:
                 f" {header.assignment_epoch:,} yet: {_holding_up(page, part)}."
             )
         case "Stable":
-            has = "The one member has what it is" if page.counts.members == 1 else "All members have what they are"
+            has = "The only member has its" if page.counts.members == 1 else "All members have their"
             return (
-                f"{has} meant to have at epoch {header.generation_id:,}. Whoever sends no heartbeat until its session"
-                " ends loses its partitions to the others."
+                f"{has} target assignment of epoch {header.generation_id:,}. A member that sends no heartbeat until its"
+                " session ends loses its partitions to the others."
             )
         case _:
             return None
@@ -66,15 +68,15 @@ def _because(page: GroupPage) -> str:
 
 
 def _computation(page: GroupPage, part: ConsumerPart) -> str:
-    work, keep = part.computation, f"members keep to epoch {page.header.assignment_epoch:,}"
+    work, keep = part.computation, f"members keep epoch {page.header.assignment_epoch:,}"
     if page.header.assignment_epoch == 0:
-        keep = "nobody has partitions yet"
+        keep = "no member has partitions yet"
     if work.started_at is None or work.deadline is None:
-        return f"it is computed with a next heartbeat; until then {keep}"
+        return f"it is computed with the next heartbeat; until then {keep}"
     if work.failed:
         again = duration(max(work.deadline - page.now, 0))
-        return f"the assignor failed and is asked again in {again}; until then {keep}"
-    return f"the assignor has worked on it for {duration(max(page.now - work.started_at, 0))}; until then {keep}"
+        return f"the assignor failed and is tried again in {again}; until then {keep}"
+    return f"the assignor has been computing it for {duration(max(page.now - work.started_at, 0))}; until then {keep}"
 
 
 def _holding_up(page: GroupPage, part: ConsumerPart) -> str:
@@ -86,10 +88,10 @@ def _holding_up(page: GroupPage, part: ConsumerPart) -> str:
     untold = [move for move in part.handovers if move.holder is not None and not move.holder_is_away]
     if untold:
         holder = short_id(untold[0].holder or "")
-        return f"{holder} hears with its next heartbeat that it must give up {what(untold)}{_for(untold)}"
+        return f"{holder} learns with its next heartbeat that it must give up {what(untold)}{_for(untold)}"
     if kept:
         away = short_id(kept[0].holder or "")
-        return f"{away} is away and keeps {what(kept)} until it comes back or its session ends"
+        return f"{away} left temporarily and keeps {what(kept)} until it returns or its session ends"
     free = [move for move in part.handovers if move.holder is None and not move.heir_is_away]
     if free:
         heir = short_id(free[0].heir or "")
@@ -144,11 +146,11 @@ def _no_handover(page: GroupPage, part: ConsumerPart) -> str:
     if counts.away == counts.unsettled:
         who = _named([member.member_id for member in page.members if member.member_epoch == AWAY_EPOCH], counts.away)
         if counts.away == 1:
-            return f"{who} is away, and what it has is kept until it comes back or its session ends"
-        return f"{who} are away, and what they have is kept until they come back or their sessions end"
+            return f"{who} left temporarily; its partitions are kept until it returns or its session ends"
+        return f"{who} left temporarily; their partitions are kept until they return or their sessions end"
     late = [member.member_id for member in page.members if _late(member, page.header.assignment_epoch)]
     number = counts.unsettled - counts.away
-    return f"{_named(late, number)} {'hears' if number == 1 else 'hear'} of it with the next heartbeat"
+    return f"{_named(late, number)} {'learns' if number == 1 else 'learn'} of it with the next heartbeat"
 
 
 def _late(member: Member, epoch: int) -> bool:

@@ -1,1 +1,1 @@
-"""What pages show of a group's offsets: lag now and over time, the history of commits, plans."""
+"""What pages show of a group's offsets: lag now and over time, the commit history, plans."""

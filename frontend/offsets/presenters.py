@@ -57,7 +57,7 @@ def _line(
 ) -> TopicLine:
     note, meaning = "", ""
     if not topic.exists:
-        note, meaning = "not in the catalogue", "Nobody knows this topic; offsets of a deleted topic are removed soon"
+        note, meaning = "not in the catalogue", "Not in the catalogue; offsets of deleted topics are removed soon"
     elif members and topic.topic not in subscribed:
         note, meaning = "not read", "No member reads this topic any more; its offsets expire"
     return TopicLine(

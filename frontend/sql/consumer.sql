@@ -1,5 +1,5 @@
 -- name: consumer_counts
--- Of those that are not settled: each counts once, by the first that is true.
+-- Members that are not settled: each counts once, under the first condition that is true.
 select count(*) filter (where not settled),
        count(*) filter (where not settled and not away and state = 1),
        count(*) filter (where not settled and not away and state = 2),
@@ -37,7 +37,7 @@ from groups_topic
 where name = any(%(names)s)
 
 -- name: differences
--- What members are meant to have and have not, and the other way round. Who is settled has what it is meant to have.
+-- Differences between target and owned partitions. A settled member has exactly its target.
 -- `only`: partitions of these topics; null: of all. The first topics of each member, by name.
 with member as materialized (
     select member_id, target
@@ -70,9 +70,9 @@ where place <= %(topics)s
 order by 1, 2, 3
 
 -- name: handovers
--- Partitions whose holder is not who is meant to have them. Only members that are not settled can hold or miss one, so
--- the others, most of a large group most of the time, are not unpacked. What was told to be given up comes first. `only`:
--- as above.
+-- Partitions whose owner differs from the target. Only members that are not settled can have one too many or too
+-- few, so the others (most of a large group, most of the time) are not unpacked. Pending revocations come first.
+-- `only`: as above.
 with member as materialized (
     select id, member_id, member_epoch, target, rebalance_deadline, session_deadline, session_armed_at
     from groups_consumermember
@@ -108,7 +108,7 @@ order by l.holder is null, not l.told, holder.rebalance_deadline, l.holder, 6, l
 limit %(limit)s
 
 -- name: heirs
--- Of the partitions that are drawn: who is meant to have them and has not. Each target is unpacked once.
+-- For the partitions that are drawn: the members that shall have them and do not yet. Each target is unpacked once.
 with drawn as materialized (
     select n.topic_id::text as topic_id, n.name, d.width
     from unnest(%(topics)s::text[], %(widths)s::int[]) as d (topic, width)

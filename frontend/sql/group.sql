@@ -23,7 +23,7 @@ select (select count(*) from groups_member where group_id = %(pk)s)
        (select min(deadline) from groups_pendingmember where group_id = %(pk)s)
 
 -- name: earliest_timer
--- Of one member; the timers of the group itself stand in its header.
+-- Timers of members; those of the group itself are in its header.
 select member_id, kind, deadline
 from (select member_id, 'session' as kind, session_deadline as deadline
       from groups_member where group_id = %(pk)s
@@ -38,8 +38,8 @@ order by deadline, member_id
 limit 1
 
 -- name: group_members
--- In the order of arrival; where not all are shown, those that hold up a consumer group come first. The length of a
--- consumer member's session is the one it was last armed with.
+-- In the order of arrival; if not all are shown, members that a consumer group waits for come first. The
+-- session length of a consumer member is the one last armed.
 select m.id, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync, m.pending_sync,
        m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
        (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.member_id = m.member_id)
@@ -62,7 +62,7 @@ from (select id, member_id, instance_id, client_id, client_host, join_parked_unt
 order by m.place, m.id
 
 -- name: owned_partitions
--- Of each member the first topics by name: one member may own a hundred thousand.
+-- The first topics of each member by name: one member may own a hundred thousand.
 select m.member_id, o.topic, o.pending, o.partitions
 from unnest(%(member_ids)s::text[]) as m (member_id)
 cross join lateral (select topic, pending, array_agg(partition order by partition) as partitions
@@ -74,8 +74,8 @@ cross join lateral (select topic, pending, array_agg(partition order by partitio
 order by m.member_id, o.topic, o.pending
 
 -- name: group_topics
--- What the group owns or has committed, the first by name, and how much of it; also what members of a consumer group are
--- meant to have: of who is settled that is what it owns. Each part stops at the limit: a group may read a hundred
+-- What the group owns or has committed, the first by name, and how much of it; also what members of a consumer group
+-- are meant to have: of who is settled that is what it owns. Each part stops at the limit: a group may read a hundred
 -- thousand topics, and the empty text is part of every name.
 with owned as (
     select distinct topic
@@ -120,8 +120,8 @@ left join lateral (select id from groups_member where group_id = a.group_id and 
 order by a.topic, a.partition
 
 -- name: partition_offsets
--- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none. What
--- is among the first of both is among the first of each.
+-- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none.
+-- What is among the first of both is among the first of each.
 select p.topic, p.partition, p.owner, p.committed_offset, p.metadata, p.commit_timestamp,
        w.log_start_offset, w.log_end_offset, w.sampled_at, p.expire_timestamp,
        exists (select from offsets_pendingoffset t

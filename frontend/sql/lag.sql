@@ -1,7 +1,7 @@
 -- name: topic_lags
--- Sums over all topics that the group owns or committed, and beside them those of which most is left to read. The sums
--- are read from indexes where nothing was committed. A committed offset below the start of the log lags from the start:
--- what was deleted cannot be read any more.
+-- Sums over all topics that the group owns or has committed, and the topics with the largest lag. The sums
+-- are read from indexes where nothing was committed. For a committed offset below the start of the log, lag counts from
+-- the start: deleted records cannot be read.
 with owned as (
     select topic, count(*) as partitions
     from groups_assignment

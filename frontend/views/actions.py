@@ -35,7 +35,7 @@ LONGEST_REASON = 1_000
 def require(request: HttpRequest, permission: str) -> None:
     """Raise Forbidden unless the account has a Django permission."""
     if not request.user.has_perm(permission):
-        raise Forbidden(f"Your account may not do this; it takes the permission {permission}.")
+        raise Forbidden(f"Your account may not do this; it needs the permission {permission}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def attempt(work: Callable[[Runtime], Awaitable[T]]) -> tuple[T | None, Refusal]
         status = getattr(error, "status", error.error.status)
         problems = error.fields.get("problems")
         if isinstance(problems, Sequence):
-            return None, Refusal("Nothing is planned.", status, _folded(problems))
+            return None, Refusal("No plan was made.", status, _folded(problems))
         return None, Refusal(error.detail, status)
 
 
@@ -87,7 +87,7 @@ def header(group_id: str) -> queries.GroupBrief | None:
 
 def gone(request: HttpRequest, group_id: str) -> HttpResponse:
     """The group does not exist."""
-    return message(request, 404, "No such group", f"There is no group {group_id}; perhaps somebody deleted it.")
+    return message(request, 404, "No such group", f"There is no group {group_id}; it may have been deleted.")
 
 
 def form(
@@ -153,11 +153,11 @@ def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
     if request.method == "POST" and request.POST.get("act") == "release":
         released, refusal = attempt(lambda runtime: _release(runtime, group_id, actor(request)))
         if released is not None:
-            return done(request, f"Members may join {group_id} again.", group_url(group_id))
+            return done(request, f"The hold has ended: members can join {group_id} again.", group_url(group_id))
     elif request.method == "POST":
         held, refusal = attempt(lambda runtime: _hold(runtime, request, group_id))
         if held is not None:
-            text = f"Nobody can join {group_id}; {plural(held.removed, 'member')} removed."
+            text = f"{group_id} is held: no member can join; {plural(held.removed, 'member')} removed."
             return done(request, text, group_url(group_id))
     most = settings.KCOORD.int("group.max.hold.ms")
     choices = [(ms, label) for ms, label in HOLDS if ms <= most] or [(most, duration(most))]
@@ -167,7 +167,7 @@ def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
 async def _hold(runtime: Runtime, request: HttpRequest, group_id: str) -> HoldReply:
     written = request.POST.get("duration_ms", "")
     if not written.isascii() or not written.isdigit() or len(written) > 12:
-        raise ProtocolError(Error.INVALID_REQUEST, "Choose how long members are kept out.")
+        raise ProtocolError(Error.INVALID_REQUEST, "Choose the duration of the hold.")
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
     reply = await runtime.get(GroupService).hold(group_id, int(written), principal=actor(request), reason=reason)
     if reply.error is not Error.NONE:
@@ -192,13 +192,13 @@ def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
     if request.method == "POST":
         kicked, refusal = attempt(lambda runtime: _kick(runtime, request, group_id, member_id))
         if kicked is not None:
-            return done(request, f"Removed {member_id}. It may join again.", group_url(group_id))
+            return done(request, f"Removed {member_id}. It can join again.", group_url(group_id))
     return form(request, "kick_member", brief, refusal, {"member_id": member_id})
 
 
 async def _kick(runtime: Runtime, request: HttpRequest, group_id: str, member_id: str) -> Done:
     if not member_id or "\0" in member_id:
-        raise ProtocolError(Error.UNKNOWN_MEMBER_ID, "No member is named.")
+        raise ProtocolError(Error.UNKNOWN_MEMBER_ID, "member_id is missing.")
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
     groups = runtime.get(GroupService)
     return _successful(await groups.kick(group_id, member_id, principal=actor(request), reason=reason))

@@ -205,7 +205,7 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
         asked = str(run_id)
         cancelled, refusal = attempt(lambda runtime: runtime.get(SparkRuns).cancel(asked, principal=actor(request)))
         if cancelled is not None:
-            return done(request, "The run ends as soon as it can.", run_url(asked))
+            return done(request, "The run is being cancelled.", run_url(asked))
     read = _run(run_id)
     if read is None:
         return _no_run(request)

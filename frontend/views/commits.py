@@ -1,4 +1,4 @@
-"""The history of a group's committed offsets: who committed, reset or removed what, and when."""
+"""The commit history of a group: who committed, reset or removed what, and when."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ WORDS: Mapping[ChangeKind, tuple[str, str]] = {
     ChangeKind.IMPORT: ("imported", "warn"),
     ChangeKind.DELETE: ("deleted", "bad"),
     ChangeKind.EXPIRE: ("expired", "idle"),
-    ChangeKind.GROUP_DELETE: ("gone with the group", "bad"),
-    ChangeKind.TOPIC_DELETE: ("gone with the topic", "idle"),
+    ChangeKind.GROUP_DELETE: ("deleted with the group", "bad"),
+    ChangeKind.TOPIC_DELETE: ("deleted with the topic", "idle"),
 }
 """The label and tone of each kind. Every `ChangeKind` has its text; a test checks that."""
 
@@ -64,7 +64,7 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
     )
     found = None if "\0" in group_id else _read(group_id, wanted, text(request, "after") or None)
     if found is None:
-        return message(request, 404, "No such group", f"Nothing was ever committed by {group_id}, or it was forgotten.")
+        return message(request, 404, "No such group", f"{group_id} has no commit history, or it is no longer kept.")
     context = {
         "group_id": group_id,
         "group_url": group_url(group_id),
@@ -73,7 +73,7 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
         "wanted": {name: text(request, name) for name in ("topic", "partition", "from", "to")} | {"kind": kind},
         "kinds": [
             ("", "All"),
-            (CHANGES, "All but commits"),
+            (CHANGES, "All except commits"),
             *((k.value, word.capitalize()) for k, (word, _) in WORDS.items()),
         ],
         "filtered": wanted != JournalFilter(),
@@ -108,7 +108,7 @@ def _read(group_id: str, wanted: JournalFilter, cursor: str | None) -> Page[Jour
 
 def _partition(written: str) -> int:
     if not written.isascii() or not written.isdigit() or len(written) > 9:
-        raise BadAddress(f"partition: {written!r} is no number of a partition.")
+        raise BadAddress(f"partition: {written!r} is not a partition number.")
     return int(written)
 
 
@@ -120,7 +120,7 @@ def _instant(request: HttpRequest, name: str) -> int | None:
     try:
         return utc_instant(written)
     except ValueError:
-        raise BadAddress(f"{name}: {written!r} is no date and time; write it as 2025-11-21T03:30.") from None
+        raise BadAddress(f"{name}: {written!r} is not a date and time, such as 2025-11-21T03:30.") from None
 
 
 def _line(row: JournalLine) -> Line:

@@ -1,4 +1,4 @@
-"""The list of groups, the page of a group and its history."""
+"""The list of groups, the page of a group and its events."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _wanted(request: HttpRequest) -> GroupFilter:
     after = cursor(request, "after", str, int)
     before = cursor(request, "before", str, int)
     if after and before:
-        raise BadAddress("after, before: only one of them at a time.")
+        raise BadAddress("after, before: use only one of them.")
     return GroupFilter(
         q=text(request, "q"),
         states=states,
@@ -158,7 +158,7 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
     here = group_url(group_id)
     actions = [
         Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
-        Action("Keep members out…", f"{here}/hold", HOLD),
+        Action("Hold…", f"{here}/hold", HOLD),
         Action("Pins…", f"{here}/pins", PIN),
         Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True),
     ]
@@ -290,7 +290,7 @@ def _shown(request: HttpRequest) -> tuple[str, ...]:
 @require_safe
 @page
 def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
-    """The history of a group, newest first; it outlives the group."""
+    """The events of a group, newest first; they outlive the group."""
     before = cursor(request, "before", int)
     if "\0" in group_id:
         return missing(request, group_id)

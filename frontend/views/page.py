@@ -52,14 +52,14 @@ def page(view: View[P]) -> View[P]:
                 return _to_sign_in(request)
             response = view(request, *args, **kwargs)
         except BadAddress as error:
-            response = message(request, 400, "That address does not work", str(error))
+            response = message(request, 400, "Bad request", str(error))
         except Forbidden as error:
             response = message(request, 403, "Not allowed", str(error))
         except ProtocolError as error:
-            response = message(request, error.error.value.status, "Not available at the moment", error.detail)
+            response = message(request, error.error.value.status, "Temporarily unavailable", error.detail)
         except (OperationalError, InterfaceError):
             log.warning("database_unavailable", exc_info=True)
-            response = message(request, 503, "Not available at the moment", "The database is not available.")
+            response = message(request, 503, "Temporarily unavailable", "The database is not available.")
         # The same URL answers with the page or its panel, and neither may outlive the session in a cache.
         response.headers["Cache-Control"] = "no-store"
         response.headers["Vary"] = "HX-Request, Cookie"
@@ -94,7 +94,7 @@ def text(request: HttpRequest, name: str) -> str:
     """A text parameter of the URL. Raises BadAddress for one that no name can contain."""
     value = request.GET.get(name, "").strip()
     if len(value) > LONGEST_TEXT or "\0" in value:
-        raise BadAddress(f"{name}: at most {LONGEST_TEXT} characters, none of them NUL.")
+        raise BadAddress(f"{name}: at most {LONGEST_TEXT} characters, without NUL.")
     return value
 
 
@@ -114,7 +114,7 @@ def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...
     try:
         return decode_cursor(value, *kinds)
     except ProtocolError as error:
-        raise BadAddress(f"{name}: this page of the list is gone; start again from the first.") from error
+        raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
 
 
 def address(request: HttpRequest, **changes: str | tuple[str, ...] | None) -> str:

@@ -20,7 +20,7 @@ def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
     """List, set and remove pins. The group need not exist."""
     require(request, PIN)
     if "\0" in group_id:
-        return message(request, 404, "No such group", "No group has such an id.")
+        return message(request, 404, "No such group", "Not a valid group id.")
     refusal = Refusal()
     if request.method == "POST":
         changed, refusal = attempt(lambda runtime: _change(runtime, request, group_id))

@@ -47,8 +47,8 @@ class Choice:
 CHOICES = (
     Choice(
         Strategy.TO_COMMITTED_AT,
-        "Where it was at a time",
-        "What the group had committed at that instant, from the history of its commits.",
+        "Committed at a time",
+        "What the group had committed at that instant, from its commit history.",
         "committed_at",
         "Instant (UTC)",
         "datetime-local",
@@ -63,19 +63,19 @@ CHOICES = (
     ),
     Choice(
         Strategy.BY_DURATION,
-        "Records of the last while",
-        "As above, so long before now.",
+        "Records written recently",
+        "As above, for this long before now.",
         "duration",
         "ISO 8601 duration",
         example="PT1H30M",
     ),
-    Choice(Strategy.TO_EARLIEST, "Earliest", "The start of each log: everything that is left is read again."),
-    Choice(Strategy.TO_LATEST, "Latest", "The end of each log: what is there now is skipped."),
+    Choice(Strategy.TO_EARLIEST, "Earliest", "The start of each log: all records are read again."),
+    Choice(Strategy.TO_LATEST, "Latest", "The end of each log: all present records are skipped."),
     Choice(Strategy.TO_OFFSET, "An offset", "The same for every partition.", "offset", "Offset", example="42"),
     Choice(
         Strategy.SHIFT_BY,
         "Forwards or backwards",
-        "So many records from what is committed; negative goes back.",
+        "This many records from the committed offset; negative goes back.",
         "by",
         "Records",
         example="-100",
@@ -90,7 +90,7 @@ CHOICES = (
     Choice(
         Strategy.FROM_FILE,
         "From a file",
-        "Lines topic,partition,offset or group,topic,partition,offset, as Kafka's tool exports them.",
+        "Lines topic,partition,offset or group,topic,partition,offset, as exported by Kafka's tool.",
         "csv",
         "Lines",
         "textarea",
@@ -99,7 +99,8 @@ CHOICES = (
     Choice(
         Strategy.TO_CURRENT,
         "Current",
-        "What is committed, and the end of the log where nothing is: writes it anew, so that it does not expire.",
+        "The committed offset, or the end of the log where there is none. Commits it again, so that it does not "
+        "expire.",
     ),
 )
 
@@ -115,7 +116,7 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     """Create a plan. The group may have members: nothing moves before the plan is applied."""
     require(request, MAKE)
     if "\0" in group_id:
-        return message(request, 404, "No such group", "No group has such an id.")
+        return message(request, 404, "No such group", "Not a valid group id.")
     refusal = Refusal()
     if request.method == "POST":
         made, refusal = attempt(lambda runtime: _make(runtime, request, group_id))
@@ -175,7 +176,7 @@ def _scope(written: str) -> Scope:
             topics.append((name, None))
             continue
         if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers.split(",")):
-            raise _invalid(f"Topics: {line!r} is not a topic with partitions; write it as orders:0,2.")
+            raise _invalid(f"Topics: {line!r} is not a topic with partitions, such as orders:0,2.")
         topics.append((name, tuple(int(number) for number in numbers.split(","))))
     return tuple(topics) or None
 
@@ -183,7 +184,7 @@ def _scope(written: str) -> Scope:
 def _number(written: str, choice: Choice) -> int:
     digits = written.removeprefix("-").replace(",", "")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 19 or int(digits) >= 2**63:
-        raise _invalid(f"{choice.field_label}: {written[:50]!r} is no number of 64 bits.")
+        raise _invalid(f"{choice.field_label}: {written[:50]!r} is not a 64-bit integer.")
     return int(written.replace(",", ""))
 
 
@@ -191,7 +192,7 @@ def _instant(written: str, choice: Choice) -> int:
     try:
         return utc_instant(written)
     except ValueError:
-        raise _invalid(f"{choice.field_label}: {written[:50]!r} is no date and time like 2026-01-31T12:00.") from None
+        raise _invalid(f"{choice.field_label}: {written[:50]!r} is not a date and time, as 2026-01-31T12:00.") from None
 
 
 def _invalid(detail: str) -> ProtocolError:
@@ -223,12 +224,12 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
     """Review a plan; apply it or undo it."""
     require(request, CHANGE if request.method == "POST" else "offsets.view_offsetplan")
     if "\0" in group_id:
-        return message(request, 404, "No such group", "No group has such an id.")
+        return message(request, 404, "No such group", "Not a valid group id.")
     refusal = Refusal()
     if request.method == "POST":
         act = request.POST.get("act", "")
         if act not in ("apply", "undo"):
-            raise BadAddress("act: it is apply or undo.")
+            raise BadAddress("act: must be apply or undo.")
         step = partial(_carry_out, request=request, act=act, group_id=group_id, plan_id=plan_id)
         carried, refusal = attempt(step)
         if carried is not None:
@@ -291,5 +292,5 @@ def _parameters(plan: PlanHeader) -> list[tuple[str, str]]:
 def _told(plan: PlanHeader) -> str:
     changed = plural(int(str(plan.totals["partitions"])), "partition")
     if plan.state is PlanState.APPLIED:
-        return f"Applied: the offsets of {changed} are set. Undo is possible until somebody commits there."
-    return f"Undone: {changed} stand as before."
+        return f"Applied: the offsets of {changed} are set. Undo is possible until a new offset is committed there."
+    return f"Undone: the offsets of {changed} are restored."

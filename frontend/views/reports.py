@@ -108,7 +108,9 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
         )
     )
     if found is None:
-        return message(request, 404, "No groups in this report", "Start a new report: this one is of an older release.")
+        return message(
+            request, 404, "No groups in this report", "Start a new report: this one is from an older release."
+        )
     context = {
         "now": bridge.call(lambda runtime: queries.now(runtime.db)),
         "run": run,
@@ -215,7 +217,7 @@ def _page(request: HttpRequest) -> int:
     """The page number in the URL, from 1. Raises BadAddress."""
     written = text(request, "page") or "1"
     if not written.isascii() or not written.isdigit() or not 1 <= int(written[:9]) <= MOST_PAGES:
-        raise BadAddress(f"page: {written!r} is no number of a page.")
+        raise BadAddress(f"page: {written!r} is not a page number.")
     return int(written)
 
 

@@ -32,7 +32,7 @@ def topic_list(request: HttpRequest) -> HttpResponse:
     """All topics, one page at a time."""
     after, before = cursor(request, "after", str), cursor(request, "before", str)
     if after and before:
-        raise BadAddress("after, before: only one of them at a time.")
+        raise BadAddress("after, before: use only one of them.")
     q = text(request, "q")
     found = bridge.call(
         lambda runtime: queries.topic_list(

@@ -47,11 +47,12 @@ CONSUMER_HEARTBEAT = Endpoint(
         Error.UNKNOWN_TOPIC_OR_PARTITION,
         Error.UNKNOWN_TOPIC_ID,
     ),
-    description="Join with `member_epoch` 0, `rebalance_timeout_ms`, a subscription and no `topic_partitions`; go on "
-    "with the `member_epoch` of each answer, every `heartbeat_interval_ms`; leave with -1. Stop using what an "
-    "`assignment` no longer lists, then report with `topic_partitions` what is left: nobody else gets a partition "
-    "before. After an error or no answer send all fields again; then the assignment is repeated. With `max_wait_ms` "
-    "the request is held while nothing changes for this member and answered at once when something does.",
+    description="Join with `member_epoch` 0, `rebalance_timeout_ms`, a subscription and no `topic_partitions`. Then "
+    "send a heartbeat every `heartbeat_interval_ms` with the `member_epoch` of the last response. Leave "
+    "with -1. Stop using partitions that an `assignment` no longer lists, then report the remaining ones "
+    "in `topic_partitions`: no other member gets a partition until then. After an error or a missing "
+    "response send all fields; the response then repeats the assignment. With `max_wait_ms` the request "
+    "waits until something changes for this member.",
     takes_empty_group_id=True,
 )
 
@@ -60,7 +61,9 @@ CONSUMER_HEARTBEAT = Endpoint(
 async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
     """ConsumerGroupHeartbeat."""
     if "consumer" not in call.runtime.config.names(REBALANCE_PROTOCOLS):
-        raise invalid(f"the consumer protocol is switched off here; the setting {REBALANCE_PROTOCOLS} switches it on")
+        raise invalid(
+            f"the consumer protocol is disabled on this server; enable it with the setting {REBALANCE_PROTOCOLS}"
+        )
     call.principal.require_group(Operation.READ, call.group_id)
     _require_topics(call)
     command = _command(call, await reported(call))
@@ -76,7 +79,7 @@ def _require_topics(call: Beat) -> None:
             field = f"subscribed_topic_names[{index}]"
             raise ProtocolError(
                 Error.TOPIC_AUTHORIZATION_FAILED,
-                f"{field}: the token {call.principal.name!r} has no rule for describe on topic {name!r}",
+                f"{field}: token {call.principal.name!r} may not DESCRIBE topic {name!r}",
                 fields={"field": field},
             )
 

@@ -69,9 +69,9 @@ def _key(entry: wire.OwnedTopic, where: str) -> str | uuid.UUID:
         try:
             return uuid.UUID(entry.topic_id)
         except ValueError:
-            raise invalid(f"{where}.topic_id: is no UUID", f"{where}.topic_id") from None
+            raise invalid(f"{where}.topic_id: not a valid UUID", f"{where}.topic_id") from None
     if entry.topic is None:
-        raise invalid(f"{where}: give topic_id or topic", where)
+        raise invalid(f"{where}: send topic_id or topic", where)
     return entry.topic
 
 
@@ -81,17 +81,17 @@ def _topic(call: Beat, key: str | uuid.UUID, view: TopicView) -> Topic | None:
 
 
 def _refusal(entry: wire.OwnedTopic, key: str | uuid.UUID, topic: Topic | None, where: str) -> ProtocolError | None:
-    """What is wrong with an entry, ignoring what the member was given. Raises INVALID_REQUEST."""
+    """The error of an entry, if any, ignoring what the member was given. Raises INVALID_REQUEST."""
     if topic is None and isinstance(key, str):
         field = f"{where}.topic"
         detail = f"{field}: there is no topic {key!r}"
         return ProtocolError(Error.UNKNOWN_TOPIC_OR_PARTITION, detail, fields={"field": field})
     if topic is None:
         field = f"{where}.topic_id"
-        return ProtocolError(Error.UNKNOWN_TOPIC_ID, f"{field}: there is no topic of id {key}", fields={"field": field})
+        return ProtocolError(Error.UNKNOWN_TOPIC_ID, f"{field}: no topic has the id {key}", fields={"field": field})
     if entry.topic is not None and entry.topic != topic.name:
         field = f"{where}.topic"
-        raise invalid(f"{field}: the topic of this topic_id is called {topic.name!r}", field)
+        raise invalid(f"{field}: topic_id belongs to topic {topic.name!r}; send only one of the two", field)
     for position, partition in enumerate(entry.partitions):
         if partition >= topic.partitions:
             return unknown_partition(topic.name, partition, topic.partitions, f"{where}.partitions[{position}]")

@@ -119,7 +119,7 @@ def sync_command(group_id: str, request: wire.SyncRequest, longest_wait_ms: int)
     if request.protocol_type is None or request.protocol_name is None:
         raise ProtocolError(
             Error.INCONSISTENT_GROUP_PROTOCOL,
-            "protocol_type and protocol_name are those that the join returned; neither is null",
+            "protocol_type and protocol_name must not be null: send those that the join returned",
         )
     protocol_type = request.protocol_type
     return SyncGroup(
@@ -142,7 +142,10 @@ def _assignment(entry: wire.SyncAssignment, protocol_type: str, where: str) -> b
     if given == "assignment":
         assert not isinstance(entry.assignment, UnsetType)
         if entry.user_data is not None:
-            raise invalid(f"{where}.user_data: goes with partitions; assignment carries its own", f"{where}.user_data")
+            raise invalid(
+                f"{where}.user_data: only valid together with partitions; assignment includes its own",
+                f"{where}.user_data",
+            )
         return entry.assignment
     assert not isinstance(entry.partitions, UnsetType)
     _require_consumer(protocol_type, f"{where}.partitions", "assignment")
@@ -208,10 +211,10 @@ def assign_subscription(member: wire.AssignMember, where: str) -> Subscription:
     if not isinstance(member.subscription, UnsetType):
         return subscription(member.subscription)
     if isinstance(member.metadata, UnsetType):
-        raise invalid(f"{where}: give metadata or subscription", f"{where}.metadata")
+        raise invalid(f"{where}: send metadata or subscription", f"{where}.metadata")
     found = decode_subscription(member.metadata)
     if found is None:
-        raise invalid(f"{where}.metadata: is no ConsumerProtocol subscription", f"{where}.metadata")
+        raise invalid(f"{where}.metadata: not a ConsumerProtocol subscription", f"{where}.metadata")
     return found
 
 
@@ -223,14 +226,16 @@ def _one_of(where: str, **fields: object) -> str:
     """The name of the one field that is set. Raises INVALID_REQUEST unless exactly one is."""
     given = [name for name, value in fields.items() if value is not UNSET]
     if len(given) != 1:
-        verb = "both are given" if given else "neither is given"
-        raise invalid(f"{where}: give either {' or '.join(fields)}; {verb}", where)
+        verb = "both were sent" if given else "neither was sent"
+        raise invalid(f"{where}: send either {' or '.join(fields)}; {verb}", where)
     return given[0]
 
 
 def _require_consumer(protocol_type: str, field: str, instead: str) -> None:
     if protocol_type != CONSUMER:
-        raise invalid(f"{field}: is for protocol type 'consumer'; of type {protocol_type!r} give {instead}", field)
+        raise invalid(
+            f"{field}: only valid for protocol type 'consumer'; for type {protocol_type!r} send {instead}", field
+        )
 
 
 def _encoded(where: str, encode: Callable[[V], bytes], value: V) -> bytes:

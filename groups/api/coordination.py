@@ -31,7 +31,7 @@ async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
     """
     keys = call.query.get("group_id", ())
     if not 1 <= len(keys) <= MOST_KEYS:
-        raise invalid(f"group_id: give 1 to {MOST_KEYS} of them, as in ?group_id=a&group_id=b", "group_id")
+        raise invalid(f"group_id: send 1 to {MOST_KEYS} group ids, for example ?group_id=a&group_id=b", "group_id")
     availability = call.runtime.get(CoordinatorAvailability)
     refused = {key: error for key in keys if (error := _refusal(call, key)) is not None}
     if len(refused) < len(set(keys)):

@@ -30,15 +30,16 @@ JOIN = Endpoint(
         Error.GROUP_MAX_SIZE_REACHED,
         Error.FENCED_INSTANCE_ID,
     ),
-    description="Waits until the rebalance completes, at most `max_wait_ms`; then REBALANCE_IN_PROGRESS with action "
-    "`retry`: send the same request again, with the `member_id` given.",
+    description="Waits until the rebalance completes, at most `max_wait_ms`. After that the response is "
+    "REBALANCE_IN_PROGRESS with action `retry`: send the same request again, with the `member_id` of the "
+    "response.",
 )
 
 SYNC = Endpoint(
     "POST",
     f"{GROUP}/sync",
     "syncGroup",
-    "Get the assignment; as leader, give it",
+    "Get the assignment; the leader sends it",
     request=wire.SyncRequest,
     response=wire.SyncResponse,
     errors=(
@@ -48,7 +49,7 @@ SYNC = Endpoint(
         Error.INCONSISTENT_GROUP_PROTOCOL,
         Error.FENCED_INSTANCE_ID,
     ),
-    description="Waits until the leader has synced, at most `max_wait_ms`.",
+    description="Waits until the leader has sent the assignment, at most `max_wait_ms`.",
 )
 
 HEARTBEAT = Endpoint(
@@ -59,7 +60,7 @@ HEARTBEAT = Endpoint(
     request=wire.HeartbeatRequest,
     response=wire.HeartbeatResponse,
     errors=(*_MEMBERSHIP, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS, Error.FENCED_INSTANCE_ID),
-    description="REBALANCE_IN_PROGRESS renews the session too: join again.",
+    description="REBALANCE_IN_PROGRESS also renews the session: join again.",
 )
 
 MANY_HEARTBEATS = Endpoint(
@@ -69,18 +70,18 @@ MANY_HEARTBEATS = Endpoint(
     "Keep many memberships alive",
     request=wire.ManyHeartbeatsRequest,
     response=wire.ManyHeartbeatsResponse,
-    description="For agents that host many members. Each entry is answered on its own.",
+    description="For agents that host many members. Each entry has a result of its own.",
 )
 
 LEAVE = Endpoint(
     "POST",
     f"{GROUP}/leave",
     "leaveGroup",
-    "Leave a group, alone or as a batch",
+    "Leave a group, one member or several",
     request=wire.LeaveRequest,
     response=wire.LeaveResponse,
     errors=(Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_GROUP_ID),
-    description="Each entry is answered on its own with an `error_code`.",
+    description="Each entry has a result with an `error_code` of its own.",
 )
 
 COORDINATOR = Endpoint(
@@ -89,7 +90,7 @@ COORDINATOR = Endpoint(
     "findCoordinator",
     "Find the coordinator of groups",
     response=wire.CoordinatorResponse,
-    query=(Query("group_id", "Id of a group; repeat it for more.", required=True, repeated=True),),
+    query=(Query("group_id", "Id of a group. Repeatable.", required=True, repeated=True),),
 )
 
 ASSIGN = Endpoint(
@@ -100,5 +101,5 @@ ASSIGN = Endpoint(
     request=wire.AssignRequest,
     response=wire.AssignResponse,
     errors=(Error.UNSUPPORTED_ASSIGNOR,),
-    description="For leaders that have no assignor of their own. Nothing is stored: send the result in a sync.",
+    description="For leaders without an assignor of their own. Nothing is stored: send the result in a sync.",
 )

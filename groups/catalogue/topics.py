@@ -64,7 +64,7 @@ def check_topic_name(name: str) -> None:
     if name in (".", "..") or len(name) > MAX_NAME_LENGTH or not _NAME.fullmatch(name):
         raise ProtocolError(
             Error.INVALID_TOPIC_EXCEPTION,
-            f"name: a topic name has 1 to {MAX_NAME_LENGTH} letters, digits, '.', '_' or '-' and is not '.' or '..'",
+            f"name: must have 1 to {MAX_NAME_LENGTH} letters, digits, '.', '_' or '-', and must not be '.' or '..'",
             fields={"field": "name"},
         )
 
@@ -147,7 +147,7 @@ class TopicService:
                 },
             )
             if row is None:
-                raise ProtocolError(Error.TOPIC_ALREADY_EXISTS, f"there is a topic {name!r} already")
+                raise ProtocolError(Error.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
             await _changed(connection)
             return Topic(*row)
 
@@ -192,7 +192,7 @@ class TopicService:
             pk, topic = await self._lock(connection, name)
             if partitions is not None and partitions <= topic.partitions:
                 raise _invalid_partitions(
-                    f"topic {name!r} has {topic.partitions} partitions; the number can only grow, not be {partitions}"
+                    f"topic {name!r} has {topic.partitions} partitions; it can only be raised, not set to {partitions}"
                 )
             row = await self._db.row(
                 connection,
@@ -329,7 +329,7 @@ def _check_watermarks(watermarks: Sequence[Watermark]) -> None:
     for index, watermark in enumerate(watermarks):
         where = f"partitions[{index}]"
         if watermark.partition in seen:
-            raise _invalid_watermark(f"{where}.partition", f"partition {watermark.partition} is given twice")
+            raise _invalid_watermark(f"{where}.partition", f"partition {watermark.partition} is listed twice")
         seen.add(watermark.partition)
         if not 0 <= watermark.log_start_offset <= watermark.log_end_offset <= INT64_MAX:
             raise _invalid_watermark(

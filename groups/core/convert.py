@@ -63,7 +63,8 @@ def upgrade(turn: Turn, command: ConsumerHeartbeat) -> None:
     reason = _why_not_upgrade(turn, group)
     if protocol is None or reason:
         raise ProtocolError(
-            Error.GROUP_ID_NOT_FOUND, f"group {group.group_id!r} uses the classic protocol and goes on to: {reason}"
+            Error.GROUP_ID_NOT_FOUND,
+            f"group {group.group_id!r} uses the classic protocol and cannot be converted: {reason}",
         )
     turn.emit(GroupConverted(_as_consumer_group(turn, group, protocol), turn.now))
     release_converted(turn, group)
@@ -80,10 +81,10 @@ def _why_not_upgrade(turn: Turn, group: ClassicGroup) -> str:
         return f"it has {len(group.members)} members, group.consumer.max.size is {config.consumer_max_size}"
     for member in group.members.values():
         if protocol.decode_subscription(_metadata(group, member)) is None:
-            return f"the metadata of member {member.member_id} is no ConsumerProtocol subscription"
+            return f"the metadata of member {member.member_id} is not a ConsumerProtocol subscription"
         assignment = protocol.decode_assignment(member.assignment) if member.assignment else None
         if member.assignment and assignment is None:
-            return f"the assignment of member {member.member_id} is no ConsumerProtocol assignment"
+            return f"the assignment of member {member.member_id} is not a ConsumerProtocol assignment"
         if assignment is not None and assignment.user_data:
             return f"the assignment of member {member.member_id} carries data of a custom assignor"
     return ""

@@ -19,12 +19,12 @@ from kcoord.protocol.errors import Error, ProtocolError
 def delete_offsets(turn: Turn, command: DeleteOffsets) -> DeleteOffsetsReply:
     """OffsetDelete, offsets.md 6 rows 3 and 5 to 8: whether, and for which topics not. Raises `ProtocolError`."""
     if not command.group_id:
-        raise ProtocolError(Error.INVALID_GROUP_ID, "group_id is empty: name the group")
+        raise ProtocolError(Error.INVALID_GROUP_ID, "group_id must not be empty")
     group = existing(turn, command.group_id)
     if isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
         raise ProtocolError(
             Error.NON_EMPTY_GROUP,
-            f"group {group.group_id!r} is {group.state.value} and its members do not say which topics they read: "
+            f"group {group.group_id!r} is {group.state.value} and its members do not declare which topics they read: "
             "stop them first",
         )
     subscribed = subscribed_topics(group)

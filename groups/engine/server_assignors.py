@@ -30,21 +30,21 @@ def load_assignors(config: Config) -> Mapping[str, Assignor]:
     for entry in config.names(SETTING):
         assignor = BUILT_IN[entry] if entry in BUILT_IN else _load(entry)
         if assignor.name in found:
-            raise _refused(entry, f"there are two assignors named {assignor.name!r}; leave one out")
+            raise _refused(entry, f"two assignors are named {assignor.name!r}; remove one")
         found[assignor.name] = assignor
     return MappingProxyType(found)
 
 
 def _load(path: str) -> Assignor:
     if "." not in path:
-        raise _refused(path, f"no assignor has this name; use {', '.join(BUILT_IN)} or the dotted path of a class")
+        raise _refused(path, f"no such assignor; use {', '.join(BUILT_IN)} or the dotted path of a class")
     try:
         assignor = import_string(path)()
     except Exception as error:
-        raise _refused(path, f"it does not load: {error!r}") from error
+        raise _refused(path, f"cannot be imported: {error!r}") from error
     name = getattr(assignor, "name", None)
     if not isinstance(name, str) or not name or not callable(getattr(assignor, "assign", None)):
-        raise _refused(path, "it is no assignor: an assignor has a `name` and a method `assign`")
+        raise _refused(path, "not an assignor: the class must have a `name` and a method `assign`")
     loaded: Assignor = assignor
     return loaded
 

@@ -125,7 +125,7 @@ class GroupService:
         if not 1 <= duration_ms <= self._longest_hold_ms:
             raise ProtocolError(
                 Error.INVALID_REQUEST,
-                f"duration_ms: {duration_ms} is not between 1 and {self._longest_hold_ms} (group.max.hold.ms)",
+                f"duration_ms: {duration_ms} must be from 1 to {self._longest_hold_ms} (group.max.hold.ms)",
                 fields={"field": "duration_ms"},
             )
         return cast(HoldReply, await self.execute(HoldGroup(group_id, duration_ms, principal, reason)))

@@ -32,11 +32,13 @@ class GroupSettingView(serializers.Serializer[Any]):
         help_text="group: the group overrides it; global: set for the whole server; default: neither.",
     )
     default = SettingValue(help_text="Built in.")
-    inherited = SettingValue(help_text="What is in force without an override.")
+    inherited = SettingValue(help_text="The value without an override.")
     unit = serializers.CharField()
     minimum = serializers.IntegerField(allow_null=True, help_text="Smallest value that a group may have.")
     maximum = serializers.IntegerField(allow_null=True, help_text="Largest value that a group may have.")
-    choices = serializers.ListField(child=serializers.CharField(), help_text="Values of a text; empty for a number.")
+    choices = serializers.ListField(
+        child=serializers.CharField(), help_text="Allowed values of a string; empty for a number."
+    )
     help = serializers.CharField()
     updated_at = Instant(allow_null=True, help_text="When the group's override was set.")
     updated_by = serializers.CharField(allow_null=True, help_text="Name of the token that set it.")

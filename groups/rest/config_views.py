@@ -31,8 +31,8 @@ class GroupConfigEndpoint(NamedGroupView):
         path=[GROUP_ID],
         response=s.GroupConfigView,
         errors=NAMED,
-        description="Every setting that a group may have for itself, and where its value comes from. They are used by "
-        "groups of the consumer protocol; members of classic groups bring their own timeouts.",
+        description="Every setting that a group can override, and where its value comes from. Only groups of the "
+        "consumer protocol use them; members of classic groups send their own timeouts.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """All settings."""
@@ -47,9 +47,9 @@ class GroupConfigEndpoint(NamedGroupView):
         request=s.GroupConfigChange,
         response=s.GroupConfigView,
         errors=(*NAMED, Error.INVALID_CONFIG, Error.GROUP_AUTHORIZATION_FAILED),
-        description="All of them are changed, or none. null removes the override of the group. The group does not have "
-        "to exist. A change is in force from the next heartbeat of each member, in every process.",
-        examples=[OpenApiExample("One is set, one is taken back", _EXAMPLE, request_only=True)],
+        description="Changes all of them or none. null removes the override of the group. The group does not have to "
+        "exist. A change takes effect with the next heartbeat of each member, in every process.",
+        examples=[OpenApiExample("Set one, remove the override of another", _EXAMPLE, request_only=True)],
     )
     def patch(self, request: Request, group_id: str) -> Response:
         """Set and remove overrides."""

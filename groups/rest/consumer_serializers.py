@@ -31,7 +31,7 @@ class ConsumerMemberView(serializers.Serializer[Any]):
     client_id = serializers.CharField(allow_blank=True)
     client_host = serializers.CharField(allow_blank=True)
     member_type = serializers.ChoiceField(["consumer", "classic"], help_text="The protocol the member speaks.")
-    member_epoch = serializers.IntegerField(help_text="-2: a static member that left for a while.")
+    member_epoch = serializers.IntegerField(help_text="-2: a static member that left temporarily.")
     previous_member_epoch = serializers.IntegerField()
     state = serializers.ChoiceField(
         [state.name.lower() for state in MemberState],
@@ -42,13 +42,15 @@ class ConsumerMemberView(serializers.Serializer[Any]):
     subscribed_topic_names = serializers.ListField(child=serializers.CharField())
     subscribed_topic_regex = serializers.CharField(allow_blank=True)
     server_assignor = serializers.CharField(allow_null=True)
-    assignment = TopicPartitionsView(many=True, help_text="What it has, what it is to give up included.")
+    assignment = TopicPartitionsView(many=True, help_text="What it owns, including what it must give up.")
     pending_revocation = TopicPartitionsView(
-        many=True, help_text="The part of `assignment` that it was told to give up and has not yet."
+        many=True, help_text="The part of `assignment` that it must give up and has not given up yet."
     )
-    target_assignment = TopicPartitionsView(many=True, help_text="What it is meant to have.")
+    target_assignment = TopicPartitionsView(many=True, help_text="Its target assignment.")
     session_expires_at = Instant(allow_null=True)
-    rebalance_expires_at = Instant(allow_null=True, help_text="When it is removed unless it gave up what it must.")
+    rebalance_expires_at = Instant(
+        allow_null=True, help_text="When it is removed unless it has given up `pending_revocation`."
+    )
 
 
 class ConsumerGroupView(serializers.Serializer[Any]):
@@ -60,11 +62,11 @@ class ConsumerGroupView(serializers.Serializer[Any]):
     state_since = Instant()
     group_epoch = serializers.IntegerField(min_value=0)
     assignment_epoch = serializers.IntegerField(min_value=0, help_text="The group epoch the target was computed for.")
-    assignor = serializers.CharField(help_text="The one most members ask for, or the default.")
+    assignor = serializers.CharField(help_text="The assignor that most members ask for, or the default.")
     coordinator = GroupCoordinator()
     members = ConsumerMemberView(many=True)
-    hold = HoldView(allow_null=True, help_text="Nobody may join before it ends; null: the group is not held.")
-    wake_at = Instant(allow_null=True, help_text="The next instant at which anything can happen by itself.")
+    hold = HoldView(allow_null=True, help_text="No member can join until it ends; null: the group is not held.")
+    wake_at = Instant(allow_null=True, help_text="When the next timer of the group is due.")
 
 
 AnyGroupView = PolymorphicProxySerializer(

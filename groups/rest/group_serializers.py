@@ -54,24 +54,28 @@ class GroupQuery(PageQuery):
     """Parameters of the list of groups."""
 
     q = Text(
-        required=False, default="", allow_blank=True, max_length=255, help_text="Part of the group id, in any case."
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=255,
+        help_text="Part of the group id, case-insensitive.",
     )
     state = serializers.ListField(
         child=Text(max_length=64, allow_blank=True),
         required=False,
         max_length=MOST_FILTERS,
-        help_text=f"One of these states, in any case: {STATES}. Other names match nothing. Repeatable.",
+        help_text=f"One of these states, case-insensitive: {STATES}. Other names match nothing. Repeatable.",
     )
     type = serializers.ListField(
         child=Text(max_length=64, allow_blank=True),
         required=False,
         max_length=MOST_FILTERS,
-        help_text=f"One of these types, in any case: {', '.join(Group.Type.values)}. Repeatable.",
+        help_text=f"One of these types, case-insensitive: {', '.join(Group.Type.values)}. Repeatable.",
     )
     topic = Text(
         required=False,
         max_length=249,
-        help_text="Members own partitions of this topic, or offsets are committed on it.",
+        help_text="Groups whose members own partitions of this topic, or that have offsets on it.",
     )
     member = Text(
         required=False, max_length=300, help_text="Part of a member id, group instance id or client id of a member."
@@ -80,14 +84,16 @@ class GroupQuery(PageQuery):
         child=TopicLabel(),
         required=False,
         max_length=MOST_FILTERS,
-        help_text="A topic that members own, that consumer group members subscribe to by name, or on which offsets are "
-        "committed has this label: `name=value`, or `name` for any value. Repeatable.",
+        help_text="Groups with a topic that has this label: `name=value`, or `name` for any value. A topic counts if "
+        "members own partitions of it, consumer group members subscribe to it by name, or offsets are "
+        "committed on it. Repeatable.",
     )
     min_lag = serializers.IntegerField(
         required=False,
         min_value=0,
         max_value=INT64_MAX,
-        help_text="At least so many records behind, as of the last sample; a group whose lag is not known is not.",
+        help_text="Groups at least this many records behind, as of the last sample. Groups of unknown lag do not "
+        "match.",
     )
     sort = Choice(
         [sort.value for sort in GroupSort], required=False, default=GroupSort.GROUP_ID.value, help_text="Order."
@@ -100,24 +106,25 @@ class GroupLine(serializers.Serializer[Any]):
     group_id = serializers.CharField()
     type = serializers.ChoiceField(Group.Type.values)
     state = serializers.ChoiceField(STATES_OF_EITHER)
-    members = serializers.IntegerField(min_value=0, help_text="How many there are.")
+    members = serializers.IntegerField(min_value=0, help_text="Number of members.")
     generation_id = serializers.IntegerField(min_value=0, help_text="Of a consumer group: the group epoch.")
     protocol_type = serializers.CharField(allow_blank=True)
     protocol_name = serializers.CharField(allow_blank=True)
     topics = serializers.ListField(
-        child=serializers.CharField(), help_text=f"Topics that members own partitions of, at most {MAX_TOPICS} of them."
+        child=serializers.CharField(), help_text=f"Topics of which members own partitions, at most {MAX_TOPICS}."
     )
     coordinator_partition = serializers.IntegerField(min_value=0)
     lag = serializers.IntegerField(
         min_value=0,
         allow_null=True,
-        help_text="Records that are not read yet, on all topics, as of `lag_sampled_at`; null: it is not known. "
-        "`GET /v1/groups/{group_id}/lag` has it as of now.",
+        help_text="Records not read yet, on all topics, as of `lag_sampled_at`; null: unknown. `GET "
+        f"/v1/groups/{group_id}/lag` returns the current lag.",
     )
     lag_sampled_at = Instant(
-        allow_null=True, help_text="The last sample, taken every `lag.sample.interval.ms`; null: there was none yet."
+        allow_null=True,
+        help_text="When the last sample was taken (every `lag.sample.interval.ms`); null: no sample yet.",
     )
-    updated_at = Instant(help_text="The last change of the group other than heartbeats.")
+    updated_at = Instant(help_text="Last change of the group other than a heartbeat.")
 
 
 class GroupPage(serializers.Serializer[Any]):
@@ -142,12 +149,12 @@ class DeletedGroup(serializers.Serializer[Any]):
     """The result for one group."""
 
     group_id = serializers.CharField(allow_blank=True)
-    error_code = serializers.IntegerField(help_text="0: it is gone, with all its offsets.")
+    error_code = serializers.IntegerField(help_text="0: it was deleted, with all its offsets.")
     error = serializers.CharField(
         help_text="NONE, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, or "
         "COORDINATOR_NOT_AVAILABLE: try again."
     )
-    detail = serializers.CharField(allow_null=True, help_text="What was wrong, and how to mend it.")
+    detail = serializers.CharField(allow_null=True, help_text="What is wrong, and how to fix it.")
 
 
 class DeletedGroups(serializers.Serializer[Any]):
@@ -191,24 +198,24 @@ class MemberView(serializers.Serializer[Any]):
     client_host = serializers.CharField(allow_blank=True)
     state = serializers.ChoiceField(
         [state.value for state in MemberState],
-        help_text="stable; awaiting_join: its join waits for the others; not_rejoined: the group rebalances and it has "
-        "not joined yet; pending_sync: it has not asked for its assignment yet; awaiting_sync: it has, and waits for "
-        "the leader's.",
+        help_text="stable; awaiting_join: its join waits for other members; not_rejoined: the group is rebalancing "
+        "and it has not joined yet; pending_sync: it has not asked for its assignment yet; awaiting_sync: "
+        "it waits for the leader's assignment.",
     )
     session_timeout_ms = serializers.IntegerField()
     rebalance_timeout_ms = serializers.IntegerField()
     protocols = serializers.ListField(
-        child=serializers.CharField(allow_blank=True), help_text="Names of the protocols it supports, best first."
+        child=serializers.CharField(allow_blank=True), help_text="Names of the protocols it supports, preferred first."
     )
     metadata = serializers.CharField(
-        allow_blank=True, help_text="For the protocol chosen, base64; empty unless the group is Stable."
+        allow_blank=True, help_text="For the chosen protocol, base64; empty unless the group is Stable."
     )
     subscription = MemberSubscription(
-        allow_null=True, help_text="`metadata` decoded; null where it is no ConsumerProtocol subscription."
+        allow_null=True, help_text="`metadata` decoded; null if it is not a ConsumerProtocol subscription."
     )
-    assignment = serializers.CharField(allow_blank=True, help_text="What the leader gave it, base64.")
+    assignment = serializers.CharField(allow_blank=True, help_text="What the leader assigned to it, base64.")
     partitions = PartitionsByTopic(
-        allow_null=True, help_text="`assignment` decoded; null where it is no ConsumerProtocol assignment."
+        allow_null=True, help_text="`assignment` decoded; null if it is not a ConsumerProtocol assignment."
     )
     last_heartbeat_at = Instant(allow_null=True, help_text="The last request that renewed its session.")
     session_expires_at = Instant(allow_null=True)
@@ -224,16 +231,18 @@ class GroupView(serializers.Serializer[Any]):
     generation_id = serializers.IntegerField(min_value=0)
     protocol_type = serializers.CharField(allow_blank=True)
     protocol_name = serializers.CharField(allow_blank=True, help_text="Empty unless the group is Stable.")
-    leader = serializers.CharField(allow_blank=True, help_text="Member id of the leader; empty: there is none.")
+    leader = serializers.CharField(
+        allow_blank=True, help_text="Member id of the leader; empty: the group has no leader."
+    )
     coordinator = GroupCoordinator()
     members = MemberView(many=True)
     pending_member_ids = serializers.ListField(
-        child=serializers.CharField(), help_text="Ids handed out with MEMBER_ID_REQUIRED and not used yet."
+        child=serializers.CharField(), help_text="Member ids given out with MEMBER_ID_REQUIRED and not used yet."
     )
     join_deadline = Instant(allow_null=True, help_text="When the join in progress completes at the latest.")
-    sync_deadline = Instant(allow_null=True, help_text="When members that have not synced by then are removed.")
-    hold = HoldView(allow_null=True, help_text="Nobody may join before it ends; null: the group is not held.")
-    wake_at = Instant(allow_null=True, help_text="The next instant at which anything can happen by itself.")
+    sync_deadline = Instant(allow_null=True, help_text="When members that have not synced are removed.")
+    hold = HoldView(allow_null=True, help_text="No member can join until it ends; null: the group is not held.")
+    wake_at = Instant(allow_null=True, help_text="When the next timer of the group is due.")
 
 
 class EventQuery(PageQuery):
@@ -248,7 +257,10 @@ class EventQuery(PageQuery):
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """The declared fields and `from`, which is a Python keyword and cannot be declared."""
-        return {**super().get_fields(), "from": Instant(required=False, help_text="Nothing before this instant.")}
+        return {
+            **super().get_fields(),
+            "from": Instant(required=False, help_text="Only events at or after this instant."),
+        }
 
 
 class EventView(serializers.Serializer[Any]):
@@ -258,8 +270,8 @@ class EventView(serializers.Serializer[Any]):
     at = Instant()
     kind = serializers.CharField()
     generation_id = serializers.IntegerField()
-    member_id = serializers.CharField(allow_null=True, help_text="The member it is about, if any.")
-    detail = serializers.DictField(help_text="More of it, depending on the kind.")
+    member_id = serializers.CharField(allow_null=True, help_text="The member that the event is about, if any.")
+    detail = serializers.DictField(help_text="More about the event; the keys depend on the kind.")
 
 
 class EventPage(serializers.Serializer[Any]):

@@ -61,9 +61,9 @@ class GroupsView(ControlView):
         tag="groups",
         query=s.GroupQuery,
         response=s.GroupPage,
-        description="Groups that match all conditions and that the caller may describe; all groups for one that may "
-        "describe the cluster. Topics that the caller may not describe count for nothing: not for conditions, not for "
-        "lag. A condition that is given more than once holds where any of its values does.",
+        description="Groups that match all filters and that the caller may describe; a caller that may describe "
+        "the cluster sees all groups. Topics that the caller may not describe are ignored by filters and not counted "
+        "in lag. A filter that is given several times matches if any of its values does.",
     )
     def get(self, request: Request) -> Response:
         """A page of groups."""
@@ -103,8 +103,8 @@ class GroupsView(ControlView):
         tag="groups",
         query=s.GroupsToDelete,
         response=s.DeletedGroups,
-        description="Each group has a result of its own, in the order of the request; an id that is given twice has "
-        "one. Only groups in state Empty can be deleted.",
+        description="Each group has a result of its own, in the order of the request; an id that is listed twice has "
+        "one result. Only groups in state Empty can be deleted.",
     )
     def delete(self, request: Request) -> Response:
         """Delete empty groups."""
@@ -139,7 +139,7 @@ class GroupDetailView(NamedGroupView):
         response=AnyGroupView,
         errors=(*NAMED, Error.TOPIC_AUTHORIZATION_FAILED),
         description="A consumer group whose members use a topic that the caller may not describe is refused with "
-        "TOPIC_AUTHORIZATION_FAILED. Of a classic group such topics are left out, and bytes that may name them.",
+        "TOPIC_AUTHORIZATION_FAILED. For a classic group such topics are left out, as are bytes that may name them.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """One group with its members."""
@@ -187,14 +187,14 @@ class GroupEventsView(NamedGroupView):
 
     @describe(
         "listGroupEvents",
-        "What happened to a group, the newest first",
+        "List the events of a group, newest first",
         tag="groups",
         path=[GROUP_ID],
         query=s.EventQuery,
         response=s.EventPage,
         errors=NAMED,
-        description="Events outlive their group; they are kept for the time that `events.retention.days` says. What is "
-        "about topics that the caller may not describe is left out.",
+        description="Events outlive their group; they are kept for `events.retention.days`. Events about "
+        "topics that the caller may not describe are left out.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """A page of events."""

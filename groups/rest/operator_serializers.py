@@ -16,22 +16,26 @@ class Reason(Text):
 
     def __init__(self) -> None:
         super().__init__(
-            required=False, allow_blank=True, default="", max_length=MAX_REASON, help_text="Why, for the timeline."
+            required=False,
+            allow_blank=True,
+            default="",
+            max_length=MAX_REASON,
+            help_text="Why; recorded in the events of the group.",
         )
 
 
 class NewHold(StrictSerializer):
     """How long members may not join, and why."""
 
-    duration_ms = Number(min_value=1, help_text="At most what the setting group.max.hold.ms says.")
+    duration_ms = Number(min_value=1, help_text="At most the setting group.max.hold.ms.")
     reason = Reason()
 
 
 class HoldView(serializers.Serializer[Any]):
     """A hold: no member may join before it ends."""
 
-    until = Instant(help_text="When it ends by itself.")
-    by = serializers.CharField(help_text="Name of the token, or of the account.")
+    until = Instant(help_text="When the hold ends by itself.")
+    by = serializers.CharField(help_text="Name of the token or account.")
     reason = serializers.CharField(allow_blank=True)
 
 
@@ -40,7 +44,7 @@ class HeldGroup(serializers.Serializer[Any]):
 
     group_id = serializers.CharField()
     hold = HoldView()
-    removed_members = serializers.IntegerField(min_value=0, help_text="How many members had to go.")
+    removed_members = serializers.IntegerField(min_value=0, help_text="Number of members that were removed.")
 
 
 class Kick(StrictSerializer):

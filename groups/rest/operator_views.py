@@ -24,8 +24,8 @@ MEMBER_ID = Name(
 
 _CHANGES = (*NAMED, Error.GROUP_AUTHORIZATION_FAILED)
 _REPEATED = (
-    "Work in flight is repeated: what a removed member has read and not committed is read again by whoever gets its "
-    "partitions next, and its commits are refused."
+    "Work in progress is repeated: records that a removed member has read and not committed are read again by the "
+    "next owner of its partitions, and its commits are refused."
 )
 
 
@@ -34,9 +34,9 @@ def member_id_of(raw: bytes) -> str:
     try:
         found = unquote_to_bytes(raw).decode("utf-8")
     except UnicodeDecodeError:
-        raise problem.invalid("member_id: is not percent-encoded UTF-8", "member_id") from None
+        raise problem.invalid("member_id: not percent-encoded UTF-8", "member_id") from None
     if not 1 <= len(found) <= 300 or "\0" in found:
-        raise problem.invalid("member_id: has 1 to 300 characters, none of them NUL", "member_id")
+        raise problem.invalid("member_id: must have 1 to 300 characters, without NUL", "member_id")
     return found
 
 
@@ -45,17 +45,17 @@ class HoldView(NamedGroupView):
 
     @describe(
         "holdGroup",
-        "Keep members out of a group for a while",
+        "Hold a group: remove its members and let none join",
         tag="groups",
         path=[GROUP_ID],
         request=s.NewHold,
         response=s.HeldGroup,
         errors=_CHANGES,
-        description="Removes all members at once and lets nobody join until the hold ends, so that the offsets of a "
-        f"busy group can be set or deleted. {_REPEATED} Members are told UNKNOWN_MEMBER_ID, join again, and are "
-        "answered COORDINATOR_LOAD_IN_PROGRESS with Retry-After while the hold lasts: clients keep trying and come "
-        "back by themselves. Commits of consumers without a group membership are answered the same. The hold ends by "
-        "itself; of a group that is held already it is replaced.",
+        description="Removes all members at once and lets no member join until the hold ends, so that the offsets of a "
+        f"busy group can be reset or deleted. {_REPEATED} Members receive UNKNOWN_MEMBER_ID, join again, and receive "
+        "COORDINATOR_LOAD_IN_PROGRESS with Retry-After while the hold lasts: clients keep trying and come back by "
+        "themselves. Commits of consumers outside the group receive the same error. The hold ends by itself. If the "
+        "group is already held, the new hold replaces the old one.",
         examples=[
             OpenApiExample("Two minutes", {"duration_ms": 120_000, "reason": "reset after bug 17"}, request_only=True)
         ],
@@ -77,13 +77,13 @@ class HoldView(NamedGroupView):
 
     @describe(
         "releaseHold",
-        "Let members join a group again",
+        "End the hold of a group",
         tag="groups",
         path=[GROUP_ID],
         response=None,
         status=204,
         errors=_CHANGES,
-        description="Ends a hold before its time. A group that is not held stays as it is.",
+        description="Ends a hold early; members can join again. Has no effect on a group that is not held.",
     )
     def delete(self, request: Request, group_id: str) -> Response:
         """End the hold."""
@@ -106,9 +106,10 @@ class KickView(NamedGroupView):
         response=None,
         status=204,
         errors=(*_CHANGES, Error.UNKNOWN_MEMBER_ID),
-        description="As if it had left: its partitions go to others. Also a static member that left for a while, and "
-        f"an id that was handed out and not used yet. {_REPEATED} Its next request is answered UNKNOWN_MEMBER_ID, and "
-        "it may join again at once: stop the process to keep it out, or hold the group.",
+        description="Removes the member as if it had left: its partitions go to others. This also works for a static "
+        "member that left temporarily, and for a member id that was given out and not used yet. "
+        f"{_REPEATED} Its next request receives UNKNOWN_MEMBER_ID, and it may join again at once. To "
+        "prevent that, stop its process or hold the group.",
         examples=[OpenApiExample("Why", {"reason": "its host hangs"}, request_only=True)],
     )
     def post(self, request: Request, group_id: str, member_id: str) -> Response:

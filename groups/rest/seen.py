@@ -36,7 +36,7 @@ def seen_consumer_group(described: ConsumerGroupDescription, visible: Visible) -
     if any(name not in visible for member in described.members for name in _named(member)):
         raise ProtocolError(
             Error.TOPIC_AUTHORIZATION_FAILED,
-            f"members of group {described.group_id!r} use topics that the token has no rule to describe",
+            f"members of group {described.group_id!r} use topics that the token may not DESCRIBE",
         )
     return replace(described, members=[_of_known_topics(member) for member in described.members])
 

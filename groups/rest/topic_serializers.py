@@ -28,7 +28,9 @@ MAX_WATERMARKS = 10_000
 class TopicQuery(PageQuery):
     """Parameters of the list of topics."""
 
-    q = Text(required=False, default="", allow_blank=True, max_length=MAX_NAME_LENGTH, help_text="Part of the name.")
+    q = Text(
+        required=False, default="", allow_blank=True, max_length=MAX_NAME_LENGTH, help_text="Part of the topic name."
+    )
 
 
 @extend_schema_field({"type": "integer", "minimum": 1, "maximum": MAX_PARTITIONS})
@@ -60,7 +62,7 @@ class TopicView(serializers.Serializer[Any]):
     """A topic."""
 
     name = serializers.CharField()
-    topic_id = serializers.UUIDField(help_text="Tells it from an earlier topic of the same name.")
+    topic_id = serializers.UUIDField(help_text="Distinguishes it from an earlier topic of the same name.")
     partitions = serializers.IntegerField(min_value=1)
     labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
     created_at = Instant()
@@ -77,7 +79,7 @@ class WatermarkInput(StrictSerializer):
     """Where a partition's log begins and ends."""
 
     partition = Number(min_value=0, max_value=INT32_MAX)
-    log_start_offset = OffsetInput(help_text="Offset of the first record that is still there.")
+    log_start_offset = OffsetInput(help_text="Offset of the first record still in the log.")
     log_end_offset = OffsetInput(help_text="Offset after the last record.")
 
 

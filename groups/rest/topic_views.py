@@ -138,8 +138,8 @@ class TopicDetailView(NamedTopicView):
         response=None,
         status=204,
         errors=_WRITES,
-        description="What groups committed on it goes too, with a line of the history each. A topic that is made with "
-        "the same name later begins without offsets.",
+        description="Also deletes the committed offsets of groups on it; each deletion is recorded in the commit "
+        "history. A topic created later with the same name starts without offsets.",
     )
     def delete(self, request: Request, name: str) -> Response:
         """Delete a topic."""
@@ -176,13 +176,13 @@ class WatermarksView(NamedTopicView):
 
     @describe(
         "reportWatermarks",
-        "Report where logs begin and end",
+        "Report log start and end offsets",
         tag="topics",
         path=[TOPIC_NAME],
         request=s.WatermarkReport,
         response=s.Watermarks,
         errors=_WRITES,
-        description="For producers and probes. All of a report is recorded, or none of it.",
+        description="For producers and probes. A report is recorded completely or not at all.",
         examples=[
             OpenApiExample(
                 "One partition",
@@ -206,6 +206,4 @@ def _answer(topic: Topic) -> Response:
 
 
 def _refused(token: str, name: str) -> ProtocolError:
-    return ProtocolError(
-        Error.TOPIC_AUTHORIZATION_FAILED, f"the token {token!r} has no rule for admin on the topic {name!r}"
-    )
+    return ProtocolError(Error.TOPIC_AUTHORIZATION_FAILED, f"token {token!r} may not ADMIN topic {name!r}")

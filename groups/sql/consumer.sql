@@ -11,7 +11,7 @@ on conflict (group_id) do nothing
 returning id
 
 -- name: update_consumer_group
--- Also what a classic group becomes: nothing of its protocol stays, its offsets do.
+-- Also used when a classic group is converted: its protocol is dropped, its offsets stay.
 update groups_group
 set type = 'consumer', state = %(state)s, previous_state = '', state_since = %(state_since)s,
     generation_id = %(generation_id)s, protocol_type = 'consumer', protocol_name = null, leader_id = null,
@@ -65,7 +65,7 @@ set instance_id = excluded.instance_id, rack_id = excluded.rack_id, client_id = 
     previous_member_epoch = excluded.previous_member_epoch, state = excluded.state, target = excluded.target
 
 -- name: update_consumer_steps
--- Members of which nothing changed but how far they are: what they subscribe to and are meant to have stays as it is.
+-- Members of which only the progress changed: their subscription and target stay.
 update groups_consumermember m
 set member_epoch = c.member_epoch, previous_member_epoch = c.previous_member_epoch, state = c.state
 from unnest(%(member_id)s::text[], %(member_epoch)s::int[], %(previous_member_epoch)s::int[], %(state)s::smallint[])

@@ -21,7 +21,7 @@ for update skip locked
 -- include: row
 
 -- name: insert_group
--- No row comes back when another process created the group first: the transaction starts over.
+-- Returns no row if another process created the group first: the transaction starts over.
 insert into groups_group (group_id, type, state, previous_state, state_since, generation_id, protocol_type,
                           protocol_name, leader_id, new_member_added, join_deadline, join_delay_ms, join_remaining_ms,
                           sync_deadline, wake_at, held_until, held_by, hold_reason, version, version_tag,
@@ -45,7 +45,7 @@ set type = 'classic', state = %(state)s, previous_state = %(previous_state)s, st
 where id = %(id)s
 
 -- name: touch_group
--- Nothing of the header changed but its members' deadlines: what pages call "last change" stays.
+-- Only the deadlines of members changed: "last change" on pages stays.
 update groups_group
 set wake_at = %(wake_at)s, version = version + 1, version_tag = %(version_tag)s
 where id = %(id)s
@@ -69,7 +69,7 @@ order by wake_at
 limit %(limit)s
 
 -- name: postpone_group
--- A group whose tick throws must not stop the others. A locked group is left to the transaction that has the lock.
+-- A group whose tick fails must not stop the others. A locked group is left to the transaction that has the lock.
 update groups_group
 set wake_at = coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) + %(delay_ms)s
 where id = (select id from groups_group where group_id = %(group_id)s for update skip locked)

@@ -31,8 +31,8 @@ set instance_id = excluded.instance_id, client_id = excluded.client_id, client_h
     last_heartbeat_at = excluded.last_heartbeat_at
 
 -- name: update_member_progress
--- The small columns of many members at once: what a completed join, a sync or a heartbeat changes. Without an assignment
--- the one that is there stays where it is stored.
+-- The small columns of many members at once: what a completed join, a sync or a heartbeat changes. A null
+-- assignment leaves the stored one in place.
 update groups_member m
 set is_new = c.is_new, join_parked_until = c.join_parked_until, sync_parked_until = c.sync_parked_until,
     pending_sync = c.pending_sync, session_deadline = c.session_deadline, last_heartbeat_at = c.last_heartbeat_at,
@@ -64,8 +64,8 @@ delete from groups_assignment
 where group_id = %(id)s and member_id = any(%(member_id)s)
 
 -- name: insert_assignments
--- A partition that a leader gave to two members keeps its first owner; the rows that come back are the others'.
--- The classic protocol knows topics by name alone: it stands for the id.
+-- A partition that a leader assigned to two members keeps its first owner; returns the rows of the others.
+-- The classic protocol identifies topics by name only: the name replaces the id.
 insert into groups_assignment (group_id, topic_id, topic, partition, member_id, generation_id, pending)
 select %(id)s, topic, topic, partition, member_id, %(generation_id)s, false
 from unnest(%(topic)s::text[], %(partition)s::int[], %(member_id)s::text[]) as a (topic, partition, member_id)

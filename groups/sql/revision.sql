@@ -1,7 +1,7 @@
 -- name: bump_revision
--- The row stays locked until the commit, so changes of one subject follow each other. The step is random: a database
--- that goes back (restore, failover) and is changed in another way does not come to the same version. There is room for
--- two thousand million changes.
+-- The row stays locked until the commit, so changes of one subject follow each other. The step is random, so that a
+-- database that went back in time (restore, failover) does not reach the same version with other content. There is
+-- room for two billion changes.
 insert into groups_revision as r (subject, version)
 values (%(subject)s, 1 + floor(random() * 4294967296)::bigint)
 on conflict (subject) do update set version = r.version + excluded.version

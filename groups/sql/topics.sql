@@ -1,5 +1,5 @@
 -- name: insert_topic
--- No row comes back where the name is taken.
+-- Returns no row if the name is taken.
 insert into groups_topic (name, topic_id, partitions, labels, created_at)
 values (%(name)s, %(topic_id)s, %(partitions)s, %(labels)s, %(now)s)
 on conflict (name) do nothing
@@ -53,8 +53,8 @@ delete from groups_watermark where topic_id = %(id)s
 delete from groups_topic where id = %(id)s
 
 -- name: upsert_watermarks
--- In the order of the partitions: two writers of the same partitions never deadlock. A sample taken earlier that comes
--- later does not replace a newer one.
+-- In the order of the partitions: two writers of the same partitions never deadlock. A sample that was taken earlier
+-- but arrives later does not replace a newer one.
 insert into groups_watermark as w (topic_id, partition, log_start_offset, log_end_offset, sampled_at)
 select %(id)s, sample.partition, sample.log_start_offset, sample.log_end_offset, %(now)s
 from unnest(%(partition)s::int[], %(log_start_offset)s::bigint[], %(log_end_offset)s::bigint[])

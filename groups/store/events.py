@@ -1,4 +1,4 @@
-"""The rows of the timeline: written with the decision they describe, and bounded by age and number.
+"""The rows of events: written with the decision they describe, and bounded by age and number.
 
 A group that changes in a loop would fill the disk long before its events are old, and between two runs of maintenance.
 So writers also trim: each time a process has written a tenth of `events.max.per.group` for a group, the oldest events

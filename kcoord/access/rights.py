@@ -145,7 +145,7 @@ class Principal:
         if not self.rules.allows(operation, Resource.GROUP, group_id):
             raise ProtocolError(
                 Error.GROUP_AUTHORIZATION_FAILED,
-                f"the token {self.name!r} has no rule for {operation.value} on the group",
+                f"token {self.name!r} may not {operation.value.upper()} group {group_id!r}",
             )
 
     def may_group(self, operation: Operation, group_id: str) -> bool:
@@ -160,7 +160,7 @@ class Principal:
         if not self.rules.allows(Operation.READ, Resource.TRANSACTIONAL_ID, transactional_id):
             raise ProtocolError(
                 Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                f"the token {self.name!r} has no rule for {Operation.READ.value} on the transactional id",
+                f"token {self.name!r} may not READ transactional id {transactional_id!r}",
             )
 
     def visible(self, resource: Resource) -> Visible:
@@ -176,7 +176,7 @@ class Principal:
         if not self.may_topic(Operation.DESCRIBE, topic):
             raise ProtocolError(
                 Error.TOPIC_AUTHORIZATION_FAILED,
-                f"the token {self.name!r} has no rule for {Operation.DESCRIBE.value} on topic {topic!r}",
+                f"token {self.name!r} may not DESCRIBE topic {topic!r}",
             )
 
     def may_topic(self, operation: Operation, topic: str) -> bool:
@@ -221,12 +221,12 @@ class Access:
             row = await self._db.row(connection, Q.find_token, {"digest": key, "now": self._db.clock.override_ms()})
         self._cache.pop(key, None)
         if row is None:
-            raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, "the token is not known; create one and send it")
+            raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, "unknown token; create a token and send it")
         token_id, name, remaining_ms, rules = row
         believed = self._believed_seconds
         if remaining_ms is not None:
             if remaining_ms <= 0:
-                raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, f"the token {name!r} has expired")
+                raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, f"token {name!r} has expired; create a new one")
             believed = min(believed, remaining_ms / 1000)
         found = Principal(token_id, name, Rules(tuple(rule) for rule in rules)), asked + believed
         if len(self._cache) >= MAX_CACHED:

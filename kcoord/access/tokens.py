@@ -62,13 +62,13 @@ def parse_rule(text: str) -> Rule:
         raise ValueError(f"{text!r}: expected operation:resource:name, e.g. read:group:billing-*")
     operation, resource, name = parts
     if operation not in OPERATIONS:
-        raise ValueError(f"{text!r}: the operation is one of {', '.join(OPERATIONS)}")
+        raise ValueError(f"{text!r}: the operation must be one of {', '.join(OPERATIONS)}")
     if resource not in RESOURCES:
-        raise ValueError(f"{text!r}: the resource is one of {', '.join(RESOURCES)}")
+        raise ValueError(f"{text!r}: the resource must be one of {', '.join(RESOURCES)}")
     pattern = "prefix" if name.endswith("*") else "literal"
     name = name.removesuffix("*")
     if not name and pattern == "literal":
-        raise ValueError(f"{text!r}: a name is missing; * stands for all")
+        raise ValueError(f"{text!r}: the name is missing; * means all")
     if len(name) > NAME_MAX:
         raise ValueError(f"{text!r}: a name has at most {NAME_MAX} characters")
     return Rule(operation, resource, pattern, name)
@@ -89,7 +89,7 @@ def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = N
     if not name.strip():
         raise ValueError("a token needs a name")
     if not wanted:
-        raise ValueError(f"token {name!r}: a token without rules may do nothing; give it at least one")
+        raise ValueError(f"token {name!r}: a token without rules may do nothing; add at least one")
     secret = generate_secret()
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -105,7 +105,7 @@ def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = N
             },
         )
         if not created:
-            raise ValueError(f"there is a token named {name!r} already; choose another name or delete it first")
+            raise ValueError(f"a token named {name!r} already exists; choose another name or delete it first")
         AccessRule.objects.bulk_create(
             AccessRule(
                 token=token, operation=rule.operation, resource=rule.resource, pattern=rule.pattern, name=rule.name

@@ -49,7 +49,7 @@ def get_assignor(name: str) -> Assignor:
         return _BUILT_IN[name]
     candidates = _published().get(name, [])
     if not candidates:
-        raise UnknownAssignorError(f"no assignor is named {name!r}; known are {', '.join(known_assignors())}")
+        raise UnknownAssignorError(f"no assignor is named {name!r}; available: {', '.join(known_assignors())}")
     if len(candidates) > 1:
         values = ", ".join(candidate.value for candidate in candidates)
         raise AssignorLoadError(f"the assignor {name!r} is published more than once: {values}; uninstall all but one")
@@ -70,10 +70,10 @@ def _load(entry_point: EntryPoint) -> Assignor:
         # An assignor class has `assign` too, but needs an instance to call it on.
         assignor: Assignor = loaded() if isinstance(loaded, type) or not hasattr(loaded, "assign") else loaded
     except Exception as error:
-        raise AssignorLoadError(f"{where} does not load: {error!r}") from error
+        raise AssignorLoadError(f"{where} cannot be imported: {error!r}") from error
     missing = [attribute for attribute in ("name", "protocols", "assign") if not hasattr(assignor, attribute)]
     if missing:
         raise AssignorLoadError(f"{where} is not an assignor: it has no {', '.join(missing)}")
     if assignor.name != entry_point.name:
-        raise AssignorLoadError(f"{where} calls itself {assignor.name!r}; the entry point must have the same name")
+        raise AssignorLoadError(f"{where} has the name {assignor.name!r}; the entry point must have the same name")
     return assignor

@@ -20,7 +20,7 @@ def partition_counts(link: Link, topics: Iterable[str]) -> dict[str, int]:
     for topic in topics:
         count = link.topic_partitions(topic)
         if count is None:
-            log.warning("topic %s does not exist, or this member may not see it: nobody is assigned to it", topic)
+            log.warning("topic %s does not exist, or this member may not describe it: it is not assigned", topic)
         else:
             counts[topic] = count
     return counts

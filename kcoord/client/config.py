@@ -74,14 +74,14 @@ class ConsumerConfig:
             if name not in names:
                 close = difflib.get_close_matches(name, names, n=1)
                 hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(names)}"
-                raise InvalidConfigurationError(name, f"there is no such setting; {hint}")
+                raise InvalidConfigurationError(name, f"no such setting; {hint}")
         if "group_id" not in options:
-            raise InvalidConfigurationError("group_id", "it is required: the name of the group to join")
+            raise InvalidConfigurationError("group_id", "required: the id of the group to join")
         if options.get("group_protocol") == CONSUMER:
             for name in CLASSIC_ONLY:
                 if name in options:
                     raise InvalidConfigurationError(
-                        name, f"the service decides this for groups of the protocol {CONSUMER!r}: leave it out"
+                        name, f"the service determines this for groups of the protocol {CONSUMER!r}: leave it out"
                     )
         given = dict(options)
         given["url"] = given.get("url") or os.environ.get("KCOORD_URL") or "http://127.0.0.1:8000"
@@ -119,7 +119,7 @@ class ConsumerConfig:
 
     def _check_identity(self) -> None:
         if not isinstance(self.group_id, str) or not 1 <= len(self.group_id) <= 255:
-            raise InvalidConfigurationError("group_id", "expected text of 1 to 255 characters")
+            raise InvalidConfigurationError("group_id", "expected a string of 1 to 255 characters")
         if "/" in self.group_id or any(ord(c) < 32 or ord(c) == 127 for c in self.group_id):
             raise InvalidConfigurationError("group_id", "it must not contain '/' or control characters")
         instance = self.group_instance_id

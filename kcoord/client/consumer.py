@@ -104,8 +104,7 @@ class Consumer:
         wanted = [topics] if isinstance(topics, str) else list(topics)
         if pattern is not None and self._config.group_protocol == CLASSIC:
             raise IllegalStateError(
-                "pattern: the service matches it, which the classic protocol does not know; "
-                'use group_protocol="consumer", or name the topics'
+                'pattern: not supported by the classic protocol; use group_protocol="consumer", or name the topics'
             )
         with self._use():
             if not wanted and not pattern:
@@ -158,7 +157,7 @@ class Consumer:
         with self._use():
             return self._coordinator.begin_commit()()
 
-    def enforce_rebalance(self, reason: str = "the user asked for it") -> None:
+    def enforce_rebalance(self, reason: str = "requested by the user") -> None:
         """Join again at the next poll (KIP-568, KIP-800). Raises IllegalStateError in a consumer group."""
         with self._use():
             self._coordinator.request_rejoin(reason)
@@ -204,7 +203,7 @@ class Consumer:
                 self._positions.update()
                 left_s = deadline - time.monotonic()
                 if state.position is None and left_s <= 0:
-                    raise ClientTimeoutError(f"the position of {partition} is not known yet")
+                    raise ClientTimeoutError(f"the position of {partition} is not known yet; poll first")
                 if state.position is None:
                     self._monitor.wait(seen, min(left_s, self._positions.wait_s() or left_s))
             return state.position
@@ -317,7 +316,7 @@ class Consumer:
             chosen[TopicPartition(*partition)] = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
         for partition, committed in chosen.items():
             if committed.offset < 0:
-                raise ValueError(f"{partition}: offset {committed.offset} cannot be committed, it is below 0")
+                raise ValueError(f"{partition}: offset {committed.offset} cannot be committed: it must not be negative")
         return chosen
 
     def _seek_to(self, where: str, partitions: tuple[TopicPartition, ...]) -> None:

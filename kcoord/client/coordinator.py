@@ -249,7 +249,7 @@ class GroupCoordinator:
         """After a sync: take over the assignment, notify the listener, commit from now on."""
         assigned = frozenset(tp for tp in joined.partitions if tp.topic in self._subscription.topics)
         if len(assigned) < len(joined.partitions):
-            self.request_rejoin("the assignment is of an older subscription")
+            self.request_rejoin("the assignment is for an older subscription")
         owned = self._subscription.assigned
         if joined.led:
             self._watch.start(joined.led, joined.counts, time.monotonic())

@@ -63,10 +63,11 @@ class Fetcher:
             return ()
         if len(records) > limit:
             raise ValueError(
-                f"the record source returned {len(records)} records of {partition}, {limit} were asked for"
+                f"the record source returned {len(records)} records of {partition}; at most {limit} were requested"
             )
         if records and records[0].offset < state.position:
             raise ValueError(
-                f"the record source returned offset {records[0].offset} of {partition}, {state.position} was asked for"
+                f"the record source returned offset {records[0].offset} of {partition}; offset {state.position} was "
+                "requested"
             )
         return records

@@ -33,7 +33,7 @@ class Departure:
         if shared.config.group_instance_id is not None or not was.member_id:
             return
         if shared.link.coordinator is None:
-            log.warning("group %s: member %s cannot say that it leaves", shared.config.group_id, was.member_id)
+            log.warning("group %s: member %s cannot send its leave request", shared.config.group_id, was.member_id)
             return
         log.info("group %s: member %s leaves: %s", shared.config.group_id, was.member_id, reason)
         member = {"member_id": was.member_id, "group_instance_id": None, "reason": reason[:REASON_LIMIT]}
@@ -146,5 +146,5 @@ class HeartbeatThread:
 
 _POLL_EXPIRED = (
     "consumer poll timeout has expired: poll() was not called for longer than max_poll_interval_ms. "
-    "Process fewer records a poll (max_poll_records) or raise max_poll_interval_ms."
+    "Process fewer records per poll (max_poll_records) or raise max_poll_interval_ms."
 )

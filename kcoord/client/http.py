@@ -103,7 +103,8 @@ def _decode(response: httpx.Response, kind: type[T]) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(
             Error.UNKNOWN_SERVER_ERROR,
-            f"{response.request.method} {response.request.url} answered something else than the HTTP API does: {error}",
+            f"{response.request.method} {response.request.url} returned a response that is not from the HTTP API: "
+            f"{error}; check the url",
         ) from error
 
 
@@ -118,7 +119,7 @@ def _failure(response: httpx.Response) -> ProtocolError:
             return Disconnected(detail, retry_after_ms)
         return ProtocolError(
             Error.UNKNOWN_SERVER_ERROR,
-            f"{detail} without an error the HTTP API knows{': ' + problem.detail if problem else '; check the url'}",
+            f"{detail} without an error of the HTTP API{': ' + problem.detail if problem else '; check the url'}",
             retry_after_ms=retry_after_ms,
         )
     detail = problem.detail or problem.title

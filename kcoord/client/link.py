@@ -120,10 +120,10 @@ class Link:
         )
         entries = [entry for entry in answer.coordinators if entry.key == self._config.group_id]
         if not entries:
-            raise ProtocolError(Error.UNKNOWN_SERVER_ERROR, f"{server} did not say who coordinates the group")
+            raise ProtocolError(Error.UNKNOWN_SERVER_ERROR, f"{server} did not name a coordinator of the group")
         error = BY_CODE.get(entries[0].error_code, Error.UNKNOWN_SERVER_ERROR)
         if error in (Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR):
-            raise _NotNow(Error.COORDINATOR_NOT_AVAILABLE, f"{server} knows no coordinator for the group now")
+            raise _NotNow(Error.COORDINATOR_NOT_AVAILABLE, f"{server} has no coordinator for the group now")
         if error is not Error.NONE:
             raise ProtocolError(error)
         announced = (entries[0].url or server).rstrip("/")

@@ -64,7 +64,7 @@ class Positions:
         state = self._subscription.state(partition)
         if to == "none":
             raise NoOffsetForPartitionError(
-                f'{partition} has no offset to start at and auto_offset_reset is "none": seek, or commit one'
+                f'{partition} has no offset to start at and auto_offset_reset is "none": seek(), or commit one'
             )
         source = self.source
         find = source.beginning_offset if to == "earliest" else source.end_offset

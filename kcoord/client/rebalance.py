@@ -308,7 +308,7 @@ def _assignment(answer: wire.SyncAnswer, sent: Generation) -> tuple[frozenset[To
         if theirs is not None and theirs != ours:
             raise InconsistentGroupProtocolError(f"the sync answered protocol {name} {theirs!r}, the join {ours!r}")
     if answer.partitions is None and answer.assignment:
-        raise InconsistentGroupProtocolError("the leader's assignment is no ConsumerProtocol assignment")
+        raise InconsistentGroupProtocolError("the leader's assignment is not a ConsumerProtocol assignment")
     try:
         user_data = base64.b64decode(answer.user_data, validate=True) if answer.user_data else b""
     except binascii.Error as error:

@@ -139,7 +139,7 @@ def _subscription(member: wire.JoinedMember) -> MemberSubscription:
     told = member.subscription
     if told is None:
         raise InconsistentGroupProtocolError(
-            f"the subscription of member {member.member_id} is no ConsumerProtocol subscription"
+            f"the subscription of member {member.member_id} is not a ConsumerProtocol subscription"
         )
     return MemberSubscription(
         member_id=member.member_id,
@@ -168,5 +168,5 @@ def _refuse_moves_at_once(name: str, subscriptions: Sequence[MemberSubscription]
                 if owner.get((topic, partition), member_id) != member_id:
                     raise IllegalStateError(
                         f"the assignor {name!r} gives {topic}-{partition} to {member_id} while "
-                        f"{owner[topic, partition]} still owns it: a cooperative assignor withholds it first"
+                        f"{owner[topic, partition]} still owns it: a cooperative assignor must first revoke it"
                     )

@@ -23,9 +23,9 @@ Q = queries("kcoord")
 class Counted(Enum):
     """What is counted here: the name without `kcoord_`, and what it means."""
 
-    OFFSETS_EXPIRED = ("offsets_expired", "Offsets that retention removed.")
-    RECONCILE_FINDINGS = ("reconcile_findings", "Findings of reconcile; one that stays is counted by each run.")
-    TRANSACTIONS_ABANDONED = ("transactions_abandoned", "Transactions aborted because nobody ended them in time.")
+    OFFSETS_EXPIRED = ("offsets_expired", "Offsets removed by retention.")
+    RECONCILE_FINDINGS = ("reconcile_findings", "Findings of reconcile; each run counts a persisting one again.")
+    TRANSACTIONS_ABANDONED = ("transactions_abandoned", "Transactions aborted because they were not ended in time.")
 
     @property
     def key(self) -> str:

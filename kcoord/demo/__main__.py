@@ -18,15 +18,17 @@ from kcoord.demo.service import DemoProblem, reach
 
 def parse(arguments: list[str]) -> Options:
     """The command line options."""
-    parser = argparse.ArgumentParser(prog="python -m kcoord.demo", description="A group counts words; one worker dies.")
+    parser = argparse.ArgumentParser(
+        prog="python -m kcoord.demo", description="A group of workers counts words; one worker is killed."
+    )
     parser.add_argument("--topic", default="stdlib", help="name of the topic (default: %(default)s)")
     parser.add_argument("--partitions", type=_positive, default=24, help="of the topic (default: %(default)s)")
     parser.add_argument(
-        "--lines", type=_positive, default=150_000, help="about how many to read (default: %(default)s)"
+        "--lines", type=_positive, default=150_000, help="approximate number of lines to read (default: %(default)s)"
     )
     parser.add_argument("--workers", type=_positive, default=3, help="processes (default: %(default)s)")
     parser.add_argument(
-        "--pace", type=_positive, default=4_000, help="lines a second and worker (default: %(default)s)"
+        "--pace", type=_positive, default=4_000, help="lines per second and worker (default: %(default)s)"
     )
     parser.add_argument(
         "--group-protocol",
@@ -34,10 +36,8 @@ def parse(arguments: list[str]) -> Options:
         default="classic",
         help="who assigns: a member (classic) or the service (consumer, KIP-848) (default: %(default)s)",
     )
-    parser.add_argument("--timeout", type=_positive, default=180, help="seconds it may take (default: %(default)s)")
-    parser.add_argument(
-        "--no-spark", action="store_true", help="do not archive and reconcile at the end what was committed"
-    )
+    parser.add_argument("--timeout", type=_positive, default=180, help="time limit in seconds (default: %(default)s)")
+    parser.add_argument("--no-spark", action="store_true", help="do not archive and reconcile the commits at the end")
     given = parser.parse_args(arguments)
     return Options(
         given.topic,

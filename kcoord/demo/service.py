@@ -50,7 +50,7 @@ class Service:
             return httpx.request(method, f"{self.url}/v1/{path}", json=body, headers=headers, timeout=ASK_SECONDS)
         except httpx.TransportError as error:
             raise DemoProblem(
-                f"{self.url} does not answer: {error or type(error).__name__}; is it still up?"
+                f"{self.url} does not answer: {error or type(error).__name__}; is it still running?"
             ) from error
 
     def expect(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -75,7 +75,7 @@ def reach(environ: Mapping[str, str], say: Say) -> Iterator[Service]:
     if found is not None:
         yield _checked(found)
         return
-    say("no service runs here; starting one that ends with the demo (`make up` starts one that stays)")
+    say("no service is running; starting one for the duration of the demo (`make up` starts one that stays)")
     with _own(environ) as own:
         yield _checked(own)
 
@@ -109,9 +109,7 @@ def _checked(service: Service) -> Service:
     """The service, if it accepts the token."""
     answer = service.request("GET", "topics")
     if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        raise DemoProblem(
-            f"{service.url} refuses the token ({answer.status_code}): set KCOORD_TOKEN to one that it takes"
-        )
+        raise DemoProblem(f"{service.url} refuses the token ({answer.status_code}): set KCOORD_TOKEN to a valid token")
     if not answer.is_success:
         raise DemoProblem(f"{service.url} answers {answer.status_code}: is it a kcoord service?")
     return service

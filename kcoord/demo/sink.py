@@ -69,7 +69,7 @@ class Sink:
         with self._transaction():
             expected = self._expected(partition)
             if records[0].offset > expected:
-                raise LinesMissing(f"partition {partition}: line {expected} is expected, {records[0].offset} came")
+                raise LinesMissing(f"partition {partition}: expected line {expected}, got {records[0].offset}")
             fresh = [record for record in records if record.offset >= expected]
             repeated = len(records) - len(fresh)
             counted = Counter(word for record in fresh for word in words(record.value))

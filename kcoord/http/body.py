@@ -74,7 +74,7 @@ class BodyLimit:
 
 class TooLarge(RequestRefused):
     def __init__(self, max_bytes: int) -> None:
-        super().__init__(413, f"the body is larger than {max_bytes} bytes; send less at a time")
+        super().__init__(413, f"the body is larger than {max_bytes} bytes; split the request")
 
 
 def check_content_type(headers: list[tuple[bytes, bytes]]) -> None:
@@ -90,9 +90,12 @@ def check_content_type(headers: list[tuple[bytes, bytes]]) -> None:
         given = content_type or "none"
         raise RequestRefused(415, f"the content type is {given!r}; send application/json")
     if not all(_CHARSET.fullmatch(parameter) for parameter in parameters if parameter.strip()):
-        raise RequestRefused(415, f"the content type is {content_type!r}; JSON is UTF-8 and has no other parameter")
+        raise RequestRefused(
+            415,
+            f"the content type is {content_type!r}; send application/json without parameters other than charset=utf-8",
+        )
     if encoding.strip().lower() not in ("", "identity"):
-        raise RequestRefused(415, f"the content encoding is {encoding!r}; send the body as it is")
+        raise RequestRefused(415, f"the content encoding is {encoding!r}; send the body unencoded")
 
 
 async def read(receive: Receive) -> bytes:
@@ -158,7 +161,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         times = Counter(name for name, _ in pairs)
         twice = next(name for name in times if times[name] > 1)
-        raise invalid(f"{twice}: the field is given twice in one object", twice)
+        raise invalid(f"{twice}: the field occurs twice in one object", twice)
     return found
 
 
@@ -169,7 +172,7 @@ def _refuse_unstorable(body: bytes) -> None:
     try:
         found = _unstorable(json.loads(body))
     except (ValueError, RecursionError):
-        return  # the decoder reports what is wrong with it
+        return  # the decoder reports the error
     if found is not None:
         path, what = found
         raise invalid(f"{path}: contains {what}", path)

@@ -71,7 +71,7 @@ async def _migrations(runtime: Runtime, connection: Connection) -> Check:
     if not missing:
         return Check(True)
     names = ", ".join(f"{app}.{name}" for app, name in missing[:5])
-    return Check(False, f"{len(missing)} migrations are not applied ({names}); run manage.py migrate")
+    return Check(False, f"{len(missing)} migrations are missing ({names}); run manage.py migrate")
 
 
 async def _timers(runtime: Runtime, connection: Connection) -> Check:
@@ -80,7 +80,9 @@ async def _timers(runtime: Runtime, connection: Connection) -> Check:
         return Check(False, "the timers have never run; start Celery beat and a worker")
     metrics.TICK_LAG_MS.set(lag_ms)
     if lag_ms > runtime.config.int("timer.lag.ready.ms"):
-        return Check(False, f"the timers ran {lag_ms} ms ago; are Celery beat and its worker alive?", lag_ms)
+        return Check(
+            False, f"the timers last ran {lag_ms} ms ago; check that Celery beat and its worker are running", lag_ms
+        )
     return Check(True, "", lag_ms)
 
 
@@ -88,7 +90,9 @@ async def _journal(runtime: Runtime, connection: Connection) -> Check | None:
     """A note, if there is anything to report: without today's partition the journal still works."""
     if await runtime.db.value(connection, Q.journal_day_is_there, {"now": runtime.db.clock.override_ms()}):
         return None
-    return Check(True, "today has no partition yet, its lines go to the default one; is the Celery worker alive?")
+    return Check(
+        True, "today has no partition yet, its rows go to the default one; check that the Celery worker is running"
+    )
 
 
 def _json(content: Any, status: int) -> Response:

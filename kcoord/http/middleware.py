@@ -144,8 +144,8 @@ _MEANING = {
     400: (Error.INVALID_REQUEST, "the request is not well formed"),
     401: (Error.SASL_AUTHENTICATION_FAILED, ""),
     403: (Error.CLUSTER_AUTHORIZATION_FAILED, ""),
-    404: (Error.INVALID_REQUEST, "there is nothing at this path; /v1/openapi.json lists what there is"),
-    405: (Error.INVALID_REQUEST, "this method is not allowed here"),
+    404: (Error.INVALID_REQUEST, "no such path; /v1/openapi.json lists all paths"),
+    405: (Error.INVALID_REQUEST, "this method is not allowed at this path"),
     413: (Error.INVALID_REQUEST, "the body is too large"),
 }
 

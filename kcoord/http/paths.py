@@ -30,16 +30,16 @@ def check_group_id(group_id: str, *, may_be_empty: bool = False) -> str:
     if _PLAIN.fullmatch(group_id) or (may_be_empty and not group_id):
         return group_id
     if not group_id:
-        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is empty; it has 1 to 255 characters")
+        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id must not be empty; it has 1 to 255 characters")
     if len(group_id) > MAX_LENGTH:
         raise ProtocolError(Error.INVALID_GROUP_ID, f"the group id has {len(group_id)} characters; at most 255")
     if "/" in group_id:
-        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id contains '/', which is not allowed")
+        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id must not contain '/'")
     for character in group_id:
         if unicodedata.category(character) in ("Cc", "Cs"):
             raise ProtocolError(
                 Error.INVALID_GROUP_ID,
-                f"the group id contains the control character U+{ord(character):04X}, which is not allowed",
+                f"the group id must not contain control characters, here U+{ord(character):04X}",
             )
     return group_id
 
@@ -47,7 +47,7 @@ def check_group_id(group_id: str, *, may_be_empty: bool = False) -> str:
 def group_id_of(raw: bytes, *, may_be_empty: bool = False) -> str:
     """The group id in a raw path segment. Raises INVALID_GROUP_ID."""
     if _BAD_ESCAPE.search(raw):
-        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is not percent-encoded: '%' is written %25")
+        raise ProtocolError(Error.INVALID_GROUP_ID, "the group id is not percent-encoded; write '%' as %25")
     try:
         return check_group_id(unquote_to_bytes(raw).decode("utf-8"), may_be_empty=may_be_empty)
     except UnicodeDecodeError:
@@ -61,7 +61,7 @@ def transactional_id_of(raw: bytes) -> str:
             raise ValueError
         found = unquote_to_bytes(raw).decode("utf-8")
     except ValueError:
-        raise invalid("transactional_id: is not percent-encoded UTF-8", "transactional_id") from None
+        raise invalid("transactional_id: not percent-encoded UTF-8", "transactional_id") from None
     if not _TRANSACTIONAL_ID.fullmatch(found):
         raise invalid(f"transactional_id: expected {REMEDIES['transactional_id']}", "transactional_id")
     return found

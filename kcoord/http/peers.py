@@ -235,5 +235,5 @@ TOO_LATE = {
 TOO_MANY = refusal(
     HTTPStatus.SERVICE_UNAVAILABLE,
     Error.COORDINATOR_NOT_AVAILABLE,
-    "this server has as many connections as it may have; try again, or ask another server",
+    "this server has reached its limit of connections; try again, or use another server",
 )

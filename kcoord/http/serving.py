@@ -130,7 +130,7 @@ class Operation:
         found: dict[str, list[str]] = {}
         for name, value in pairs:
             if name not in self._parameters:
-                raise problem.invalid(f"{name[:100]}: there is no such parameter", name[:100])
+                raise problem.invalid(f"{name[:100]}: no such query parameter", name[:100])
             found.setdefault(name, []).append(value)
         return found
 

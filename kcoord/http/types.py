@@ -48,10 +48,12 @@ REMEDIES = {
     "member",
     "instance_id": "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'; null for a dynamic member",
     "committed_offset": "a 64-bit number, as a JSON number or a decimal string",
-    "transactional_id": "1 to 255 characters, any but '/' and control characters",
-    "producer_id": "a number from 0 to 2^63 - 1, as a JSON number or a decimal string; initializing gives one",
-    "producer_epoch": "a number from 0 to 32767; initializing gives one",
-    "retention_time_ms": "a 64-bit number, as a JSON number or a decimal string; -1 for the server's retention",
+    "transactional_id": "1 to 255 characters, without '/' and control characters",
+    "producer_id": "a number from 0 to 2^63 - 1, as a JSON number or a decimal string; returned when the "
+    "transactional id is initialized",
+    "producer_epoch": "a number from 0 to 32767; returned when the transactional id is initialized",
+    "retention_time_ms": "a 64-bit number, as a JSON number or a decimal string; -1 for the retention set on the "
+    "server",
 }
 """What to write instead, for fields whose type does not say so clearly enough."""
 

@@ -85,7 +85,7 @@ def check(given: argparse.Namespace) -> Arguments:
     for option, actions in TAKEN_BY.items():
         if options.has(option) and action not in actions:
             takers = " and ".join(f"--{taker.value}" for taker in actions)
-            raise UsageError(f"Option --{option} does not go with --{action.value}; it belongs to {takers}")
+            raise UsageError(f"Option --{option} cannot be used with --{action.value}; it is for {takers}")
     listing = action is Action.LIST
     return Arguments(
         action=action,
@@ -166,9 +166,7 @@ def _topics(options: _Options, action: Action) -> tuple[TopicScope, ...] | None:
     for strategy in WITHOUT_SCOPE:
         if options.has(strategy):
             if options.has("topic") or options.has("all-topics"):
-                raise UsageError(
-                    f"Option --{strategy} says itself which partitions: leave --topic and --all-topics out"
-                )
+                raise UsageError(f"Option --{strategy} determines the partitions: leave --topic and --all-topics out")
             return ()
     if options.just_one(f"Option --{action.value}", "topic", "all-topics") == "all-topics":
         return None
@@ -249,17 +247,17 @@ def _url(options: _Options) -> str | None:
     if not well_formed or parts.query or parts.fragment:
         raise UsageError("Option --url: expected an address such as http://127.0.0.1:8000")
     if parts.username is not None or parts.password is not None:
-        raise UsageError("Option --url: leave the user and password out; the service takes a token")
+        raise UsageError("Option --url: leave user and password out; the service uses a token")
     return url.rstrip("/")
 
 
 def _token_file(options: _Options) -> str | None:
     if options.has("token"):
         raise UsageError(
-            "Option --token: every user of this machine can read a token on a command line; give --token-file FILE or "
-            "set KCOORD_TOKEN, and replace a token that was used like this"
+            "Option --token: every user of this machine can read a token on a command line; use --token-file FILE "
+            "or set KCOORD_TOKEN, and replace a token passed this way"
         )
     path = options.text("token-file")
     if path is not None and not options.has("url"):
-        raise UsageError("Option --token-file goes with --url: this installation takes no token")
+        raise UsageError("Option --token-file requires --url: without it, no token is used")
     return path

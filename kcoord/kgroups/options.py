@@ -37,7 +37,7 @@ STRATEGIES: dict[str, tuple[str | None, str]] = {
     Strategy.SHIFT_BY.value: ("N", "what is committed plus N, which may be negative"),
     Strategy.TO_DATETIME.value: ("DATETIME", "the log as of YYYY-MM-DDTHH:mm:SS.sss, in UTC unless a zone follows"),
     Strategy.BY_DURATION.value: ("DURATION", "the log as of this long ago, as in PT30M or P1DT2H"),
-    Strategy.FROM_FILE.value: ("FILE", "what the CSV says that --export wrote"),
+    Strategy.FROM_FILE.value: ("FILE", "the offsets of a CSV file written by --export"),
     Strategy.TO_COMMITTED_AT.value: ("DATETIME", "what the group itself had committed at this instant (not in Kafka)"),
     Strategy.COPY_FROM_GROUP.value: ("GROUP", "what another group has committed (not in Kafka)"),
     UNDO: ("PLAN", "what was committed before the plan with this id was applied (not in Kafka)"),
@@ -77,7 +77,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     _declare_scope(parser.add_argument_group("groups and topics"))
     views = parser.add_argument_group("with --describe and --list")
     for option, text in {
-        "offsets": "offsets and lag; what --describe shows unless told otherwise",
+        "offsets": "offsets and lag; the default of --describe",
         "members": "the members",
         "verbose": "more columns",
     }.items():
@@ -96,7 +96,7 @@ def _declare_actions(actions: argparse._ArgumentGroup) -> None:
     _flag(actions, Action.DELETE.value, "delete groups that have no members, with all their offsets")
     _flag(actions, Action.RESET_OFFSETS.value, "set the offsets of groups that have no members")
     _flag(actions, Action.DELETE_OFFSETS.value, "delete offsets of a group")
-    text = "say whether a regular expression is one that the service takes (RE2)"
+    text = "check a regular expression against the syntax of the service (RE2)"
     actions.add_argument(f"--{Action.VALIDATE_REGEX.value}", metavar="REGEX", help=text)
 
 
@@ -114,14 +114,14 @@ def _declare_reset(reset: argparse._ArgumentGroup) -> None:
             _flag(reset, option, text)
         else:
             reset.add_argument(f"--{option}", metavar=value, help=text)
-    _flag(reset, "dry-run", "show what would be; nothing is changed")
+    _flag(reset, "dry-run", "show what would change; change nothing")
     _flag(reset, "execute", "do it")
     _flag(reset, "export", "print CSV for --from-file instead of a table")
-    reset.add_argument("--reason", metavar="TEXT", help="why, for whoever reads the plan later")
+    reset.add_argument("--reason", metavar="TEXT", help="why; recorded in the plan")
 
 
 def _declare_service(service: argparse._ArgumentGroup) -> None:
-    service.add_argument("--url", metavar="URL", help="address of a running service, as in https://kcoord.example")
+    service.add_argument("--url", metavar="URL", help="address of a running service, such as https://kcoord.example")
     text = "file with the API token for --url; without it, the environment variable KCOORD_TOKEN"
     service.add_argument("--token-file", metavar="FILE", help=text)
     # Declared so that a secret given with it is not repeated in the error about an unknown option.

@@ -84,7 +84,7 @@ def _plan(arguments: Arguments, reset: Reset, api: Api, output: Output) -> list[
             plan = api.plan(group_id, reset.strategy, topics, parameters, reset.reason)
         except ProtocolError as error:
             if reset.strategy == Strategy.SHIFT_BY:
-                raise Aborted(f"Nothing was reset, because of group '{group_id}': {reason(error)}") from None
+                raise Aborted(f"No group was reset, because of group '{group_id}': {reason(error)}") from None
             output.error(f"Group '{group_id}' cannot be reset: {reason(error)}")
             continue
         planned.append(Planned(group_id, plan))
@@ -105,7 +105,7 @@ def _carried_out(planned: Sequence[Planned], execute: bool, api: Api, output: Ou
                 output.error(f"Group '{one.group_id}' was not reset: {reason(error)}")
                 continue
             undo = f"--reset-offsets --group {shlex.quote(one.group_id)} --undo {one.plan.id} --execute"
-            output.notice(f"{one.group_id}: plan {one.plan.id} was applied; take it back with: kgroups {undo}")
+            output.notice(f"{one.group_id}: plan {one.plan.id} was applied; undo it with: kgroups {undo}")
         rows += [(one.group_id, line.topic, line.partition, line.new_offset) for line in one.plan.partitions]
     return rows
 
@@ -147,7 +147,7 @@ def _read(path: str, groups: Sequence[str] | None) -> OffsetFile:
         raise Aborted(f"The file {path!r} cannot be used: {error.detail.removeprefix('csv: ')}") from None
     if not file.names_groups and (groups is None or len(groups) != 1):
         raise Aborted(
-            f"The file {path!r} names no groups: give exactly one --group, or lines group,topic,partition,offset"
+            f"The file {path!r} does not name groups: use exactly one --group, or lines group,topic,partition,offset"
         )
     return file
 

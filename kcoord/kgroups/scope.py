@@ -41,7 +41,7 @@ def topics_of(texts: Iterable[str]) -> tuple[TopicScope, ...]:
         topic, colon, numbers = text.rpartition(":")
         name = topic if colon else text
         if not name:
-            raise ValueError(f"{text[:50]!r}: the name of the topic is missing")
+            raise ValueError(f"{text[:50]!r}: the topic name is missing")
         before = found.setdefault(name, set())
         if not colon:
             found[name] = None
@@ -60,7 +60,7 @@ def instant_of(text: str) -> str:
     except ProtocolError as error:
         raise ValueError(_without_field(error)) from None
     except OverflowError:
-        raise ValueError(f"{text!r} lies outside of the years 1 to 9999") from None
+        raise ValueError(f"{text!r} is outside the years 1 to 9999") from None
     return f"{instant.isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
 
 

@@ -105,7 +105,7 @@ def _add_components(result: Json, endpoints: Iterable[Endpoint]) -> None:
     schemas = {**result["components"]["schemas"], **SERVICE_SCHEMAS}
     both = sorted(set(schemas) & set(found))
     if both:
-        raise ValueError(f"both planes have a schema named {', '.join(both)}; one of each pair needs another name")
+        raise ValueError(f"both planes have a schema named {', '.join(both)}; rename one of each pair")
     result["components"]["schemas"] = dict(sorted({**schemas, **found}.items()))
 
 

@@ -18,8 +18,8 @@ _CHECK: Json = {
     "type": "object",
     "properties": {
         "ok": {"type": "boolean"},
-        "detail": {"type": "string", "description": "What is wrong, and what mends it."},
-        "lag_ms": {"type": ["integer", "null"], "description": "Of the timers: how long ago they ran."},
+        "detail": {"type": "string", "description": "What is wrong, and how to fix it."},
+        "lag_ms": {"type": ["integer", "null"], "description": "Only of the timers: how long ago they last ran."},
     },
     "required": ["ok", "detail"],
 }
@@ -53,11 +53,11 @@ def _json(description: str, schema: str) -> Json:
 
 
 SERVICE_PATHS: Mapping[str, Json] = {
-    "/livez": _operation("livez", "Whether the process answers", {"200": _json("It does.", "Liveness")}),
+    "/livez": _operation("livez", "Check that the process answers", {"200": _json("It does.", "Liveness")}),
     "/readyz": _operation(
         "readyz",
-        "Whether this server can serve members",
-        {"200": _json("It can.", "Readiness"), "503": _json("It cannot; a check says why.", "Readiness")},
+        "Check that this server can serve members",
+        {"200": _json("It can.", "Readiness"), "503": _json("Not ready; the failed checks say why.", "Readiness")},
     ),
     "/metrics": _operation(
         "metrics",

@@ -59,7 +59,7 @@ def call(work: Callable[[Runtime], Awaitable[T]], timeout_seconds: float = TIMEO
         future.cancel()
         raise ProtocolError(
             Error.REQUEST_TIMED_OUT,
-            f"no result after {timeout_seconds:g} s; whether the request took effect is not known",
+            f"no result after {timeout_seconds:g} s; the request may or may not have taken effect",
         ) from None
 
 

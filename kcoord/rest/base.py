@@ -30,7 +30,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
 
-NOTHING_HERE = "there is nothing at this path; /v1/openapi.json lists what there is"
+NOTHING_HERE = "no such path; /v1/openapi.json lists all paths"
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -110,7 +110,7 @@ def _as_protocol_error(error: Exception) -> ProtocolError:
         case Http404():
             return problem.RequestRefused(404, NOTHING_HERE)
         case exceptions.MethodNotAllowed():
-            return problem.RequestRefused(405, f"{error.detail} See the Allow header for the methods that are.")
+            return problem.RequestRefused(405, f"{error.detail} The Allow header lists the allowed methods.")
         case exceptions.APIException():
             return problem.RequestRefused(error.status_code, str(error.detail))
         case SuspiciousOperation():

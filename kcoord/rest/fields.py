@@ -33,14 +33,14 @@ class StrictSerializer(serializers.Serializer[Any]):
             for name in data:
                 if name not in self.fields:
                     known = ", ".join(self.fields)
-                    raise serializers.ValidationError({name: [f"there is no such field; the fields are {known}"]})
+                    raise serializers.ValidationError({name: [f"no such field; the fields are {known}"]})
         return super().to_internal_value(data)
 
 
 class Text(serializers.CharField):
     """A JSON string as it is, without NUL and unpaired surrogates."""
 
-    default_error_messages = {"invalid": "this is not a text"}
+    default_error_messages = {"invalid": "must be a string"}
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(trim_whitespace=False, **kwargs)
@@ -70,7 +70,7 @@ class Choice(serializers.ChoiceField):
 class Number(serializers.IntegerField):
     """A JSON integer."""
 
-    default_error_messages = {"invalid": "this is not a whole number"}
+    default_error_messages = {"invalid": "must be an integer"}
 
     def to_internal_value(self, data: Any) -> int:
         """The number."""
@@ -90,7 +90,7 @@ class Number(serializers.IntegerField):
 class OffsetInput(Number):
     """An offset: a JSON number, or a decimal string for languages with 53-bit numbers."""
 
-    default_error_messages = {"invalid": "an offset is a whole number, or a text with one in decimal"}
+    default_error_messages = {"invalid": "an offset is an integer, or a string with one in decimal"}
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(min_value=0, max_value=INT64_MAX, **kwargs)
@@ -112,7 +112,7 @@ class Instant(serializers.Field):  # type: ignore[type-arg]
     """An instant: RFC 3339 externally, milliseconds since the epoch internally."""
 
     default_error_messages = {
-        "invalid": "this is not an instant in RFC 3339, such as 2026-01-31T12:00:00Z; in a query string '+' is %2B"
+        "invalid": "must be an instant in RFC 3339, such as 2026-01-31T12:00:00Z; in a query string write '+' as %2B"
     }
 
     def to_internal_value(self, data: Any) -> int:
@@ -156,7 +156,7 @@ class Labels(serializers.DictField):
                 raise serializers.ValidationError(f"there are {len(data)} labels; at most {MAX_LABELS}")
             for name in data:
                 if not 1 <= len(name) <= MAX_LABEL_NAME:
-                    raise serializers.ValidationError(f"a label's name has 1 to {MAX_LABEL_NAME} characters")
+                    raise serializers.ValidationError(f"a label name has 1 to {MAX_LABEL_NAME} characters")
         return super().to_internal_value(data)
 
 
@@ -165,14 +165,18 @@ class Limit(serializers.IntegerField):
 
     def __init__(self) -> None:
         super().__init__(
-            min_value=1, max_value=MAX_LIMIT, required=False, default=DEFAULT_LIMIT, help_text="Most items of the page."
+            min_value=1,
+            max_value=MAX_LIMIT,
+            required=False,
+            default=DEFAULT_LIMIT,
+            help_text="Largest number of items on the page.",
         )
 
 
 class PageQuery(StrictSerializer):
     """The query parameters of a list."""
 
-    cursor = Text(required=False, help_text="`next_cursor` of the page before.")
+    cursor = Text(required=False, help_text="`next_cursor` of the previous page.")
     limit = Limit()
 
 
@@ -180,4 +184,4 @@ class NextCursor(serializers.CharField):
     """The field `next_cursor` of a page."""
 
     def __init__(self) -> None:
-        super().__init__(allow_null=True, help_text="Cursor of the next page; null: this is the last.")
+        super().__init__(allow_null=True, help_text="Cursor of the next page; null on the last page.")

@@ -82,7 +82,7 @@ def decode_cursor(cursor: str, *kinds: type[Key]) -> tuple[Key, ...]:
     except (ValueError, RecursionError, binascii.Error) as error:
         raise ProtocolError(
             Error.INVALID_REQUEST,
-            "cursor: not one that this list returned with these filters; start again without a cursor",
+            "cursor: not a cursor of this list with these filters; start again without a cursor",
             fields={"field": "cursor"},
         ) from error
     return tuple(key)

@@ -39,15 +39,15 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 class Problem(serializers.Serializer[Any]):
     """An error response (RFC 9457). Some errors have further members, such as `member_id`."""
 
-    type = serializers.CharField(help_text="A URI that stands for the error.")
+    type = serializers.CharField(help_text="URI that identifies the error.")
     title = serializers.CharField(help_text="The error's name.")
     status = serializers.IntegerField(help_text="The HTTP status.")
-    detail = serializers.CharField(help_text="What was wrong, and how to mend it.")
+    detail = serializers.CharField(help_text="What is wrong, and how to fix it.")
     error = serializers.ChoiceField([error.name for error in Error if error is not Error.NONE])
     error_code = serializers.IntegerField(help_text="Kafka's number of the error.")
     retriable = serializers.BooleanField(help_text="The same request may succeed later.")
-    action = serializers.ChoiceField([action.value for action in Action], help_text="What to do next.")
-    request_id = serializers.CharField(help_text="Finds the request in the log.")
+    action = serializers.ChoiceField([action.value for action in Action], help_text="What the client should do next.")
+    request_id = serializers.CharField(help_text="Identifies the request in the log.")
     field = serializers.CharField(required=False, help_text="The field or parameter at fault.")
 
 
@@ -71,7 +71,7 @@ def error_texts(errors: Iterable[Error], *, has_body: bool, missing: str = "", c
         found[409] = f"- `INVALID_REQUEST` (42): {conflict}"
     if has_body:
         found[413] = "- `INVALID_REQUEST` (42): The body is too large."
-        found[415] = "- `INVALID_REQUEST` (42): The body is not said to be JSON in UTF-8."
+        found[415] = "- `INVALID_REQUEST` (42): The body is not declared as JSON in UTF-8."
     return dict(sorted(found.items()))
 
 

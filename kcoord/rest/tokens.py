@@ -43,7 +43,7 @@ class RuleView(StrictSerializer):
         """The rule. Raises ValidationError for an empty literal, since no resource has an empty name."""
         if not attrs["name"] and attrs["pattern"] == AccessRule.Pattern.LITERAL.value:
             raise serializers.ValidationError(
-                {"name": "a name is missing; the pattern prefix with an empty name is all"}
+                {"name": "the name is missing; use pattern `prefix` with an empty name for all names"}
             )
         return attrs
 
@@ -51,7 +51,7 @@ class RuleView(StrictSerializer):
 class TokenRequest(StrictSerializer):
     """A token to be created."""
 
-    name = Text(max_length=TOKEN_NAME_MAX, help_text="Who or what uses it; each name is used once.")
+    name = Text(max_length=TOKEN_NAME_MAX, help_text="Who or what uses it; unique.")
     rules = serializers.ListField(child=RuleView(), min_length=1, max_length=MOST_RULES)
     expires_at = Instant(required=False, allow_null=True, default=None, help_text="null: never.")
 
@@ -70,7 +70,7 @@ class TokenView(serializers.Serializer[Any]):
 class CreatedToken(TokenView):
     """A token that was just created."""
 
-    secret = serializers.CharField(help_text="Shown this once: it is stored nowhere.")
+    secret = serializers.CharField(help_text="Shown only once and never stored.")
 
 
 class TokenPage(serializers.Serializer[Any]):
@@ -91,7 +91,8 @@ class TokenAdminView(ControlView):
             if "" not in prefixes:
                 raise ProtocolError(
                     Error.CLUSTER_AUTHORIZATION_FAILED,
-                    f"tokens are managed with admin on every {resource.value}; {self.principal.name!r} lacks that",
+                    f"managing tokens takes ADMIN on every {resource.value}, which token {self.principal.name!r} does "
+                    "not have",
                 )
 
 
@@ -125,7 +126,7 @@ class TokensView(TokenAdminView):
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
         examples=[
             OpenApiExample(
-                "A member of the groups of one team",
+                "Member of the groups of one team",
                 {
                     "name": "billing",
                     "rules": [
@@ -143,7 +144,7 @@ class TokensView(TokenAdminView):
         self.query()
         given = self.given(TokenRequest)
         if given["expires_at"] is not None and given["expires_at"] <= self.service(_now):
-            raise invalid("expires_at: this instant has passed; the token could never be used", "expires_at")
+            raise invalid("expires_at: must be in the future", "expires_at")
         rules = [Rule(**rule) for rule in given["rules"]]
         try:
             made = create_token(given["name"], rules, given["expires_at"])
@@ -166,7 +167,7 @@ class TokenDetailView(TokenAdminView):
         status=204,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
         missing="There is no such token.",
-        description="Servers stop believing it after `token.cache.ms` at the latest.",
+        description="Servers stop accepting it within `token.cache.ms`.",
     )
     def delete(self, request: Request, id: str) -> Response:
         """Delete a token with its rules."""
@@ -176,7 +177,7 @@ class TokenDetailView(TokenAdminView):
         if _ID.fullmatch(raw.encode()):
             deleted, _ = ApiToken.objects.filter(id=int(raw)).delete()
         if not deleted:
-            raise RequestRefused(404, f"there is no token with the id {raw[:50]!r}; GET /v1/tokens lists them")
+            raise RequestRefused(404, f"no token has the id {raw[:50]!r}; GET /v1/tokens lists them")
         return Response(status=204)
 
 

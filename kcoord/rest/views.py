@@ -113,11 +113,11 @@ def _parameters(given: QueryDict, serializer: type[Serializer[Any]] | None) -> d
     found: dict[str, Any] = {}
     for name, values in given.lists():
         if name not in fields:
-            raise problem.invalid(f"{name[:100]}: there is no such parameter", name[:100])
+            raise problem.invalid(f"{name[:100]}: no such query parameter", name[:100])
         if isinstance(fields[name], ListField):
             found[name] = values
         elif len(values) > 1:
-            raise problem.invalid(f"{name}: the parameter is given {len(values)} times; it takes one value", name)
+            raise problem.invalid(f"{name}: given {len(values)} times; the parameter takes one value", name)
         else:
             found[name] = values[0]
     return found

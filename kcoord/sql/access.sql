@@ -1,5 +1,5 @@
 -- name: find_token
--- A token of a person who may no longer sign in is no longer valid either.
+-- The token of an account that may no longer sign in is not valid.
 select t.id,
        t.name,
        t.expires_at - coalesce(%(now)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as remaining_ms,

@@ -3,6 +3,6 @@
 select coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint)
 
 -- name: read_clocks
--- Also the database's own clock, where another one is injected: the age of requests is measured by it.
+-- Also returns the database's own clock if another one is injected: request age is measured by it.
 select coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint),
        (extract(epoch from clock_timestamp()) * 1000)::bigint

@@ -1,7 +1,7 @@
 -- name: end_stuck_listeners
 -- A process that is frozen reads nothing. Once its socket is full its backend waits to write: from then on CREATE and
--- DROP DATABASE hang, and the queue of notifications is not trimmed, in the whole cluster. A listener that lives runs
--- this statement every ten seconds. One that is ended connects again when its process goes on.
+-- DROP DATABASE hang, and the queue of notifications is not trimmed, in the whole cluster. A live listener runs this
+-- statement every ten seconds. A terminated one reconnects when its process continues.
 with stuck as materialized (
     select pid
     from pg_stat_activity

@@ -9,7 +9,7 @@ select set_config('transaction_timeout', '0', true)
 select set_config('lock_timeout', %(timeout)s, true)
 
 -- name: end_stuck_sessions
--- A client that neither sends nor reads: one that wrote (backend_xid), says nothing for long, in the midst of a
+-- A client that neither sends nor reads: it has written (backend_xid) and been silent for long within a
 -- transaction. Postgres itself ends it only while it waits for a message that begins a new statement.
 select a.pid, a.wait_event, pg_terminate_backend(a.pid)
   from pg_stat_activity a

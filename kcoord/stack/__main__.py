@@ -4,7 +4,7 @@ import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 - the check is for users with an older interpreter
     sys.stderr.write(
-        "kcoord: Python 3.11 or newer is needed, this is %d.%d (%s); remove .venv and run "  # noqa: UP031
+        "kcoord: Python 3.11 or newer is required, this is %d.%d (%s); remove .venv and run "  # noqa: UP031
         "`make up PYTHON=/path/to/python3.12`\n" % (sys.version_info[0], sys.version_info[1], sys.executable)
     )
     sys.exit(2)

@@ -130,8 +130,8 @@ def migrate() -> None:
     if ahead:
         app, name = ahead[-1]
         raise StartProblem(
-            f"the database was migrated by a newer release ({app}.{name} is not known here); start that release, "
-            "or restore the backup made before it"
+            f"the database was migrated by a newer release ({app}.{name} is unknown here); start that release, or "
+            "restore a backup made before the migration"
         )
     missing = executor.migration_plan(loader.graph.leaf_nodes())
     if missing:
@@ -160,7 +160,7 @@ def create_first_access(data_dir: Path) -> None:
         users.create_superuser(username=ADMIN, email="", password=password)
         token = tokens.create_token(TOKEN_NAME, tokens.ALL_RULES)
         path = credentials.write(data_dir, credentials.Credentials(ADMIN, password, token.secret))
-    say(f"made the account {ADMIN} and an API token; both are in {path}")
+    say(f"created the account {ADMIN} and an API token; both are in {path}")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], lo
         if status is None:
             return 0
         if status != 0:
-            supervisor.say("the start failed; the lines above say why")
+            supervisor.say("the start failed; see the lines above")
             return EXIT_STATUS if status == EXIT_STATUS else 1
         if _identity(plan.data_dir) != stored:
             _show_credentials(plan, log)
@@ -78,7 +78,7 @@ async def _announce(config: Config, supervisor: Supervisor, began: float) -> Non
     try:
         done, _ = await asyncio.wait({ready}, timeout=LATE_SECONDS)
         if not done:
-            supervisor.say(f"not ready after {LATE_SECONDS:g} s; {url_of(config)}readyz says what is missing")
+            supervisor.say(f"not ready after {LATE_SECONDS:g} s; {url_of(config)}readyz lists what is missing")
         await ready
         supervisor.say(f"ready at {url_of(config)} after {time.monotonic() - began:.1f} s")
     finally:
@@ -107,7 +107,7 @@ def _install(plan: Plan, log: Logbook) -> Embedded | None:
         return None if plan.config.str("database.url") else embedded.install(plan.data_dir, say)
     except OSError as error:
         where = error.filename or plan.data_dir
-        raise StartProblem(f"{where}: {error.strerror}; correct that, or name another KCOORD_DATA_DIR") from error
+        raise StartProblem(f"{where}: {error.strerror}; correct that, or set another KCOORD_DATA_DIR") from error
 
 
 def _open_log(data_dir: Path) -> Logbook:
@@ -131,8 +131,8 @@ def _show_credentials(plan: Plan, log: Logbook) -> None:
     """Print the credentials of the first start, to the terminal only: the log keeps no secrets."""
     found = credentials.read(plan.data_dir)
     log.show(
-        "\n  The first start made an account and an API token. They are shown this once and kept, readable by you\n"
-        f"  alone, in {plan.data_dir / credentials.CREDENTIALS_FILE}\n\n"
+        "\n  The first start created an account and an API token. They are shown only once and kept, readable by you\n"
+        f"  only, in {plan.data_dir / credentials.CREDENTIALS_FILE}\n\n"
         f"    sign in    {url_of(plan.config)}\n"
         f"    user       {found.admin_user}\n"
         f"    password   {found.admin_password}\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 CREDENTIALS_FILE = "credentials"
 SECRET_KEY_FILE = "secret_key"  # noqa: S105 - the name of the file
-NOTE = "# Made at the first start. The password can be changed in the dashboard, the token deleted in the admin.\n"
+NOTE = "# Created at the first start. Change the password in the dashboard; delete the token in the admin.\n"
 
 
 @dataclass(frozen=True, slots=True)

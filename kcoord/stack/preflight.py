@@ -56,7 +56,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
 def make_data_dir(config: Config) -> Path:
     """The data directory, created if necessary. Raises StartProblem if it cannot be read or written."""
     path = config.data_dir
-    remedy = f"give user {os.geteuid()} read and write access to it, or name another directory in KCOORD_DATA_DIR"
+    remedy = f"give user {os.geteuid()} read and write access to it, or set KCOORD_DATA_DIR to another directory"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.scandir(path).close()
@@ -80,7 +80,7 @@ def lock_data_dir(data_dir: Path, say: Callable[[str], None]) -> int:
     except OSError as error:
         raise StartProblem(
             f"the data directory {data_dir} cannot be used: {path.name}: {error.strerror}; give user {os.geteuid()} "
-            "read and write access to all of it, or name another directory in KCOORD_DATA_DIR"
+            "read and write access to all of it, or set KCOORD_DATA_DIR to another directory"
         ) from error
     deadline = time.monotonic() + LEFTOVER_SECONDS
     waiting = False
@@ -94,7 +94,7 @@ def lock_data_dir(data_dir: Path, say: Callable[[str], None]) -> int:
                 os.close(descriptor)
                 raise StartProblem(
                     f"kcoord is already running in {data_dir} (process {holder or 'unknown'} or what it left behind); "
-                    "stop it, or name another directory in KCOORD_DATA_DIR and another port in KCOORD_PORT"
+                    "stop it, or set KCOORD_DATA_DIR to another directory and another port in KCOORD_PORT"
                 ) from None
             if not waiting:
                 say(f"the last run (process {holder}) was killed; waiting for what it left behind to end")

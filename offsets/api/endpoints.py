@@ -27,7 +27,7 @@ COMMIT = Endpoint(
         Error.GROUP_ID_NOT_FOUND,
         Error.COORDINATOR_LOAD_IN_PROGRESS,
     ),
-    description="What concerns the member fails the whole request; each partition has an `error_code` of its own "
+    description="Errors about the member fail the whole request; each partition also has an `error_code` of its own "
     "(TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE).",
 )
 
@@ -45,9 +45,9 @@ FETCH = Endpoint(
         Error.ILLEGAL_GENERATION,
         Error.STALE_MEMBER_EPOCH,
     ),
-    description="Nothing committed is offset -1 and no error, also for a group that does not exist. With "
-    "`require_stable` a partition on which a transaction is open has the `error_code` of UNSTABLE_OFFSET_COMMIT: fetch "
-    "it again later.",
+    description="A partition without a committed offset has offset -1 and no error, even if the group does not "
+    "exist. With `require_stable` a partition with an open transaction has the `error_code` of "
+    "UNSTABLE_OFFSET_COMMIT: fetch it again later.",
 )
 
 MANY_FETCH = Endpoint(

@@ -67,8 +67,8 @@ def _key(entry: wire.CommitTopic | wire.FetchTopic, where: str) -> str | uuid.UU
     if not isinstance(entry.name, UnsetType) and isinstance(entry.topic_id, UnsetType):
         return entry.name
     if isinstance(entry.topic_id, UnsetType) or not isinstance(entry.name, UnsetType):
-        raise invalid(f"{where}: give either name or topic_id", where)
+        raise invalid(f"{where}: send either name or topic_id", where)
     try:
         return uuid.UUID(entry.topic_id)
     except ValueError:
-        raise invalid(f"{where}.topic_id: is no UUID", f"{where}.topic_id") from None
+        raise invalid(f"{where}.topic_id: not a valid UUID", f"{where}.topic_id") from None

@@ -19,7 +19,7 @@ TXN_COMMIT = Endpoint(
     "POST",
     "/v1/groups/{group_id}/offsets/txn-commit",
     "txnCommitOffsets",
-    "Commit offsets when and if a transaction is committed",
+    "Commit offsets as part of a transaction",
     request=txn_wire.TxnCommitRequest,
     response=txn_wire.TxnCommitResponse,
     errors=(
@@ -32,10 +32,11 @@ TXN_COMMIT = Endpoint(
         Error.COORDINATOR_LOAD_IN_PROGRESS,
     ),
     description="The offsets are pending until the end of the transaction: a fetch does not see them, and one with "
-    "`require_stable` answers UNSTABLE_OFFSET_COMMIT for their partitions. The first commit of a transaction begins "
-    "it. What concerns producer or member fails the whole request; each partition has an `error_code` of its own "
-    "(TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE). A "
-    "transaction that is not ended within `transaction.max.timeout.ms` is aborted. No session is renewed.",
+    "`require_stable` answers UNSTABLE_OFFSET_COMMIT for their partitions. The first commit of a "
+    "transaction begins it. Errors about the producer or member fail the whole request; each partition "
+    "also has an `error_code` of its own (TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, "
+    "UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE). A transaction that is not ended within "
+    "`transaction.max.timeout.ms` is aborted. No session is renewed.",
     takes_empty_group_id=True,
 )
 
@@ -47,9 +48,9 @@ END_TXN = Endpoint(
     request=txn_wire.EndTxnRequest,
     response=txn_wire.EndTxnResponse,
     errors=PRODUCER,
-    description="Everything that is pending is committed, or aborted, at once, in whatever groups. Without an answer "
-    "send it again: a transaction that has ended already is a success with nothing pending. An offset that was "
-    "committed after a pending one on its partition is kept.",
+    description="Commits or aborts all pending offsets of the transaction at once, in all groups. If there is no "
+    "response, send the request again: ending a transaction twice succeeds, with nothing pending. An offset that was "
+    "committed on a partition after the pending one is kept.",
 )
 
 INIT_PRODUCER_ID = Endpoint(
@@ -59,6 +60,6 @@ INIT_PRODUCER_ID = Endpoint(
     "Take over a transactional id",
     response=txn_wire.InitProducerIdResponse,
     errors=(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,),
-    description="Gives the producer id and epoch to work under. Whoever worked under the transactional id before is "
+    description="Returns the producer id and epoch to use. The previous producer of the transactional id is "
     "fenced, and its open transaction aborted.",
 )

@@ -35,7 +35,7 @@ def parse_datetime(text: str, field: str = "at") -> Millis:
         raise _invalid(
             field,
             f"{text[:50]!r} is not a datetime such as 2026-01-31T12:00:00.000: date, 'T', time with three digits of "
-            "the fraction, and perhaps a zone (Z, +01, +0100 or +01:00; without one it is UTC)",
+            "the fraction, and optionally a zone (Z, +01, +0100 or +01:00; without one it is UTC)",
         )
     try:
         local = datetime.fromisoformat(found["local"]).replace(tzinfo=UTC)
@@ -60,7 +60,7 @@ def parse_duration(text: str, field: str = "duration") -> Millis:
         raise _invalid(
             field,
             f"{text[:50]!r} is not an ISO 8601 duration such as P1DT2H (a day and two hours), PT30M or P2W; months and "
-            "years have no fixed length: say it in days",
+            "years have no fixed length: use days",
         )
     whole = sum(int(found[unit] or 0) * ms for unit, ms in _MS.items())
     return whole + int((found["fraction"] or "0")[:3].ljust(3, "0"))

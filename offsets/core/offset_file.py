@@ -54,7 +54,7 @@ class OffsetFile:
             lines = [{"line": bad.line, "problem": bad.problem} for bad in self.bad[:MAX_REPORTED]]
             raise invalid("csv", f"csv: {told}{more}", lines=lines, bad_lines=len(self.bad))
         if not self.groups:
-            raise invalid("csv", "csv: there is no line with an offset in it")
+            raise invalid("csv", "csv: contains no offsets")
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, int]:
         """The lines that concern a group. Raises INVALID_REQUEST: a bad line anywhere, no line for this group."""
@@ -62,7 +62,7 @@ class OffsetFile:
         if not self.names_groups:
             return self.groups[""]
         if group_id not in self.groups:
-            raise invalid("csv", f"csv: no line is of the group {group_id!r}; those of other groups are left alone")
+            raise invalid("csv", f"csv: contains no lines of group {group_id!r}; lines of other groups are ignored")
         return self.groups[group_id]
 
 
@@ -91,7 +91,7 @@ class _Reader:
             entry = group_id, topic, _bounded("partition", partition, INT32_MAX)
             value = _bounded("offset", offset, INT64_MAX)
             if entry in self._lines:
-                raise ValueError(f"{topic}-{partition} stands in line {self._lines[entry]} already")
+                raise ValueError(f"{topic}-{partition} is already listed in line {self._lines[entry]}")
         except ValueError as problem:
             self.bad.append(BadLine(number, str(problem)))
             return
@@ -102,7 +102,7 @@ class _Reader:
         try:
             (fields,) = csv.reader([line], strict=True)
         except csv.Error as error:
-            raise ValueError(f"not a line of CSV: {error}") from None
+            raise ValueError(f"not valid CSV: {error}") from None
         if len(fields) not in (3, 4):
             raise ValueError(f"{_count(fields)}; a line is topic,partition,offset or group,topic,partition,offset")
         if self._columns not in (0, len(fields)):
@@ -114,7 +114,7 @@ class _Reader:
             check_group(group_id)
         topic, partition, offset = fields
         if not TOPIC.fullmatch(topic):
-            raise ValueError(f"{topic[:50]!r} is not the name of a topic")
+            raise ValueError(f"{topic[:50]!r} is not a valid topic name")
         return group_id or "", topic, partition, offset
 
 
@@ -125,7 +125,7 @@ def _count(fields: list[str]) -> str:
 def check_group(group_id: str) -> None:
     """The rule of http-api.md 1, for group ids."""
     if not 1 <= len(group_id) <= 255 or "/" in group_id:
-        raise ValueError(f"{group_id[:50]!r} is not a group id: 1 to 255 characters, none of them '/'")
+        raise ValueError(f"{group_id[:50]!r} is not a valid group id: use 1 to 255 characters without '/'")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in group_id):
         raise ValueError("the group id contains a control character")
 

@@ -102,7 +102,10 @@ def _to_offset(position: Position, reset: Reset, found: Found | None) -> Line | 
 def _shift_by(position: Position, reset: Reset, found: Found | None) -> Line | Problem:
     assert reset.by is not None, "`check` asked for it"
     if position.committed is None:
-        return _invalid(position, "nothing is committed that could be shifted: leave it out, or use another strategy")
+        return _invalid(
+            position,
+            "no offset is committed, so it cannot be shifted: leave the partition out, or use another strategy",
+        )
     return _clamped(position, position.committed.offset + reset.by)
 
 
@@ -114,11 +117,9 @@ def _to_time(position: Position, reset: Reset, found: Found | None) -> Line | Pr
     if position.log is None:
         return _unknown_log(position)
     if found is None or found.offset is None:
-        return _invalid(
-            position, "where its log was at that time is not known, samples do not go back so far: use to-earliest"
-        )
+        return _invalid(position, "there are no samples of its log from that time: use to-earliest")
     if found.offset >= position.log.end:
-        return _line(position, position.log.end, "nothing was written at that time or later: the end of the log")
+        return _line(position, position.log.end, "no record was written at or after that time: uses the end of the log")
     return _clamped(position, found.offset)
 
 
@@ -127,12 +128,12 @@ def _to_current(position: Position, reset: Reset, found: Found | None) -> Line |
         return _as_it_is(position, position.committed.offset)
     if position.log is None:
         return _unknown_log(position)
-    return _line(position, position.log.end, "nothing is committed: the end of the log")
+    return _line(position, position.log.end, "no offset is committed: uses the end of the log")
 
 
 def _copy_from_group(position: Position, reset: Reset, found: Found | None) -> Line | Problem:
     if found is None or found.offset is None:
-        return _invalid(position, f"the group {reset.from_group!r} has nothing committed on it: leave it out")
+        return _invalid(position, f"group {reset.from_group!r} has no offset committed on it: leave the partition out")
     return _as_it_is(position, found.offset, found.note)
 
 
@@ -144,7 +145,7 @@ def _from_file(position: Position, reset: Reset, found: Found | None) -> Line | 
 
 def _to_committed_at(position: Position, reset: Reset, found: Found | None) -> Line | Problem:
     if found is None or found.offset is None:
-        told = found.note if found is not None and found.note else "nothing was committed then"
+        told = found.note if found is not None and found.note else "no offset was committed then"
         return Line(position.topic, position.partition, position.committed, None, None, position.log, told)
     return _as_it_is(position, found.offset, found.note)
 
@@ -176,7 +177,7 @@ def _clamped(position: Position, offset: int, note: str = "") -> Line | Problem:
     inside = position.log.clamp(offset)
     if inside != offset:
         limit = "starts at" if inside == position.log.start and offset < inside else "ends at"
-        clamped = f"{offset} is outside of the log, which {limit} {inside}"
+        clamped = f"{offset} is outside the log, which {limit} {inside}"
         note = f"{note}; {clamped}" if note else clamped
     return _line(position, inside, note, offset)
 
@@ -184,7 +185,8 @@ def _clamped(position: Position, offset: int, note: str = "") -> Line | Problem:
 def _as_it_is(position: Position, offset: int, note: str = "") -> Line:
     """An offset that a group had committed is set unchanged, wherever the log is now; the note says so."""
     if position.log is not None and position.log.clamp(offset) != offset:
-        outside = f"outside of the log, which has {position.log.start} to {position.log.end}: consumers will reset"
+        log = position.log
+        outside = f"outside the log ({log.start} to {log.end}): consumers will apply their own reset policy"
         note = f"{note}; {outside}" if note else outside
     return _line(position, offset, note)
 
@@ -197,7 +199,7 @@ def _missing(position: Position) -> Problem:
 def _unknown_log(position: Position) -> Problem:
     return _invalid(
         position,
-        "where its log begins and ends is not known: report it with "
+        "the start and end of its log are unknown: report them with "
         f"POST /v1/topics/{position.topic}/watermarks, or leave the partition out",
     )
 

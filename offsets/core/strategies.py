@@ -74,35 +74,40 @@ def check(reset: Reset) -> None:
     wanted = PARAMETER[reset.strategy]
     name = reset.strategy.value
     if wanted is not None and getattr(reset, wanted) is None:
-        raise invalid(wanted, f"{wanted} is missing: the strategy {name} needs it")
+        raise invalid(wanted, f"{wanted} is missing: strategy {name} requires it")
     for parameter in PARAMETERS:
         if parameter != wanted and getattr(reset, parameter) is not None:
-            needs = f"takes {wanted}" if wanted is not None else "takes no parameter"
-            raise invalid(parameter, f"{parameter} does not belong to the strategy {name}, which {needs}: leave it out")
+            needs = f"takes {wanted}" if wanted is not None else "takes none"
+            raise invalid(parameter, f"{parameter} is not a parameter of strategy {name}, which {needs}: leave it out")
     if reset.scope is None:
         return
     if reset.strategy is Strategy.FROM_FILE:
-        raise invalid("topics", "topics does not belong to the strategy from-file: the lines of the file name them")
+        raise invalid(
+            "topics", "topics is not a parameter of strategy from-file: the lines of the file name the topics"
+        )
     _check_scope(reset.scope)
 
 
 def _check_scope(scope: tuple[tuple[str, tuple[int, ...] | None], ...]) -> None:
     if not scope:
-        raise invalid("topics", "topics is empty: name topics, or leave it out for all that the group has committed")
+        raise invalid(
+            "topics", "topics must not be empty: name topics, or leave it out for all topics with committed offsets"
+        )
     seen: set[str] = set()
     for index, (topic, partitions) in enumerate(scope):
         field = f"topics[{index}]"
         if topic in seen:
-            raise invalid(f"{field}.name", f"{field}.name: {topic!r} is named twice; put its partitions in one entry")
+            raise invalid(f"{field}.name", f"{field}.name: {topic!r} is listed twice; put its partitions in one entry")
         seen.add(topic)
         if partitions is None:
             continue
         if not partitions:
             raise invalid(
-                f"{field}.partitions", f"{field}.partitions is empty: name partitions, or leave it out for all"
+                f"{field}.partitions",
+                f"{field}.partitions must not be empty: list partitions, or leave it out for all of them",
             )
         for double in _doubles(partitions):
-            raise invalid(f"{field}.partitions", f"{field}.partitions: {double} is named twice")
+            raise invalid(f"{field}.partitions", f"{field}.partitions: {double} is listed twice")
 
 
 def _doubles(partitions: tuple[int, ...]) -> Iterator[int]:

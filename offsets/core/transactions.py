@@ -75,9 +75,9 @@ def standing(registered: Producer | None, producer: Producer) -> Standing:
     if producer.producer_epoch < registered.producer_epoch:
         raise ProtocolError(
             Error.INVALID_PRODUCER_EPOCH,
-            f"producer {producer.producer_id} of transactional id {producer.transactional_id!r} is beyond epoch "
-            f"{producer.producer_epoch}: another one took over, or the transaction was open for too long. What was "
-            "pending is aborted; stop, or initialize the transactional id and begin again",
+            f"producer {producer.producer_id} of transactional id {producer.transactional_id!r} is past epoch "
+            f"{producer.producer_epoch}: another producer took over, or the transaction was open for too long. Its "
+            "pending offsets were aborted; stop, or initialize the transactional id and begin again",
         )
     return Standing.CURRENT if producer.producer_epoch == registered.producer_epoch else Standing.SUCCESSOR
 
@@ -86,8 +86,8 @@ def foreign(producer: Producer) -> ProtocolError:
     """The error for a producer id that belongs to another transactional id, or no longer to this one."""
     return ProtocolError(
         Error.INVALID_PRODUCER_ID_MAPPING,
-        f"producer_id {producer.producer_id} is not that of transactional id {producer.transactional_id!r}: initialize "
-        "the transactional id, and use the producer_id and producer_epoch that this returns",
+        f"producer_id {producer.producer_id} does not belong to transactional id {producer.transactional_id!r}: "
+        "initialize the transactional id, and use the producer_id and producer_epoch of the response",
     )
 
 

@@ -124,5 +124,6 @@ class ArchivedOffsets:
         except (JobError, manifests.ManifestUnreadable) as error:
             log.warning("archive_unreadable", reason=str(error))
             raise ProtocolError(
-                Error.UNKNOWN_SERVER_ERROR, f"what was committed then is in the archive, which cannot be read: {error}"
+                Error.UNKNOWN_SERVER_ERROR,
+                f"the offsets of that time are in the archive, which cannot be read: {error}",
             ) from error

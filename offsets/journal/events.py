@@ -1,4 +1,4 @@
-"""What the timeline of a group says about changes of its offsets by people and by the service."""
+"""The events of a group about changes of its offsets by people and by the service."""
 
 from __future__ import annotations
 

@@ -108,9 +108,9 @@ class JournalReads:
 def check(wanted: JournalFilter) -> None:
     """Raise INVALID_REQUEST naming the field of a filter that can match nothing."""
     if wanted.partition is not None and wanted.topic is None:
-        raise _invalid("partition", "name its topic too, as in ?topic=orders&partition=0")
+        raise _invalid("partition", "requires `topic`, as in ?topic=orders&partition=0")
     if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
-        raise _invalid("from", "it is not before `to`; the lines from `from` on and before `to` are listed")
+        raise _invalid("from", "must be before `to`; `from` is included, `to` is not")
 
 
 def _invalid(field: str, detail: str) -> ProtocolError:

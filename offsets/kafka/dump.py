@@ -104,7 +104,7 @@ class _Reader:
         """That of the batch, if it belongs to a transaction."""
 
     def read(self, line: str) -> None:
-        """Raises ValueError saying what is wrong with the line."""
+        """Raises ValueError with the problem of the line."""
         if not line or line.startswith(_NOISE):
             return
         if line.startswith("{"):
@@ -121,8 +121,8 @@ class _Reader:
             self.dump.others += 1
         else:
             raise ValueError(
-                f"{line[:60]!r} is no record as kafka-console-consumer prints it with OffsetsMessageFormatter, nor as "
-                "kafka-dump-log does with --offsets-decoder"
+                f"{line[:60]!r} is not a record printed by kafka-console-consumer with OffsetsMessageFormatter, or "
+                "by kafka-dump-log with --offsets-decoder"
             )
 
     def _take_record(self, line: str) -> None:
@@ -149,12 +149,12 @@ class _Reader:
             rest = key[end:].strip().removeprefix("payload:").strip()
             self._take_object(found, None if rest == "<DELETE>" else _whole(rest), at)
         else:
-            raise ValueError(f"the key {key[:60]!r} is none that kafka-dump-log --offsets-decoder prints")
+            raise ValueError(f"the key {key[:60]!r} is not a key printed by kafka-dump-log --offsets-decoder")
 
     def _take_old(self, match: re.Match[str], at: Millis | None) -> None:
         value = _OLD_VALUE.fullmatch(match["value"])
         if value is None and match["value"] != "<DELETE>":
-            raise ValueError(f"the value {match['value'][:60]!r} is no committed offset: is the line cut off?")
+            raise ValueError(f"the value {match['value'][:60]!r} is not a committed offset: is the line cut off?")
         self._take(
             match["group"],
             match["topic"],
@@ -167,7 +167,7 @@ class _Reader:
     def _take_text(self, match: re.Match[str]) -> None:
         value = _VALUE.fullmatch(match["value"])
         if value is None and match["value"] not in ("NULL", "null", "<DELETE>"):
-            raise ValueError(f"the value {match['value'][:60]!r} is none that is known: is the line cut off?")
+            raise ValueError(f"the value {match['value'][:60]!r} is not a known value: is the line cut off?")
         key = match["group"], match["topic"], match["partition"]
         if value is None:
             self._take(*key, None)
@@ -195,7 +195,7 @@ class _Reader:
             raise ValueError(f"version {version} of an offset's value; this release knows up to {NEWEST_VALUE}")
         metadata = stored.get("metadata") or ""
         if not isinstance(metadata, str):
-            raise ValueError("metadata is no text")
+            raise ValueError("metadata is not a string")
         self._take(
             *where,
             _field(stored, "offset"),
@@ -218,7 +218,7 @@ class _Reader:
         expires: object = None,
     ) -> None:
         if not isinstance(group, str) or not isinstance(topic, str) or not TOPIC.fullmatch(topic):
-            raise ValueError(f"{str(topic)[:50]!r} is not the name of a topic")
+            raise ValueError(f"{str(topic)[:50]!r} is not a valid topic name")
         if self._group is not None and group != self._group:
             return
         check_group(group)
@@ -250,16 +250,16 @@ def _decoded(text: str, start: int = 0) -> tuple[dict[str, Any], int]:
     try:
         found, end = _JSON.raw_decode(text, start)
     except ValueError as error:
-        raise ValueError(f"no JSON: {error}; is the line cut off?") from None
+        raise ValueError(f"not valid JSON: {error}; is the line cut off?") from None
     if not isinstance(found, dict):
-        raise ValueError(f"{text[start:end][:60]!r} is no object")
+        raise ValueError(f"{text[start:end][:60]!r} is not a JSON object")
     return found, end
 
 
 def _whole(text: str) -> dict[str, Any]:
     found, end = _decoded(text)
     if text[end:].strip():
-        raise ValueError(f"{text[end:][:60]!r} follows the value")
+        raise ValueError(f"unexpected {text[end:][:60]!r} after the value")
     return found
 
 
@@ -271,7 +271,7 @@ def _versioned(what: str, found: object, names: tuple[str, ...]) -> tuple[int, M
     data = found.get("data")
     number = _number(f"{names[0]} of the {what}", version, -1, INT32_MAX)
     if not isinstance(data, dict):
-        raise ValueError(f"the {what} (version {number}) is one that the tool itself could not read: {data!r}")
+        raise ValueError(f"the {what} (version {number}) could not be read by the tool itself: {data!r}")
     return number, data
 
 

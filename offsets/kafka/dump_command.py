@@ -72,7 +72,7 @@ class DumpImport:
             self.err.write(f"{self.path}: {count} left out")
         if not dump.records:
             of = "" if self.group is None else f" of the group {self.group!r}"
-            raise CommandError(f"{self.path}: there is no committed offset{of} in it")
+            raise CommandError(f"{self.path}: contains no committed offsets{of}")
         if len(dump.records) > MOST_RECORDS:
             raise CommandError(f"{self.path}: more than {MOST_RECORDS} records; import a group at a time with --group")
         return dump
@@ -85,11 +85,11 @@ class DumpImport:
         lines = sum(len(history.lines) for history in found.values())
         self.err.write(f"{len(found)} groups, {lines} lines of history")
         if dump.others:
-            self.err.write(f"{dump.others} records about groups and members are not used")
+            self.err.write(f"ignored {dump.others} records about groups and members")
         if dump.undone:
-            self.err.write(f"{dump.undone} records of transactions that were aborted, or had not ended, are not used")
+            self.err.write(f"ignored {dump.undone} records of transactions that were aborted or had not ended")
         if moved := sum(history.moved for history in found.values()):
-            self.err.write(f"{moved} lines whose time was not between that of the line before and now were moved there")
+            self.err.write(f"adjusted the time of {moved} lines to lie between that of the previous line and now")
 
     async def _write(self, runtime: Runtime, found: Mapping[str, GroupHistory]) -> None:
         for name, history in found.items():
@@ -97,7 +97,7 @@ class DumpImport:
                 await runtime.get(KafkaImport).write(name, history, self.principal.name, self.reason)
             except ProtocolError as error:
                 raise ProtocolError(error.error, f"{error.detail}; the groups named before it are imported") from error
-            self.err.write(f"group {name}: imported; deleting the group takes it back")
+            self.err.write(f"group {name}: imported; to undo it, delete the group")
 
     def _tell_about_age(self, found: Mapping[str, GroupHistory], now: int) -> None:
         days = self.config.int("offsets.journal.retention.days")
@@ -106,5 +106,6 @@ class DumpImport:
             self.err.write("the next run of `manage.py archive` archives the history")
         elif old:
             self.err.write(
-                f"{old} lines are older than {days} days: without KCOORD_ARCHIVE_PATH they are dropped from the journal"
+                f"{old} lines are older than {days} days: they are dropped from the journal unless "
+                "KCOORD_ARCHIVE_PATH is set"
             )

@@ -151,15 +151,15 @@ class KafkaImport:
             more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
             raise ProtocolError(
                 Error.UNKNOWN_TOPIC_OR_PARTITION,
-                f"{told}{more}: does not exist; create the topics (or more partitions of them) first",
+                f"{told}{more}: does not exist; create the topics (or add partitions) first",
             )
 
 
 def _has_history(group_id: str) -> ProtocolError:
     return ProtocolError(
         Error.INVALID_REQUEST,
-        f"group {group_id}: it has offsets or a history here already, which the dump would be mixed with; import other "
-        "groups with --group, or its offsets alone as a CSV file",
+        f"group {group_id}: it already has offsets or a commit history, which would be mixed with the dump; import "
+        "other groups with --group, or only its offsets from a CSV file",
     )
 
 

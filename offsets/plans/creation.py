@@ -136,7 +136,7 @@ class GroupCreation:
                 partitions = f"{start.topic!r} has partitions 0 to {counts[start.topic] - 1}"
                 raise _refused(Error.UNKNOWN_TOPIC_OR_PARTITION, start, "partition", partitions)
             if (start.topic, start.partition) in seen:
-                named = f"{start.topic}-{start.partition} is named twice; which offset is meant?"
+                named = f"{start.topic}-{start.partition} is listed twice; list it once"
                 raise _refused(Error.INVALID_REQUEST, start, "partition", named)
             if (length := utf16_length(start.metadata)) > self._metadata_limit:
                 longest = f"{length} characters; at most {self._metadata_limit} (offset.metadata.max.bytes)"

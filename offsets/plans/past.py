@@ -20,7 +20,7 @@ from offsets.plans.store import PlanStore
 DAYS_BACK = (0, 1, 3, 7, 15)
 """Days by which the journal is searched backwards: most partitions are found in the first, a single table."""
 
-NOTHING_THEN = "nothing was committed then"
+NOTHING_THEN = "no offset was committed then"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Past:
     async def check(self, now: Millis, at: Millis) -> None:
         """Raise INVALID_REQUEST, naming `at`, for an instant in the future, or one for which nothing is kept."""
         if at > now:
-            raise invalid("at", "at: this instant has not come yet; the journal knows what was, not what will be")
+            raise invalid("at", "at: must not be in the future")
         if at >= now - self._retention_ms:
             return
         begins = await self._archived.begins()
@@ -58,7 +58,7 @@ class Past:
         days = self._retention_ms // DAY_MS
         kept = f"it is kept for {days} days (offsets.journal.retention.days)"
         archive = "" if begins is None else f", and the archive begins at {rfc3339(begins)}"
-        raise invalid("at", f"at: the journal does not reach back so far; {kept}{archive}")
+        raise invalid("at", f"at: before the journal begins; {kept}{archive}")
 
     async def of(
         self, group_id: str, partitions: Sequence[TopicPartition], at: Millis, *, others: bool = True
@@ -86,9 +86,9 @@ class Past:
         for position in unknown:
             key = position.key
             if key in current and key not in changed:
-                found[key] = Found(current[key], "not changed since before the journal begins")
+                found[key] = Found(current[key], "unchanged since before the journal begins")
             else:
-                found[key] = Found(None, "the journal has nothing of it up to then")
+                found[key] = Found(None, "not in the journal up to then")
         return found
 
     async def _in_journal(self, group_id: str, partitions: Sequence[TopicPartition], at: Millis) -> Offsets:

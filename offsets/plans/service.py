@@ -236,7 +236,7 @@ class PlanService:
         if pending:
             return ProtocolError(
                 Error.UNSTABLE_OFFSET_COMMIT,
-                f"a transaction is open on {_names(pending)}: the plan can be {step.verb} when it has ended",
+                f"a transaction is open on {_names(pending)}: the plan can be {step.verb} when that has ended",
                 fields=_listed(pending),
             )
         moved = await self._store.moved(found.id, step.takes, locked.pk, MOST_LISTED + 1, locked.connection)
@@ -280,7 +280,7 @@ def unknown_plan(group_id: str, plan_id: str) -> ProtocolError:
     """The error for a plan that does not exist, or that belongs to another group."""
     return PlanRefused(
         404,
-        f"the group {group_id!r} has no plan {plan_id[:50]!r}; GET /v1/groups/{{group_id}}/offsets/plans lists them",
+        f"group {group_id!r} has no plan {plan_id[:50]!r}; GET /v1/groups/{{group_id}}/offsets/plans lists them",
     )
 
 
@@ -297,7 +297,7 @@ def _before(cursor: str) -> tuple[Millis, str]:
         return int(at), str(uuid.UUID(str(plan_id)))
     except ValueError:
         raise ProtocolError(
-            Error.INVALID_REQUEST, "cursor: not one that this list returned", fields={"field": "cursor"}
+            Error.INVALID_REQUEST, "cursor: not a cursor of this list", fields={"field": "cursor"}
         ) from None
 
 
@@ -328,7 +328,7 @@ def _cannot_be_planned(problems: Sequence[Problem]) -> ProtocolError:
     listed = [{"topic": p.topic, "partition": p.partition, "problem": p.text} for p in problems[:MOST_LISTED]]
     return ProtocolError(
         Error.UNKNOWN_TOPIC_OR_PARTITION if missing else Error.INVALID_REQUEST,
-        f"nothing is planned: {told}{more}",
+        f"no plan was made: {told}{more}",
         fields={"problems": listed, "problem_count": len(problems)},
     )
 
@@ -336,7 +336,7 @@ def _cannot_be_planned(problems: Sequence[Problem]) -> ProtocolError:
 def _wrong_state(step: _Step, state: PlanState) -> ProtocolError:
     told = {
         PlanState.PLANNED: "it has not been applied",
-        PlanState.APPLIED: "it is applied already",
+        PlanState.APPLIED: "it has already been applied",
         PlanState.UNDONE: "it was undone; make a new plan",
     }
     return PlanRefused(409, f"the plan cannot be {step.verb}: {told[state]}", state=state.value)
@@ -346,7 +346,7 @@ def _moved(step: _Step, moved: Sequence[TopicPartition]) -> ProtocolError:
     since, remedy = (
         ("the plan was made", "make a new plan")
         if step is _APPLY
-        else ("the plan was applied", "undoing it would lose that; make a plan with to-committed-at")
+        else ("the plan was applied", "undoing the plan would lose that; make a new plan with to-committed-at")
     )
     return PlanRefused(409, f"{_names(moved)} was committed or removed since {since}: {remedy}", **_listed(moved))
 
@@ -355,8 +355,8 @@ def _gone(step: _Step, topics: Sequence[str]) -> ProtocolError:
     named = ", ".join(topics[:MOST_NAMED]) + (" and others" if len(topics) > MOST_NAMED else "")
     return PlanRefused(
         409,
-        f"the plan cannot be {step.verb}: {named} was deleted since the plan was made, and what has the name now has "
-        "other offsets: make a new plan",
+        f"the plan cannot be {step.verb}: {named} was deleted since the plan was made, and a new topic of that name "
+        "has other offsets: make a new plan",
         topics=list(topics[:MOST_LISTED]),
     )
 

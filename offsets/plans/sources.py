@@ -29,7 +29,7 @@ class NothingMeant(ProtocolError):
     """INVALID_REQUEST: no topics are named, and the group has nothing committed, nor had at the requested instant."""
 
     def __init__(self, group_id: str) -> None:
-        detail = f"topics: the group {group_id!r} has nothing committed that could be meant: name topics"
+        detail = f"topics: required, because group {group_id!r} has no committed offsets"
         super().__init__(Error.INVALID_REQUEST, detail, fields={"field": "topics"})
 
 
@@ -94,7 +94,7 @@ class PlanSources:
                 field = f"topics[{index}].name"
                 raise ProtocolError(
                     Error.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"{field}: there is no topic {topic!r}; GET /v1/topics lists those there are",
+                    f"{field}: there is no topic {topic!r}; GET /v1/topics lists all topics",
                     fields={"field": field},
                 )
         total = sum(counts[topic] if named is None else len(named) for topic, named in scope)
@@ -179,6 +179,6 @@ def check_readable(topics: Iterable[str], principal: Principal, *, known: bool =
         names = ", ".join(told[:10]) + (f" and {more} more" if told and more else "") or f"{more} topics of the plan"
         raise ProtocolError(
             Error.TOPIC_AUTHORIZATION_FAILED,
-            f"the token {principal.name!r} has no rule for read on {names}",
+            f"token {principal.name!r} may not READ {names}",
             fields={"topics": told[:100]},
         )

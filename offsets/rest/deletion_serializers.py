@@ -24,7 +24,7 @@ class TopicToDelete(StrictSerializer):
     """Partitions of a topic, given by `name` or by `topic_id`."""
 
     name = Text(required=False, max_length=249)
-    topic_id = Text(required=False, max_length=36, help_text="UUID of the topic, in place of its name.")
+    topic_id = Text(required=False, max_length=36, help_text="UUID of the topic, instead of its name.")
     partitions = serializers.ListField(child=PartitionNumber(), max_length=MOST_ITEMS)
 
 

@@ -36,9 +36,9 @@ class DeleteOffsetsView(NamedGroupView):
         request=s.OffsetsToDelete,
         response=s.DeletedOffsets,
         errors=(*NAMED, Error.GROUP_AUTHORIZATION_FAILED, Error.NON_EMPTY_GROUP),
-        description="Takes `delete` on the group and `read` on the topics. Offsets of topics that members of the group "
-        "subscribe to stay: GROUP_SUBSCRIBED_TO_TOPIC. An error of the group fails the whole request, whatever is to "
-        "be said of its partitions.",
+        description="Takes `delete` on the group and `read` on the topics. Offsets of topics that members of "
+        "the group subscribe to are kept: GROUP_SUBSCRIBED_TO_TOPIC. An error of the group fails "
+        "the whole request.",
         examples=[OpenApiExample("Two partitions", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request, group_id: str) -> Response:

@@ -19,7 +19,9 @@ class StartPartition(StrictSerializer):
 
     partition = Number(min_value=0, max_value=INT32_MAX)
     committed_offset = OffsetInput(help_text="The first offset to read.")
-    committed_metadata = Text(required=False, default="", allow_blank=True, help_text="What to write beside it.")
+    committed_metadata = Text(
+        required=False, default="", allow_blank=True, help_text="Metadata to store with the offset."
+    )
 
 
 class StartTopic(StrictSerializer):
@@ -32,14 +34,14 @@ class StartTopic(StrictSerializer):
 class GroupToCreate(StrictSerializer):
     """A group to create."""
 
-    group_id = Text(allow_blank=True, help_text="1 to 255 characters, any but '/' and control characters.")
+    group_id = Text(allow_blank=True, help_text="1 to 255 characters, without '/' and control characters.")
     topics = serializers.ListField(
         child=StartTopic(),
         required=False,
         max_length=MOST_ITEMS,
-        help_text="Start offsets. A group without offsets and members goes with the next check of retention.",
+        help_text="Start offsets. A group without offsets and members is removed by the next run of retention.",
     )
-    config = GroupConfigChange(required=False, help_text="Settings of the group's own.")
+    config = GroupConfigChange(required=False, help_text="Settings of the group.")
 
 
 class CreatedPartition(serializers.Serializer[Any]):
@@ -61,6 +63,6 @@ class GroupCreated(serializers.Serializer[Any]):
     """A group as created."""
 
     group_id = serializers.CharField()
-    created = serializers.BooleanField(help_text="false: it was there, without members and other offsets.")
+    created = serializers.BooleanField(help_text="false: the group already existed, without members or other offsets.")
     topics = CreatedTopic(many=True)
-    config = serializers.DictField(child=SettingValue(allow_null=True), help_text="The settings that were given.")
+    config = serializers.DictField(child=SettingValue(allow_null=True), help_text="The settings of the request.")

@@ -36,7 +36,7 @@ class GroupsView(group_views.GroupsView):
 
     @describe(
         "createGroup",
-        "Make an empty group with start offsets and settings",
+        "Create an empty group with start offsets and settings",
         tag="groups",
         request=s.GroupToCreate,
         response=s.GroupCreated,
@@ -50,9 +50,9 @@ class GroupsView(group_views.GroupsView):
             Error.INVALID_CONFIG,
             Error.NON_EMPTY_GROUP,
         ),
-        description="All of it is made, or nothing. Takes `alter-offsets` on the group, `read` on the topics and, for "
-        "settings, `admin` on the group. A group that has members or offsets is refused, unless its offsets are just "
-        "these: sending the request again is harmless.",
+        description="Creates all of it or nothing. Takes `alter-offsets` on the group, `read` on the topics and, for "
+        "settings, `admin` on the group. A group that has members or offsets is refused, unless its "
+        "offsets equal those of the request: sending the request again is safe.",
         examples=[OpenApiExample("A group", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request) -> Response:
@@ -78,7 +78,7 @@ class GroupsView(group_views.GroupsView):
                 field = f"topics[{index}].name"
                 raise ProtocolError(
                     Error.TOPIC_AUTHORIZATION_FAILED,
-                    f"{field}: the token {self.principal.name!r} has no rule for read on the topic",
+                    f"{field}: token {self.principal.name!r} may not READ the topic",
                     fields={"field": field},
                 )
 

@@ -28,39 +28,37 @@ class JournalQuery(PageQuery):
         """The declared fields, plus two that cannot be declared as attributes: `from` is a Python keyword."""
         return {
             **super().get_fields(),
-            "from": Instant(required=False, help_text="Nothing before this instant."),
-            "to": Instant(required=False, help_text="Only what was before this instant."),
+            "from": Instant(required=False, help_text="Only changes at or after this instant."),
+            "to": Instant(required=False, help_text="Only changes before this instant."),
         }
 
 
 class JournalLineView(serializers.Serializer[Any]):
     """A change of the committed offset of a partition."""
 
-    id = serializers.IntegerField(help_text="Of two lines of a group the larger one was written later.")
+    id = serializers.IntegerField(help_text="Grows with each line of a group.")
     at = Instant()
     kind = serializers.ChoiceField(
         KINDS,
-        help_text="commit and txn_commit: a consumer did it; reset: a plan or start offsets; restore: a plan was "
-        "undone; import: a file; delete, expire, group_delete, topic_delete: the offset was removed.",
+        help_text="commit, txn_commit: by a consumer; reset: by a plan or as start offset; restore: by undoing a "
+        "plan; import: from a file; delete, expire, group_delete, topic_delete: the offset was removed.",
     )
     topic = serializers.CharField()
     partition = serializers.IntegerField(min_value=0)
     committed_offset = serializers.IntegerField(
-        allow_null=True, help_text="The next offset to read; null: nothing was committed any more."
+        allow_null=True, help_text="The next offset to read; null: the offset was removed."
     )
-    committed_leader_epoch = serializers.IntegerField(help_text="-1: not known.")
+    committed_leader_epoch = serializers.IntegerField(help_text="-1: unknown.")
     metadata = serializers.CharField(allow_blank=True)
-    member_id = serializers.CharField(allow_blank=True, help_text="Empty: no member did it.")
-    generation_id = serializers.IntegerField(
-        help_text="The generation, or member epoch, that the commit named; -1: none."
-    )
+    member_id = serializers.CharField(allow_blank=True, help_text="Empty: not by a member.")
+    generation_id = serializers.IntegerField(help_text="Generation or member epoch of the commit; -1: none.")
     client_id = serializers.CharField(allow_blank=True)
     principal = serializers.CharField(
-        allow_blank=True, help_text="Name of the token or account that asked; empty: the service itself."
+        allow_blank=True, help_text="Name of the token or account; empty: the service itself."
     )
     transactional_id = serializers.CharField(allow_null=True)
     plan_id = serializers.CharField(allow_null=True, help_text="The plan that was applied or undone.")
-    expires_at = Instant(allow_null=True, help_text="Where the commit named a retention time.")
+    expires_at = Instant(allow_null=True, help_text="Set if the commit had a retention time.")
 
 
 class JournalPage(serializers.Serializer[Any]):

@@ -18,14 +18,14 @@ class GroupCommitsView(NamedGroupView):
 
     @describe(
         "listGroupCommits",
-        "Every change of a group's committed offsets, the newest first",
+        "Get the commit history of a group, newest first",
         tag="offsets",
         path=[GROUP_ID],
         query=s.JournalQuery,
         response=s.JournalPage,
         errors=NAMED,
-        description="The journal outlives the group; it is kept for the time that `offsets.journal.retention.days` "
-        "says. Topics that the caller may not describe are left out.",
+        description="Every change of a committed offset. The commit history outlives the group; it is kept for "
+        "`offsets.journal.retention.days`. Topics that the caller may not describe are left out.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """A page of the journal."""

@@ -11,12 +11,8 @@ from kcoord.rest.paging import MAX_LIMIT
 from offsets.core.lag import PartitionLag, TotalLag
 from offsets.lag.service import GroupLag, PartitionPosition, TopicLag
 
-TIME_LAG = (
-    "How long the oldest record that is not read yet has been there; 0: there is none. Interpolated from samples."
-)
-AT_LEAST = (
-    "Instead of `time_lag_ms` where samples do not reach back to that record: how long it has been there at least."
-)
+TIME_LAG = "Age of the oldest unread record, interpolated from samples; 0: no unread records."
+AT_LEAST = "Replaces `time_lag_ms` if that record is older than the samples: its age is at least this."
 
 
 class LongLimit(Limit):
@@ -30,12 +26,12 @@ class LongLimit(Limit):
 class LagQuery(PageQuery):
     """Parameters of the lag of a group."""
 
-    topic = Text(required=False, max_length=249, help_text="Only this topic; totals count it alone.")
+    topic = Text(required=False, max_length=249, help_text="Only this topic; totals include only this topic.")
     partitions = Choice(
         ["true", "false"],
         required=False,
         default="true",
-        help_text="true: a page of partitions, under their topics; false: a page of topics without their partitions.",
+        help_text="true: a page of partitions, under their topics; false: a page of topics without partitions.",
     )
     limit = LongLimit()
 
@@ -43,15 +39,15 @@ class LagQuery(PageQuery):
 class LagHistoryQuery(PageQuery):
     """Parameters of the lag of a group over time."""
 
-    topic = Text(required=False, max_length=249, help_text="Only this topic; without it, all of them together.")
+    topic = Text(required=False, max_length=249, help_text="Only this topic; without it, the total of all topics.")
     limit = LongLimit()
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """The declared fields, plus two that cannot be declared as attributes: `from` is a Python keyword."""
         return {
             **super().get_fields(),
-            "from": Instant(required=False, help_text="Nothing before this instant."),
-            "to": Instant(required=False, help_text="Only what was before this instant."),
+            "from": Instant(required=False, help_text="Only samples at or after this instant."),
+            "to": Instant(required=False, help_text="Only samples before this instant."),
         }
 
 
@@ -66,32 +62,32 @@ class PartitionLagView(serializers.Serializer[Any]):
     """Where a group is on a partition."""
 
     partition = serializers.IntegerField(min_value=0)
-    committed_offset = Offset(allow_null=True, help_text="The next offset to read; null: nothing was committed.")
-    log_start_offset = Offset(allow_null=True, help_text="Null: no watermark was reported.")
+    committed_offset = Offset(allow_null=True, help_text="The next offset to read; null: none committed.")
+    log_start_offset = Offset(allow_null=True, help_text="null: no watermark was reported.")
     log_end_offset = Offset(allow_null=True)
     lag = Lag(
-        "Records of the log that are not read yet, as of `sampled_at`. Null where nothing was committed (where reading "
-        "would begin is the reader's setting) or no watermark was reported."
+        "Records of the log not read yet, as of `sampled_at`; null: no offset is committed (where reading would "
+        "begin depends on the consumer), or no watermark was reported."
     )
     time_lag_ms = Lag(TIME_LAG)
     time_lag_at_least_ms = Lag(AT_LEAST)
     committed_at = Instant(allow_null=True)
     sampled_at = Instant(allow_null=True, help_text="When the watermark was reported.")
-    stale = serializers.BooleanField(help_text="The watermark was reported longer ago than `lag.stale.ms` says.")
-    member_id = serializers.CharField(allow_null=True, help_text="The member that owns it; null: nobody does.")
+    stale = serializers.BooleanField(help_text="The watermark is older than `lag.stale.ms`.")
+    member_id = serializers.CharField(allow_null=True, help_text="The member that owns it; null: no owner.")
 
 
 class TotalLagView(serializers.Serializer[Any]):
     """The total of several partitions."""
 
-    lag = Lag("Of the partitions of which it is known; null: it is known of none.")
+    lag = Lag("Sum over partitions of known lag; null: unknown for all of them.")
     unknown_partitions = serializers.IntegerField(
-        min_value=0, help_text="Partitions of which lag is not known: nothing committed, or no watermark reported."
+        min_value=0, help_text="Partitions of unknown lag: no offset committed, or no watermark reported."
     )
     time_lag_ms = Lag(f"The largest of its partitions. {TIME_LAG}")
     time_lag_at_least_ms = Lag(AT_LEAST)
-    sampled_at = Instant(allow_null=True, help_text="The oldest report of a watermark that went into it.")
-    stale = serializers.BooleanField(help_text="That report is older than `lag.stale.ms` says.")
+    sampled_at = Instant(allow_null=True, help_text="When the oldest watermark used was reported.")
+    stale = serializers.BooleanField(help_text="That watermark is older than `lag.stale.ms`.")
 
 
 class TopicLagView(TotalLagView):
@@ -99,11 +95,9 @@ class TopicLagView(TotalLagView):
 
     topic = serializers.CharField()
     read = serializers.BooleanField(
-        help_text="A member subscribes to it or owns partitions of it now; a group without members reads nothing."
+        help_text="A member subscribes to it or owns partitions of it. Always false for a group without members."
     )
-    deleted = serializers.BooleanField(
-        help_text="There is no such topic any more; the group's offsets are still there."
-    )
+    deleted = serializers.BooleanField(help_text="The topic was deleted; the group's offsets still exist.")
     partitions = PartitionLagView(many=True)
 
 
@@ -119,9 +113,9 @@ class LagSampleView(serializers.Serializer[Any]):
     """How far a group was behind at an instant."""
 
     at = Instant()
-    topic = serializers.CharField(allow_null=True, help_text="Null: on all topics together.")
-    lag = serializers.IntegerField(min_value=0, help_text="Of the partitions of which it was known.")
-    time_lag_ms = Lag(f"The largest of its partitions; null: of some it was not known. {TIME_LAG}")
+    topic = serializers.CharField(allow_null=True, help_text="null: the total of all topics.")
+    lag = serializers.IntegerField(min_value=0, help_text="Sum over partitions of known lag.")
+    time_lag_ms = Lag(f"The largest of its partitions; null: unknown for some of them. {TIME_LAG}")
 
 
 class LagHistoryPage(serializers.Serializer[Any]):

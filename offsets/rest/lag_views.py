@@ -21,16 +21,16 @@ class GroupLagView(NamedGroupView):
 
     @describe(
         "describeGroupLag",
-        "How far a group is behind",
+        "Get the lag of a group",
         tag="offsets",
         path=[GROUP_ID],
         query=s.LagQuery,
         response=s.GroupLagView,
         errors=NAMED,
-        description="Every partition that the group committed, owns or subscribes to, with totals by topic and in all. "
-        "Lag counts from the watermarks that producers or probes report; it is never negative, and what was deleted "
-        "from a log does not count. Totals are those of all partitions, however few are on the page. Topics that the "
-        "caller may not describe are left out, of totals too.",
+        description="Every partition that the group has committed, owns or subscribes to, with totals by topic and "
+        "overall. Lag is computed from the watermarks that producers or probes report; it is never "
+        "negative, and records deleted from a log do not count. Totals include partitions that are not "
+        "on the page. Topics that the caller may not describe are left out, also from totals.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """The lag of the group."""
@@ -54,15 +54,15 @@ class GroupLagHistoryView(NamedGroupView):
 
     @describe(
         "listGroupLag",
-        "How far a group was behind, the oldest first",
+        "Get the past lag of a group, oldest first",
         tag="offsets",
         path=[GROUP_ID],
         query=s.LagHistoryQuery,
         response=s.LagHistoryPage,
         errors=NAMED,
-        description="A sample every `lag.sample.interval.ms`, fewer of what is older than three hours. They outlive "
-        "the group and are kept for the time that `lag.sample.retention.days` says. Without `topic` a sample is the "
-        "total of all topics that the caller may describe and of which lag was known.",
+        description="One sample every `lag.sample.interval.ms`, thinned out after three hours. Samples "
+        "outlive the group and are kept for `lag.sample.retention.days`. Without `topic` a sample is "
+        "the total of all topics of known lag that the caller may describe.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """A page of samples."""

@@ -19,17 +19,17 @@ class NewPin(StrictSerializer):
         allow_null=True,
         default=None,
         max_length=249,
-        help_text="null: all topics of the group, also those to come.",
+        help_text="null: all topics of the group, including future ones.",
     )
     reason = Text(
-        required=False, allow_blank=True, default="", max_length=MAX_REASON, help_text="Shown to whoever asks later."
+        required=False, allow_blank=True, default="", max_length=MAX_REASON, help_text="Why; shown with the pin."
     )
 
 
 class PinnedQuery(StrictSerializer):
     """Selects a pin."""
 
-    topic = Text(required=False, max_length=249, help_text="Left out: the pin of all topics.")
+    topic = Text(required=False, max_length=249, help_text="Without it: the pin of all topics.")
 
 
 class PinView(serializers.Serializer[Any]):
@@ -37,7 +37,7 @@ class PinView(serializers.Serializer[Any]):
 
     topic = serializers.CharField(allow_null=True, help_text="null: all topics of the group.")
     pinned_at = Instant()
-    pinned_by = serializers.CharField(help_text="Name of the token, or of the account.")
+    pinned_by = serializers.CharField(help_text="Name of the token or account.")
     reason = serializers.CharField(allow_blank=True)
 
 

@@ -24,7 +24,7 @@ _CHANGES = (
     Error.TOPIC_AUTHORIZATION_FAILED,
     Error.INVALID_TOPIC_EXCEPTION,
 )
-_EXAMPLE = {"topic": "orders", "reason": "the audit of May reads these again"}
+_EXAMPLE = {"topic": "orders", "reason": "kept for the audit in May"}
 
 
 class GroupPinsView(NamedGroupView):
@@ -32,7 +32,7 @@ class GroupPinsView(NamedGroupView):
 
     @describe(
         "listPins",
-        "List what is pinned of a group",
+        "List the pins of a group",
         tag="offsets",
         path=[GROUP_ID],
         query=PageQuery,
@@ -60,9 +60,9 @@ class GroupPinsView(NamedGroupView):
         request=s.NewPin,
         response=s.PinView,
         errors=_CHANGES,
-        description="Takes `describe` on the topic. What is pinned does not expire, and a group with a pin is not "
-        "removed by retention. It can still be deleted. Neither the group nor the topic has to exist. What is pinned "
-        f"already stays as it was, and is returned. A group has at most {MAX_PINS:,} pins.",
+        description="Takes `describe` on the topic. Pinned offsets do not expire, and retention does not remove a "
+        "group with a pin; both can still be deleted. Neither the group nor the topic has to exist. An existing pin "
+        f"is returned unchanged. A group has at most {MAX_PINS:,} pins.",
         examples=[OpenApiExample("The offsets of one topic", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request, group_id: str) -> Response:
@@ -82,15 +82,15 @@ class GroupPinsView(NamedGroupView):
 
     @describe(
         "deletePin",
-        "Take a pin back",
+        "Remove a pin",
         tag="offsets",
         path=[GROUP_ID],
         query=s.PinnedQuery,
         response=None,
         status=204,
         errors=_CHANGES,
-        description="Offsets that were due while they were pinned go with the next run of retention. Taking back what "
-        "is not pinned changes nothing.",
+        description="Offsets that have expired meanwhile are removed by the next run of retention. Removing a pin that "
+        "does not exist has no effect.",
     )
     def delete(self, request: Request, group_id: str) -> Response:
         """Unpin."""

@@ -38,7 +38,7 @@ MOST_PARTITIONS = 100_000
 class Shift(OffsetInput):
     """A number of records, forward or backward: a JSON number or a decimal string."""
 
-    default_error_messages = {"invalid": "a shift is a whole number, or a text with one in decimal"}
+    default_error_messages = {"invalid": "a shift is an integer, or a string with one in decimal"}
 
     def __init__(self, **kwargs: Any) -> None:
         Number.__init__(self, min_value=-INT64_MAX, max_value=INT64_MAX, **kwargs)
@@ -68,8 +68,8 @@ class PlanRequest(StrictSerializer):
         allow_null=True,
         allow_empty=False,
         max_length=MOST_TOPICS,
-        help_text="null or absent: every partition with a committed offset; of copy-from-group, of that group; of "
-        "to-committed-at, also what was committed then. Not for from-file.",
+        help_text="null or absent: every partition with a committed offset (for copy-from-group: of that group; for "
+        "to-committed-at: also those with an offset at that instant). Not for from-file.",
     )
     offset = OffsetInput(required=False, allow_null=True, help_text="to-offset: the next offset to read.")
     by = Shift(required=False, allow_null=True, help_text="shift-by: records forwards, or backwards if negative.")
@@ -84,9 +84,15 @@ class PlanRequest(StrictSerializer):
         required=False,
         allow_null=True,
         help_text="from-file: lines `topic,partition,offset` or `group,topic,partition,offset`, without a header, as "
-        "`kafka-consumer-groups --export` writes them. Lines of other groups are left alone.",
+        "`kafka-consumer-groups --export` writes them. Lines of other groups are ignored.",
     )
-    reason = Text(required=False, allow_blank=True, default="", max_length=1_000, help_text="Why, for the timeline.")
+    reason = Text(
+        required=False,
+        allow_blank=True,
+        default="",
+        max_length=1_000,
+        help_text="Why; recorded in the events of the group.",
+    )
 
 
 class PlanQuery(PageQuery):
@@ -98,28 +104,28 @@ class PlannedPartition(serializers.Serializer[Any]):
 
     topic = serializers.CharField()
     partition = serializers.IntegerField(min_value=0)
-    old_offset = serializers.IntegerField(allow_null=True, help_text="When the plan was made; null: none.")
+    old_offset = serializers.IntegerField(allow_null=True, help_text="Committed when the plan was made; null: none.")
     new_offset = serializers.IntegerField(allow_null=True, source="new", help_text="null: it will be removed.")
     requested_offset = serializers.IntegerField(
         allow_null=True, source="requested", help_text="Before it was clamped to the log."
     )
-    clamped = serializers.BooleanField(help_text="The log does not have the requested offset.")
+    clamped = serializers.BooleanField(help_text="The requested offset is outside the log.")
     log_start_offset = Offset(allow_null=True, source="log.start", default=None)
     log_end_offset = Offset(allow_null=True, source="log.end", default=None)
     old_lag = serializers.IntegerField(allow_null=True, min_value=0)
     new_lag = serializers.IntegerField(allow_null=True, min_value=0)
-    note = serializers.CharField(allow_blank=True, help_text="What to know before applying it; mostly empty.")
+    note = serializers.CharField(allow_blank=True, help_text="What to know before applying the plan; usually empty.")
 
 
 class PlanTotals(serializers.Serializer[Any]):
     """A plan in numbers of partitions."""
 
     partitions = serializers.IntegerField(min_value=0)
-    changed = serializers.IntegerField(min_value=0, help_text="Whose offset will be another one.")
+    changed = serializers.IntegerField(min_value=0, help_text="Partitions whose offset changes.")
     clamped = serializers.IntegerField(min_value=0)
-    removed = serializers.IntegerField(min_value=0, help_text="Whose offset will be removed.")
+    removed = serializers.IntegerField(min_value=0, help_text="Partitions whose offset is removed.")
     lag_change = serializers.IntegerField(
-        allow_null=True, help_text="Records more to read, where both lags are known; null: nowhere."
+        allow_null=True, help_text="Change of lag in records, over partitions where both lags are known; null: none."
     )
 
 
@@ -127,14 +133,14 @@ class PlanParameters(serializers.Serializer[Any]):
     """The request behind the plan. Only the parameter of its strategy is included."""
 
     topics = serializers.ListField(
-        child=serializers.CharField(), allow_null=True, help_text="null: what was committed."
+        child=serializers.CharField(), allow_null=True, help_text="null: all partitions with a committed offset."
     )
     offset = Offset(required=False)
     by = serializers.IntegerField(required=False)
-    at = Instant(required=False, help_text="Of by-duration: the instant that it meant.")
+    at = Instant(required=False, help_text="by-duration: the resulting instant.")
     duration = serializers.CharField(required=False)
     from_group = serializers.CharField(required=False)
-    lines = serializers.IntegerField(required=False, min_value=1, help_text="Of from-file: lines of this group.")
+    lines = serializers.IntegerField(required=False, min_value=1, help_text="from-file: number of lines of this group.")
 
     def to_representation(self, instance: Mapping[str, Any]) -> dict[str, Any]:
         """Without missing fields."""

@@ -36,7 +36,7 @@ _EXAMPLE = {
     "strategy": "to-offset",
     "topics": [{"name": "orders", "partitions": [0, 1]}],
     "offset": 5,
-    "reason": "the bad batch again",
+    "reason": "process the bad batch again",
 }
 
 Work = Callable[[PlanService], Awaitable[PlanHeader]]
@@ -64,7 +64,7 @@ class PlanBase(NamedGroupView):
     def check_no_body(self, request: Request) -> None:
         """Raise INVALID_REQUEST if the request has a body."""
         if request.data:
-            raise invalid("the body: there is nothing to say here; send none")
+            raise invalid("the body must be empty")
 
 
 def shown_header(found: PlanHeader, principal: Principal) -> dict[str, Any]:
@@ -92,10 +92,11 @@ class PlanOffsetsView(PlanBase):
         response=s.PlanView,
         status=201,
         errors=(*NAMED, *_DENIED, Error.UNKNOWN_TOPIC_OR_PARTITION),
-        description="Computes and keeps a plan; nothing is committed until it is applied. The group may have members "
-        "and need not exist. A partition that cannot be planned refuses the whole plan and is named in `problems`. "
-        "The answer has the first page of lines; GET the plan with `cursor` for the others.",
-        examples=[OpenApiExample("Back to an offset", _EXAMPLE, request_only=True)],
+        description="Computes and stores a plan; nothing is committed until it is applied. The group may have "
+        "members and need not exist. If any partition cannot be planned, the whole plan is refused; "
+        "`problems` lists these partitions. The response has the first page of lines; GET the plan with "
+        "`cursor` for the others.",
+        examples=[OpenApiExample("Reset to an offset", _EXAMPLE, request_only=True)],
     )
     def post(self, request: Request, group_id: str) -> Response:
         """Create a plan."""
@@ -112,13 +113,13 @@ class PlansView(NamedGroupView):
 
     @describe(
         "listOffsetPlans",
-        "List the offset plans of a group, the newest first",
+        "List the offset plans of a group, newest first",
         tag="offsets",
         path=[GROUP_ID],
         query=s.PlanQuery,
         response=s.PlanPage,
         errors=NAMED,
-        description="Plans outlive their group; they are kept as long as the journal of commits "
+        description="Plans outlive their group; they are kept as long as the commit history "
         "(`offsets.journal.retention.days`).",
     )
     def get(self, request: Request, group_id: str) -> Response:
@@ -170,10 +171,10 @@ class ApplyPlanView(PlanBase):
         response=s.PlanView,
         errors=(*NAMED, *_DENIED, Error.NON_EMPTY_GROUP, Error.UNSTABLE_OFFSET_COMMIT),
         missing=_MISSING,
-        description="Commits all new offsets of the plan, or none. Refused while the group has members "
+        description="Commits all new offsets of the plan or none. Refused while the group has members "
         "(NON_EMPTY_GROUP), while a transaction on one of its partitions is open (UNSTABLE_OFFSET_COMMIT), and with "
-        "INVALID_REQUEST and status 409 where the plan was applied before or something was committed or removed on "
-        "one of its partitions, or its topic deleted, since it was made.",
+        "INVALID_REQUEST and status 409 if the plan was already applied, or if since it was made an offset on one of "
+        "its partitions was committed or removed, or its topic deleted.",
     )
     def post(self, request: Request, group_id: str, plan_id: str) -> Response:
         """Apply a plan."""
@@ -194,9 +195,9 @@ class UndoPlanView(PlanBase):
         response=s.PlanView,
         errors=(*NAMED, *_DENIED, Error.NON_EMPTY_GROUP, Error.UNSTABLE_OFFSET_COMMIT),
         missing=_MISSING,
-        description="Puts back exactly what stood before the plan was applied, on all of its partitions or none. "
-        "Refused as applying is; with INVALID_REQUEST and status 409 also where something was committed or removed on "
-        "one of its partitions since it was applied.",
+        description="Restores the exact offsets from before the plan was applied, on all of its partitions or none. "
+        "Refused like applying; with INVALID_REQUEST and status 409 also if an offset on one of its "
+        "partitions was committed or removed since it was applied.",
     )
     def post(self, request: Request, group_id: str, plan_id: str) -> Response:
         """Undo a plan."""

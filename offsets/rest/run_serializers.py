@@ -44,22 +44,22 @@ class RunView(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     kind = serializers.ChoiceField(KINDS)
     state = serializers.ChoiceField(
-        STATES, help_text="lost: its process ended without saying how. requested: its process is starting."
+        STATES, help_text="lost: its process ended without recording a result. requested: its process is starting."
     )
     requested_at = Instant()
     requested_by = serializers.CharField(
-        help_text="A token, an account, `schedule`, or `local:` and who ran a command."
+        help_text="A token, an account, `schedule`, or `local:` and the user who ran the command."
     )
     started_at = Instant(allow_null=True)
     ended_at = Instant(allow_null=True)
     cancel_requested_at = Instant(allow_null=True)
-    stage = serializers.CharField(allow_blank=True, help_text="What it does, or did last.")
+    stage = serializers.CharField(allow_blank=True, help_text="Current or last stage.")
     slices = Slices()
     rows = serializers.IntegerField(allow_null=True)
     files = serializers.IntegerField(allow_null=True)
     bytes = serializers.IntegerField(allow_null=True)
-    days = serializers.IntegerField(help_text="Days of the journal of which it archived something.")
-    findings = serializers.IntegerField(allow_null=True, help_text="All of them, also those that are not listed.")
+    days = serializers.IntegerField(help_text="Days of the journal from which it archived rows.")
+    findings = serializers.IntegerField(allow_null=True, help_text="Number of findings, including those not listed.")
     result = serializers.DictField(allow_null=True, help_text="What the command prints with `--format json`.")
     error = serializers.CharField(allow_blank=True)
 
@@ -78,15 +78,15 @@ class RunLogView(serializers.Serializer[Any]):
     log = serializers.CharField(
         allow_null=True,
         allow_blank=True,
-        help_text="null: this server does not have it; the run was started elsewhere.",
+        help_text="null: not on this server; the run was started elsewhere.",
     )
-    skipped_bytes = serializers.IntegerField(help_text="Of the log before `log`.")
+    skipped_bytes = serializers.IntegerField(help_text="Bytes of the log before `log`.")
 
 
 class FindingQuery(PageQuery):
     """Selects findings."""
 
-    run = Text(required=False, max_length=36, help_text="Of this run of reconcile; the newest that succeeded.")
+    run = Text(required=False, max_length=36, help_text="Run of reconcile; by default the newest that succeeded.")
     kind = serializers.ListField(
         child=Choice(FINDING_KINDS),
         required=False,
@@ -105,7 +105,7 @@ class FindingView(serializers.Serializer[Any]):
     topic = serializers.CharField()
     partition = serializers.IntegerField()
     expected = serializers.IntegerField(allow_null=True, help_text="What the journal, or the log, says.")
-    found = serializers.IntegerField(allow_null=True, help_text="What is committed, or was.")
+    found = serializers.IntegerField(allow_null=True, help_text="What is, or was, committed.")
     evidence = serializers.DictField(help_text="Ids of journal lines, members, generations, instants; by kind.")
 
 

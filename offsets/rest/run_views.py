@@ -67,7 +67,7 @@ def _require(principal: Principal, operation: Operation) -> None:
     if not principal.may_cluster(operation):
         raise ProtocolError(
             Error.CLUSTER_AUTHORIZATION_FAILED,
-            f"the token {principal.name!r} has no rule for {operation.value} on the cluster",
+            f"token {principal.name!r} may not {operation.value.upper()} the cluster",
         )
 
 
@@ -103,8 +103,8 @@ class RunsView(RunsBase):
         query=s.RunQuery,
         response=s.RunPage,
         errors=_DENIED,
-        description="Takes `describe` on the cluster. The newest first, also those that a command or the schedule "
-        "started.",
+        description="Takes `describe` on the cluster. Newest first, including runs started by a command or the "
+        "schedule.",
         examples=[OpenApiExample("A run", {"runs": [_EXAMPLE], "next_cursor": None}, response_only=True)],
     )
     def get(self, request: Request) -> Response:
@@ -126,9 +126,9 @@ class RunsView(RunsBase):
         response=s.RunView,
         status=202,
         errors=_DENIED,
-        conflict="No archive is configured, or a run of this kind goes on.",
-        description="Takes `admin` on the cluster. The run is a process of its own: the answer comes when it has been "
-        "started, and `GET /v1/archive/runs/{run_id}` says how far it is. One run of a kind at a time.",
+        conflict="No archive is configured, or a run of this kind is in progress.",
+        description="Takes `admin` on the cluster. The run is a separate process: the response is sent once it has "
+        "started, and `GET /v1/archive/runs/{run_id}` shows its progress. One run of each kind at a time.",
         examples=[OpenApiExample("Archive now", {"kind": "archive"}, request_only=True)],
     )
     def post(self, request: Request) -> Response:
@@ -153,7 +153,7 @@ class RunView(RunsBase):
         errors=_DENIED,
         missing=_MISSING,
         description="Takes `describe` on the cluster.",
-        examples=[OpenApiExample("A run that goes on", _EXAMPLE, response_only=True)],
+        examples=[OpenApiExample("A run in progress", _EXAMPLE, response_only=True)],
     )
     def get(self, request: Request, run_id: str) -> Response:
         """One run."""
@@ -172,7 +172,7 @@ class RunLogView(RunsBase):
         response=s.RunLogView,
         errors=_DENIED,
         missing=_MISSING,
-        description="Takes `admin` on the cluster: a log may name any group and topic. It is on the machine whose "
+        description="Takes `admin` on the cluster: a log may name any group and topic. The log is on the machine whose "
         "server or worker started the run.",
     )
     def get(self, request: Request, run_id: str) -> Response:
@@ -197,14 +197,14 @@ class CancelRunView(RunsBase):
         errors=_DENIED,
         missing=_MISSING,
         conflict="The run has ended.",
-        description="Takes `admin` on the cluster. The run ends within seconds and publishes nothing any more; what it "
-        "has published stays. Cancelling twice changes nothing.",
+        description="Takes `admin` on the cluster. The run ends within seconds and publishes nothing more; what it "
+        "has published stays. Cancelling twice has no effect.",
     )
     def post(self, request: Request, run_id: str) -> Response:
         """Cancel a run."""
         self.query()
         if request.data:
-            raise invalid("the body: there is nothing to say here; send none")
+            raise invalid("the body must be empty")
         _require(self.principal, Operation.ADMIN)
         asked, name = self.run_id(request, run_id), self.principal.name
         run = self.service(lambda runtime: runtime.get(SparkRuns).cancel(asked, principal=name))
@@ -221,9 +221,9 @@ class FindingsView(ControlView):
         query=s.FindingQuery,
         response=s.FindingPage,
         missing=_MISSING,
-        description="Findings of one run of reconcile, on groups and topics that the caller may describe. A run keeps "
-        "a bounded number of them; all are counted in its `findings`, and exported to the archive.",
-        examples=[OpenApiExample("Another offset than the journal says", _FINDINGS, response_only=True)],
+        description="Findings of one run of reconcile, on groups and topics that the caller may describe. A limited "
+        "number per run is kept here; all are counted in its `findings` and exported to the archive.",
+        examples=[OpenApiExample("The offset differs from the journal", _FINDINGS, response_only=True)],
     )
     def get(self, request: Request) -> Response:
         """A page of findings."""

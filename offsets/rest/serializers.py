@@ -22,28 +22,27 @@ class CommittedPartitionView(serializers.Serializer[Any]):
     topic = serializers.CharField()
     partition = serializers.IntegerField(min_value=0)
     committed_offset = serializers.IntegerField(help_text="The next offset to read.")
-    committed_leader_epoch = serializers.IntegerField(help_text="-1: not known.")
-    metadata = serializers.CharField(allow_blank=True, help_text="What the committer wrote beside it.")
+    committed_leader_epoch = serializers.IntegerField(help_text="-1: unknown.")
+    metadata = serializers.CharField(allow_blank=True, help_text="Metadata of the commit.")
     committed_at = Instant()
-    owner = serializers.CharField(
-        allow_null=True, help_text="Member id of the partition's owner; null: nobody owns it."
-    )
+    owner = serializers.CharField(allow_null=True, help_text="Member id of the partition's owner; null: no owner.")
     log_start_offset = Offset(allow_null=True)
     log_end_offset = Offset(allow_null=True)
     lag = serializers.IntegerField(
-        allow_null=True, min_value=0, help_text="Records of the log that are not read yet, as of `sampled_at`."
+        allow_null=True, min_value=0, help_text="Records of the log not read yet, as of `sampled_at`."
     )
     sampled_at = Instant(allow_null=True, help_text="When the watermark was reported.")
     expires_at = Instant(
         allow_null=True,
-        help_text="Retention removes it with its first run from then on; null: not as things stand, see `kept`.",
+        help_text="The first run of retention after this instant removes it; null: it does not expire at present, "
+        "see `kept`.",
     )
     kept = serializers.ChoiceField(
         [kept.value for kept in Kept],
         allow_null=True,
-        help_text="Why it does not expire. pinned: an operator pinned it. rebalancing: the group is between two "
-        "generations. members: the group has members that do not tell which topics they read. subscribed: a member "
-        "reads the topic, or may for all that can be told. pending: an open transaction is to replace it.",
+        help_text="Why it does not expire. pinned: an operator pinned it. rebalancing: the group is between "
+        "two generations. members: the group has members that do not declare which topics they read. subscribed: a "
+        "member reads the topic, or may read it. pending: an open transaction has a new offset for it.",
     )
     pinned = serializers.BooleanField(help_text="An operator pinned the topic or the group.")
     pending = serializers.BooleanField(help_text="An open transaction has an offset for the partition.")

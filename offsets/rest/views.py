@@ -17,14 +17,14 @@ class GroupOffsetsView(NamedGroupView):
 
     @describe(
         "listGroupOffsets",
-        "Committed offsets and lag of a group",
+        "Get the committed offsets and lag of a group",
         tag="offsets",
         path=[GROUP_ID],
         query=s.OffsetQuery,
         response=s.CommittedPage,
         errors=NAMED,
-        description="Lag counts from the watermarks that producers or probes report; it is never negative. Topics that "
-        "the caller may not describe are left out.",
+        description="Lag is computed from the watermarks that producers or probes report; it is never negative. "
+        "Topics that the caller may not describe are left out.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """A page of committed offsets."""

@@ -156,7 +156,7 @@ def _check(topic: str | None) -> None:
 def _too_many() -> ProtocolError:
     return ProtocolError(
         Error.INVALID_REQUEST,
-        f"topic: the group has {MAX_PINS} pins already; pin the whole group, or take some back",
+        f"topic: the group already has {MAX_PINS} pins; pin the whole group, or remove some pins",
         fields={"field": "topic"},
     )
 

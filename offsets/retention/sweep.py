@@ -108,7 +108,7 @@ class RetentionService:
         log.info("retention_ran", offsets=report.offsets, groups=report.groups, failed=len(report.failed))
         if report.failed:
             named = ", ".join(report.failed[:10])
-            raise RetentionFailed(f"offsets of {len(report.failed)} groups could not be looked after: {named}")
+            raise RetentionFailed(f"retention failed for {len(report.failed)} groups: {named}")
         return report
 
     async def _visit_all(self, report: Report) -> None:

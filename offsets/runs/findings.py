@@ -132,7 +132,7 @@ def _edge(cursor: str, run_id: str | None) -> tuple[str, int]:
     if run_id is not None and checked(run_id) != found:
         raise ProtocolError(
             Error.INVALID_REQUEST,
-            "cursor: it is of the findings of another run; start again without a cursor",
+            "cursor: belongs to another run; start again without a cursor",
             fields={"field": "cursor"},
         )
     return str(found), int(after)

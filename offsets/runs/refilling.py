@@ -47,15 +47,15 @@ class RefillService:
             if await self._db.value(connection, Q.not_empty):
                 raise ProtocolError(
                     Error.INVALID_REQUEST,
-                    "the database is not empty: it has offsets, or a journal. Put groups back to an instant with "
-                    "--group or --all-groups, or begin with an empty database",
+                    "the database is not empty: it has offsets or a journal. Restore groups with --group "
+                    "or --all-groups, or start with an empty database",
                 )
             now = await self._db.now_ms(connection)
             if written > now:
                 ahead = written - now
                 raise ProtocolError(
                     Error.INVALID_REQUEST,
-                    f"the archive's last line is {ahead} ms ahead of the database's clock; set the clock",
+                    f"the last line of the archive is {ahead} ms ahead of the database's clock; correct the clock",
                 )
             await connection.execute(Q.raise_record_offset.encode(), {"least": newest})
 

@@ -1,6 +1,6 @@
 """Fixes the committed offsets that reconcile proved wrong: each becomes what its last line in the journal says.
 
-A change is journalled like any other, under the group's lock, and recorded in the group's timeline. It is made only if
+A change is journalled like any other, under the group's lock, and recorded in the group's events. It is made only if
 the offset is still what the run saw, nothing was committed or removed since, and no transaction is open there: its
 commit would lose to a line newer than its write.
 """
@@ -35,7 +35,7 @@ Q = queries("offsets")
 REPAIRABLE = frozenset({"missing_in_view", "surplus_in_view", "other_offset", "other_metadata"})
 """Kinds of findings for which the journal proves that the view is wrong."""
 
-MENDED = "mended"
+MENDED = "repaired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class RepairService:
         self._store = runtime.get(OffsetStore)
 
     async def repair(self, mends: Sequence[Mend], run_id: str, principal: Principal) -> list[Mended]:
-        """Fix group by group, each in one transaction; returns the result of each. `run_id`: for the timelines.
+        """Fix group by group, each in one transaction; returns the result of each. `run_id`: for the events.
 
         A missing group is created if it is to have an offset. Raises ProtocolError GROUP_AUTHORIZATION_FAILED
         before anything is written, COORDINATOR_NOT_AVAILABLE.
@@ -139,7 +139,7 @@ class RepairService:
         if isinstance(outcome, Done):
             raise ProtocolError(outcome.error, outcome.detail)
         if not isinstance(outcome, list):
-            return [Mended(mend, "the group is gone") for mend in mends]
+            return [Mended(mend, "the group was deleted") for mend in mends]
         log.info("offsets_repaired", group_id=group_id, run=run_id, principal=principal, offsets=len(mends))
         return outcome
 
@@ -176,11 +176,11 @@ class RepairService:
 
 def _judged(mend: Mend, record_offset: int | None, offset: int | None, exists: bool, pending: bool, newer: bool) -> str:
     if newer or (record_offset, offset) != (mend.seen_record_offset, mend.seen_offset):
-        return "it was committed or removed since the run: run reconcile again"
+        return "committed or removed since the run: run reconcile again"
     if pending:
-        return "a transaction is open on it: run reconcile again when it has ended"
+        return "a transaction is open on it: run reconcile again after it has ended"
     if mend.offset is not None and not exists:
-        return "there is no such partition"
+        return "no such partition"
     return MENDED
 
 

@@ -140,4 +140,4 @@ class RestoreService:
 
 def non_empty(group_id: str, members: int) -> ProtocolError:
     """The refusal for a group that has members."""
-    return ProtocolError(Error.NON_EMPTY_GROUP, f"the group {group_id!r} has {members} members: stop them first")
+    return ProtocolError(Error.NON_EMPTY_GROUP, f"group {group_id!r} has {members} members: stop them first")

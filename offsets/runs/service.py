@@ -34,7 +34,7 @@ SIGN_OF_LIFE_MS = 5_000
 """A run without its lock is dead once its last heartbeat is older than this; a live one sends one each second."""
 BEGIN_MS = 180_000
 """A process that has not begun its run by then never will; importing Spark on a busy machine takes a while."""
-LOST = "the process of the run ended without saying how"
+LOST = "the process of the run ended without recording a result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class RunRefused(ProtocolError):
 def shown(run: SparkRun, held: Collection[str], now: Millis) -> SparkRun:
     """The run's current state: `held` are the kinds whose lock a run holds, read before the run was."""
     if run.state == "requested" and run.requested_at < now - BEGIN_MS:
-        return replace(run, state="lost", error="the process of the run did not begin")
+        return replace(run, state="lost", error="the process of the run did not start")
     if run.state != "running" or run.kind in held or (run.heartbeat_at or 0) >= now - SIGN_OF_LIFE_MS:
         return run
     return replace(run, state="lost", ended_at=run.heartbeat_at, error=LOST)
@@ -134,7 +134,7 @@ class SparkRuns:
         Raises RunRefused with status 409 if there is no archive, or a run of the kind is in progress.
         """
         if not self._archive:
-            raise RunRefused(409, "there is no archive: set KCOORD_ARCHIVE_PATH, where it is to be, and start again")
+            raise RunRefused(409, "no archive is configured: set KCOORD_ARCHIVE_PATH and restart the service")
         run_id = str(uuid.uuid4())
         await self._db.transaction(lambda connection: self._request(connection, kind, run_id, principal))
         try:
@@ -163,7 +163,7 @@ class SparkRuns:
         """
         found = await self.run(run_id)
         if not found.is_open:
-            raise RunRefused(409, f"the run has ended already: {found.state}")
+            raise RunRefused(409, f"the run has already ended: {found.state}")
         await self._write(Q.cancel_spark_run, {"id": found.id})
         log.info("spark_run_cancelled", kind=found.kind, run=found.id, principal=principal)
         return await self.run(run_id)
@@ -194,7 +194,9 @@ class SparkRuns:
             if state == "requested" and requested_at < now - BEGIN_MS:
                 stale.append(found_id)
             elif state == "requested" or kind in held or (heartbeat_at or 0) >= now - SIGN_OF_LIFE_MS:
-                raise RunRefused(409, f"a run of {kind} goes on ({found_id}); wait for it, or cancel it", run=found_id)
+                raise RunRefused(
+                    409, f"a run of {kind} is in progress ({found_id}); wait for it, or cancel it", run=found_id
+                )
         await connection.execute(Q.lose_spark_requests.encode(), {"ids": stale, "now": now})
         request = {"id": run_id, "kind": kind, "now": now, "requested_by": principal, "host": socket.gethostname()}
         request["log_path"] = str(self._logs.path(run_id))
@@ -210,7 +212,7 @@ class SparkRuns:
 
     def _ended(self, run_id: str, status: int) -> None:
         task = asyncio.create_task(
-            self._fail(run_id, f"its process ended with status {status} before the run began; its log says why"),
+            self._fail(run_id, f"its process ended with status {status} before the run began; see its log"),
             name="kcoord-run-ended",
         )
         self._endings.add(task)
@@ -236,7 +238,7 @@ def checked(run_id: str) -> str:
 
 def unknown_run(run_id: str) -> RunRefused:
     """The error for a run that does not exist."""
-    return RunRefused(404, f"there is no run {run_id[:50]!r}; GET /v1/archive/runs lists them")
+    return RunRefused(404, f"no run has the id {run_id[:50]!r}; GET /v1/archive/runs lists them")
 
 
 def _edge(cursor: str | None) -> tuple[int | None, str | None]:
@@ -247,5 +249,7 @@ def _edge(cursor: str | None) -> tuple[int | None, str | None]:
         return int(at), str(uuid.UUID(str(run_id)))
     except ValueError:
         raise ProtocolError(
-            Error.INVALID_REQUEST, "cursor: start again without a cursor", fields={"field": "cursor"}
+            Error.INVALID_REQUEST,
+            "cursor: not a cursor of this list; start again without a cursor",
+            fields={"field": "cursor"},
         ) from None

@@ -81,9 +81,9 @@ Job = Callable[[Run, SparkStart], Outcome]
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that all job commands take."""
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one object on one line")
-    parser.add_argument("--run-id", type=UUID, default=None, help="of a run that was asked for over the API")
-    parser.add_argument("--nice", type=int, default=0, help="let others go first, as nice(1) does; 0 to 19")
-    parser.add_argument("--log-path", default="", help="where the caller sends what this process says")
+    parser.add_argument("--run-id", type=UUID, default=None, help="id of a run that was requested over the API")
+    parser.add_argument("--nice", type=int, default=0, help="lower the priority, as nice(1) does; 0 to 19")
+    parser.add_argument("--log-path", default="", help="file to which the caller writes the output of this process")
 
 
 def add_archive_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def add_archive_arguments(parser: argparse.ArgumentParser) -> None:
         "--check",
         choices=("full", "sizes"),
         default="full",
-        help="what is compared of the files that are published: SHA-256, or sizes alone",
+        help="how published files are compared: by SHA-256, or only by size",
     )
 
 
@@ -121,8 +121,8 @@ def add_reconcile_arguments(parser: argparse.ArgumentParser) -> None:
         "--watermark-margin-ms",
         type=int,
         default=0,
-        help="a watermark proves where a log ended at a commit if it was reported this much later; for probes that "
-        "measure long before they report",
+        help="how much later than a commit a watermark must be reported to prove where the log ended; for probes "
+        "that report long after measuring",
     )
 
 
@@ -146,7 +146,7 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `report`."""
     add_common_arguments(parser)
     parser.add_argument(
-        "--idle-days", type=int, default=7, help="a group that committed nothing for so long is idle (default: 7)"
+        "--idle-days", type=int, default=7, help="a group without commits for this long is idle (default: 7)"
     )
 
 
@@ -229,9 +229,9 @@ def _archive_summary(told: Mapping[str, Any]) -> str:
         f"{told['spark_start_seconds']} s",
     ]
     if told["rebased"]:
-        lines.append("another database, or another timeline, than at the last run: all rows were compared")
+        lines.append("the database or its timeline changed since the last run: all rows were compared")
     if told["made_up"]:
-        lines.append(f"written down for runs that were killed: manifests {', '.join(map(str, told['made_up']))}")
+        lines.append(f"recorded for runs that were killed: manifests {', '.join(map(str, told['made_up']))}")
     if told["compacted"]["replaced"]:
         lines.append(f"compacted {told['compacted']['replaced']} files to {told['compacted']['by']}")
     return "\n".join(lines)

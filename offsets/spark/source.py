@@ -198,8 +198,5 @@ def _written(condition: Condition) -> sql.Composed:
 def _explained(what: str, error: psycopg.Error) -> SourceError:
     """Postgres's error message, without the statement."""
     if isinstance(error, (psycopg.errors.UndefinedObject, psycopg.errors.InvalidParameterValue)):
-        return SourceError(
-            f"{what}: the snapshot of the run is gone; a run that takes longer than its deadline needs a larger "
-            "KCOORD_ARCHIVE_SNAPSHOT_TIMEOUT_MS"
-        )
+        return SourceError(f"{what}: the snapshot of the run has expired; raise KCOORD_ARCHIVE_SNAPSHOT_TIMEOUT_MS")
     return SourceError(f"{what} cannot be read: {first_line(error)}")

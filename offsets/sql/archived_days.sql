@@ -25,8 +25,8 @@ from offset_commit_log
 where at >= %(first)s and at < %(after)s
 
 -- name: day_in_archive
--- What published runs say of the day, as far as they read this cluster on this timeline. Timelines change when a standby
--- takes over: the next run then looks at all rows again.
+-- What published runs record about the day, if they read this cluster on this timeline. Timelines change when a standby
+-- takes over: the next run then reads all rows again.
 select coalesce(sum(rows), 0)::bigint, coalesce(sum(checksum), 0)
 from offsets_archivedday
 where counts and day = %(day)s and archive_id = %(archive_id)s
@@ -41,7 +41,7 @@ order by started_at desc
 limit 1
 
 -- name: forget_archived_day
--- Its rows are gone from the journal. One that comes late is archived by a later run, and counts by itself.
+-- Its rows are gone from the journal. A late row is archived by a later run, and counted separately.
 update offsets_archivedday set counts = false where counts and day = %(day)s
 
 -- name: trim_day

@@ -1,5 +1,5 @@
 -- name: offsets_of_group
--- Under the group's lock: what a group that is to be made anew has already. `pending`: of an open transaction.
+-- Under the group's lock: what a group that is to be created already has. `pending`: in an open transaction.
 select topic, partition, committed_offset, metadata, false as pending
 from offsets_committedoffset
 where group_id = %(group)s

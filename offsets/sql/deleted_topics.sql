@@ -1,11 +1,11 @@
 -- name: note_deleted_topic
--- The sequence is not transactional: it also counts what others are just writing.
+-- The sequence is not transactional: it also counts rows being written by others.
 insert into offsets_deletedtopic (topic, deleted_at, principal, record_offset, swept)
 select %(topic)s, %(now)s, %(principal)s, case when is_called then last_value else last_value - 1 end, false
 from offset_commit_log_id_seq
 
 -- name: deleted_topics
--- Those not dealt with, and those whose last look is due.
+-- Topics not yet handled, and those whose last check is due.
 select id, topic, deleted_at, principal, record_offset
 from offsets_deletedtopic
 where (%(topic)s::text is null or topic = %(topic)s)

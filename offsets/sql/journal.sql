@@ -1,6 +1,6 @@
 -- name: journal_page
--- The instants stand beside the pair of the cursor because days are skipped by them, not by the pair. They are always
--- given, so that a plan made once skips days as well.
+-- The instants are passed in addition to the cursor's pair because days are skipped by them, not by the pair. They are
+-- always passed, so that a prepared plan skips days as well.
 select id, at, kind, topic, partition, committed_offset, leader_epoch, metadata, member_id, generation_id, client_id,
        principal, transactional_id, plan_id::text, expire_timestamp
 from offset_commit_log
@@ -26,7 +26,7 @@ order by at desc, id desc
 limit %(limit)s
 
 -- name: journal_page_of_changes
--- What was not committed is rare and has an index of its own: it is found without reading the commits in between.
+-- Changes other than commits are rare and have their own index: they are found without reading the commits in between.
 select id, at, kind, topic, partition, committed_offset, leader_epoch, metadata, member_id, generation_id, client_id,
        principal, transactional_id, plan_id::text, expire_timestamp
 from offset_commit_log
@@ -40,6 +40,6 @@ order by at desc, id desc
 limit %(limit)s
 
 -- name: journal_knows_group
--- A group that is gone is known as long as its journal is.
+-- A deleted group is known as long as its journal is kept.
 select exists (select from groups_group where group_id = %(group_id)s)
        or exists (select from offset_commit_log where group_name = %(group_id)s)

@@ -1,5 +1,5 @@
 -- name: lock_journal_days
--- Of two that keep the days at once, one does nothing.
+-- If two processes maintain the days at the same time, one does nothing.
 select pg_try_advisory_lock(hashtextextended('kcoord.journal_days', 0))
 
 -- name: unlock_journal_days
@@ -24,12 +24,12 @@ select distinct div(at, 86400000)::bigint from offset_commit_log_default
 select pg_relation_size('offset_commit_log_default')
 
 -- name: trim_default
--- The oldest first: whoever reads the journal in between sees all lines since one instant.
+-- Oldest first: a concurrent reader of the journal sees all lines since one instant.
 delete from offset_commit_log_default
 where ctid = any(array(select ctid from offset_commit_log_default where at < %(before)s order by at limit %(limit)s))
 
 -- name: shut_days
--- Days that a run which was ended in the middle has left closed to new lines.
+-- Days that an interrupted run left closed to new lines.
 select conname
 from pg_constraint
 where conrelid = 'offset_commit_log_default'::regclass and contype = 'c' and starts_with(conname, 'shut_')

@@ -1,8 +1,8 @@
 -- name: lag_partitions
 -- A page of what a group committed, owns, or subscribes to. `b` is the last sample at which the log ended at the
 -- position or before, `n` the one after it, or where there is no such sample the first of all: what time lag is
--- interpolated from. Each way to find partitions is cut to a page of its own, so that a page costs the same however many
--- partitions the group has; only those of the page are looked up.
+-- interpolated from. Each way to find partitions is cut to a page of its own, so that a page costs the same however
+-- many partitions the group has; only those of the page are looked up.
 with g as (
     select id from groups_group where group_id = %(group_id)s
 ), named as (
@@ -73,8 +73,8 @@ left join lateral (
 order by k.topic, k.partition
 
 -- name: lag_topics
--- The totals of every topic that a group committed on, owns partitions of, or subscribes to: what `offsets.core.lag`
--- says of its partitions, which a test compares.
+-- The totals of every topic that a group committed on, owns partitions of, or subscribes to: the same as
+-- `offsets.core.lag` computes from its partitions, which a test compares.
 with g as (
     select id from groups_group where group_id = %(group_id)s
 ), named as (
@@ -139,7 +139,7 @@ group by topic
 order by topic
 
 -- name: lag_history
--- Without a topic: the totals of all topics that the caller may describe. All were looked at at the same instant.
+-- Without a topic: the totals of all topics that the caller may describe. All were sampled at the same instant.
 select at, least(sum(lag), 9223372036854775807)::bigint,
        case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end
 from offsets_lagsample

@@ -20,7 +20,7 @@ from offsets_retentionpin
 where group_name = %(group_id)s
 
 -- name: insert_pin
--- A pin that somebody else set a moment ago stays as it is.
+-- An existing pin, even one set concurrently, stays unchanged.
 insert into offsets_retentionpin (group_name, topic, pinned_at, pinned_by, reason)
 values (%(group_id)s, %(topic)s, %(now)s, %(pinned_by)s, %(reason)s)
 on conflict (group_name, topic) do update set topic = excluded.topic

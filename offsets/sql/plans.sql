@@ -12,7 +12,7 @@ limit %(limit)s
 
 -- name: plan_named
 -- The same for partitions that are named, whether or not they exist or have anything committed. One look into each key
--- for each of them: a join would be planned by statistics, which know nothing of a group that has just come.
+-- for each of them: a join would be planned by statistics, which do not yet cover a new group.
 select n.topic, n.partition, coalesce(n.partition between 0 and t.partitions - 1, false), o.committed_offset,
        o.leader_epoch, o.metadata, o.commit_timestamp, o.expire_timestamp, o.record_offset, w.log_start_offset,
        w.log_end_offset
@@ -33,8 +33,8 @@ left join lateral (
 order by n.topic, n.partition
 
 -- name: journal_topics
--- Steps through the index from topic to topic: a group has few topics and very many lines. The whole order of the index
--- stands there so that no other index will do.
+-- Steps through the index from topic to topic: a group has few topics and very many lines. The full order of the index
+-- is written out so that no other index can be chosen.
 with recursive found as (
     (select topic from offset_commit_log
      where group_name = %(group_id)s
@@ -51,9 +51,9 @@ with recursive found as (
 select topic from found where topic is not null
 
 -- name: journal_at
--- The last line of each partition up to `until`, as far as it is not before `since`. It is the nearest line in the order
--- of the index by partition, if that is of the same partition at all: asked this way no other index is ever cheaper,
--- whatever statistics say of a group that has just come. The bound of `at` only leaves out tables of earlier days; where
+-- The last line of each partition up to `until`, as far as it is not before `since`. It is the nearest line in the
+-- order of the index by partition, if that is of the same partition at all: asked this way no other index is ever
+-- cheaper, whatever the statistics of a new group are. The bound of `at` only leaves out tables of earlier days; where
 -- `since` is the start of a day, no line that is looked at fails it.
 select n.topic, n.partition, last.committed_offset
 from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
@@ -68,8 +68,8 @@ cross join lateral (
 where last.group_name = %(group_id)s and last.topic = n.topic and last.partition = n.partition
 
 -- name: journal_since
--- Which partitions have a line after an instant: only what has none stands as it stood then. Asked as `journal_at` asks;
--- `day` is the start of the day of that instant.
+-- Which partitions have a line after an instant: only partitions without one are unchanged since. Written like
+-- `journal_at`; `day` is the start of the day of that instant.
 select n.topic, n.partition
 from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
 cross join lateral (
@@ -112,7 +112,7 @@ order by created_at desc, id desc
 limit %(limit)s
 
 -- name: plan_topics
--- Steps through the key from topic to topic: a plan has few topics and perhaps very many lines.
+-- Steps through the key from topic to topic: a plan has few topics and possibly very many lines.
 with recursive found as (
     (select topic from offsets_plannedoffset where plan_id = %(id)s order by topic limit 1)
     union all
@@ -136,7 +136,7 @@ order by topic, partition
 limit %(limit)s
 
 -- name: seen_totals
--- What `offsets.core.plan.totals` says of the lines on some topics alone: a test compares them.
+-- The totals of the lines on some topics only, as in `offsets.core.plan.totals`: a test compares them.
 select plan_id, count(*), count(*) filter (where old_offset is distinct from new_offset),
        count(*) filter (where requested_offset is distinct from new_offset),
        count(*) filter (where new_offset is null and old_offset is not null),
@@ -157,7 +157,7 @@ select id from groups_group where group_id = %(group_id)s
 select state from offsets_offsetplan where id = %(id)s for update
 
 -- name: moved_since_planned
--- One look into the key for each line: see `plan_named`. The group is locked meanwhile.
+-- One key lookup per line: see `plan_named`. The group is locked meanwhile.
 select l.topic, l.partition
 from offsets_plannedoffset l
 left join lateral (
@@ -170,7 +170,8 @@ order by l.topic, l.partition
 limit %(limit)s
 
 -- name: moved_since_applied
--- Where the plan took an offset away nothing stands, as after a later commit that was removed again: the journal tells.
+-- Where the plan removed an offset there is none, as after a later commit that was removed again: the journal tells
+-- them apart.
 select l.topic, l.partition
 from offsets_offsetplan p
 join offsets_plannedoffset l on l.plan_id = p.id
@@ -229,7 +230,7 @@ set state = 'undone', undone_at = %(now)s, undone_by = %(principal)s
 where id = %(id)s
 
 -- name: lock_expired_plan
--- The one that rested longest, unless somebody works with it.
+-- The one idle longest, unless it is in use.
 select id
 from offsets_offsetplan
 where coalesce(undone_at, applied_at, created_at) < %(before)s

@@ -1,5 +1,5 @@
 -- name: committed_page
--- Owner and watermark stand beside a committed offset where they are known.
+-- Committed offsets with owner and watermark, where known.
 select o.topic, o.partition, o.committed_offset, o.leader_epoch, o.metadata, o.commit_timestamp, a.member_id,
        w.log_start_offset, w.log_end_offset, w.sampled_at, o.expire_timestamp,
        exists (select from offsets_pendingoffset p

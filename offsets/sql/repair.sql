@@ -1,6 +1,6 @@
 -- name: repair_stands
--- Under the group's lock: what stands where something is to be mended, and what happened there since. Lines are looked
--- for since the instant of the one that is to be written, so that earlier days are left out.
+-- Under the group's lock: what is committed where a repair is due, and what happened there since. Only lines
+-- since the instant of the repair are searched, so that earlier days are skipped.
 select n.topic, n.partition, o.record_offset, o.committed_offset, coalesce(n.partition < t.partitions, false),
        exists (select from offsets_pendingoffset p
                where p.group_id = %(group)s and p.topic = n.topic and p.partition = n.partition),

@@ -1,5 +1,5 @@
 -- name: groups_with_offsets
--- Groups of which the journal has anything, and those that have anything committed. Steps through the index from group
+-- Groups in the journal, and groups with committed offsets. Steps through the index from group
 -- to group: there are few groups and very many lines.
 with recursive found as (
     (select group_name from offset_commit_log order by group_name, at, id limit 1)
@@ -16,7 +16,7 @@ union
 select g.group_id from groups_group g where exists (select from offsets_committedoffset where group_id = g.id)
 
 -- name: journal_partitions
--- Partitions of some topics on which the journal has anything of the group, one step in the index for each.
+-- Partitions of some topics that the group has in the journal, one index step for each.
 with recursive found as (
     select first.topic, first.partition
     from unnest(%(topics)s::text[]) as n (topic)
@@ -39,7 +39,7 @@ with recursive found as (
 select topic, partition from found
 
 -- name: not_empty
--- What stands in the way of filling this database from the archive: lines of the journal other than those that an
+-- What prevents filling this database from the archive: lines of the journal other than those that an
 -- earlier attempt wrote, and offsets without such a line.
 select exists (select from offset_commit_log where kind <> 'restore' or plan_id is not null)
        or exists (
@@ -48,11 +48,11 @@ select exists (select from offset_commit_log where kind <> 'restore' or plan_id 
        )
 
 -- name: raise_record_offset
--- Lines that come now are newer than those of the archive: their ids are larger.
+-- Lines written from now on are newer than those of the archive: their ids are larger.
 select setval('offset_commit_log_id_seq', greatest(nextval('offset_commit_log_id_seq'), %(least)s::bigint))
 
 -- name: has_history
--- A group of which this database knows anything.
+-- Whether this database has any trace of the group.
 select exists (select from offset_commit_log where group_name = %(group_id)s)
        or exists (select from offsets_committedoffset where group_id = %(group)s)
        or exists (select from offsets_pendingoffset where group_id = %(group)s)

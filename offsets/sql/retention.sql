@@ -1,7 +1,7 @@
 -- name: retention_page
--- Some groups by key, and what retention may have to do there: a look that costs no lock and errs on the safe side, for
--- the rule itself (offsets.core.retention) also knows who is subscribed. There is no index on the times of offsets: it
--- would cost every commit, and this reads each offset of a group that has none due once per run.
+-- Some groups by key, and what retention may have to do there: a check without locks that errs on the safe side,
+-- because the rule itself (offsets.core.retention) also knows the subscriptions. There is no index on the times of
+-- offsets: it would cost every commit, and this reads each offset of a group that has none due once per run.
 with page as materialized (
     select id, group_id, state, state_since, held_until, type = 'classic' and protocol_type is not null and state = 'Empty' as grace
     from groups_group
@@ -23,7 +23,7 @@ from page p
 order by p.id
 
 -- name: due_offsets
--- What a rule that does not keep all lets expire by now, without a lock; decided again under it.
+-- Offsets that have expired by now under a rule that does not keep all; read without a lock and decided again under it.
 select o.topic, o.partition
 from offsets_committedoffset o
 where o.group_id = %(group)s

@@ -1,6 +1,6 @@
 -- name: samples_around
 -- What interpolating at one instant needs of each partition that has a watermark: the sample before, the one after, and
--- the watermark itself, which may be newer than the newest sample. Two looks into the primary key per partition.
+-- the watermark itself, which may be newer than the newest sample. Two primary key lookups per partition.
 select w.partition, s.at, s.until, s.log_start_offset, s.log_end_offset
 from groups_topic t
 join groups_watermark w on w.topic_id = t.id
@@ -24,12 +24,12 @@ where t.name = %(topic)s
 order by w.partition, s.at, s.until desc
 
 -- name: one_at_a_time
--- Two runs take turns batch by batch instead of waiting for each other's rows in different orders.
+-- Two runs take turns batch by batch, so that they cannot lock rows in different orders.
 select pg_advisory_xact_lock(%(key)s)
 
 -- name: sample_watermarks
--- A batch of watermarks, compared with the newest sample of each. One that says the same makes that sample last longer,
--- which touches no index; another becomes a sample. Where a log was truncated, earlier samples are cut to its new end, so
+-- A batch of watermarks, compared with the newest sample of each. An equal one extends that sample, which touches no
+-- index; a different one becomes a new sample. Where a log was truncated, earlier samples are cut to its new end, so
 -- that ends never fall over time. Reports as old as samples that are dropped are not sampled again.
 with reported as (
     select topic_id, partition, sampled_at, log_start_offset, log_end_offset
@@ -72,8 +72,8 @@ order by topic_id desc, partition desc
 limit 1
 
 -- name: thin_watermark_samples
--- Of a batch of partitions: what is too old altogether, and all but the first and the last of each step that samples
--- are thinned to (`offsets.core.samples.surplus`). `tier_ends` and `tier_steps` go from the youngest tier to the oldest.
+-- For a batch of partitions: samples that are too old, and all but the first and last of each step to which samples
+-- are thinned (`offsets.core.samples.surplus`). `tier_ends` and `tier_steps` go from the youngest tier to the oldest.
 with reported as (
     select topic_id, partition
     from groups_watermark
@@ -133,7 +133,7 @@ where ctid = any(array(
 select max(at) from offsets_lagsample
 
 -- name: groups_to_sample
--- The next groups, as many as have about so many offsets together, one at least.
+-- The next groups, with about the given number of offsets together; at least one group.
 select max(id)
 from (select id, sum(offsets) over (order by id) - offsets as before
       from (select g.id, (select count(*) from offsets_committedoffset o where o.group_id = g.id) as offsets
@@ -144,7 +144,7 @@ from (select id, sum(offsets) over (order by id) - offsets as before
 where before < %(offsets)s
 
 -- name: sample_lag
--- What `offsets.core.lag` and `offsets.core.samples` say of each partition, and their totals: a test compares them.
+-- The lag of each partition and the totals, as in `offsets.core.lag` and `offsets.core.samples`: a test compares them.
 -- `b` is the last sample at which the log ended at the committed offset or before, `n` the one after it.
 with behind as (
     select o.group_id, o.topic, greatest(w.log_end_offset - c.position, 0) as lag,
@@ -203,7 +203,7 @@ with behind as (
 select count(*) from history
 
 -- name: lag_sample_instants
--- One look into the index for each instant at which lag was sampled.
+-- One index lookup per instant at which lag was sampled.
 with recursive sampled (at) as (
     select min(at) from offsets_lagsample
     union all

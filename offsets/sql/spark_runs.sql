@@ -1,6 +1,6 @@
 -- name: held_spark_kinds
--- The time, and the kinds whose lock a run holds (see lock_kind of offsets.spark). Read before the runs themselves: a run
--- that ends in between is then told by its row, and one that begins in between by its first sign of life.
+-- The time, and the kinds whose lock a run holds (see lock_kind of offsets.spark). Read before the runs themselves: a
+-- run that ends in between is then told by its row, and one that begins in between by its first heartbeat.
 select (extract(epoch from clock_timestamp()) * 1000)::bigint,
        array(
            select kinds.kind
@@ -14,7 +14,7 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint,
                  and held.objid = (kinds.key & 4294967295)::oid))
 
 -- name: spark_runs
--- %(run_id)s: this one alone. %(before_at)s and %(before_id)s: the edge of the page before.
+-- %(run_id)s: only this run. %(before_at)s and %(before_id)s: the edge of the page before.
 select r.id::text, r.kind, r.state, r.parameters, r.requested_at, r.requested_by, r.started_at, r.ended_at,
        r.heartbeat_at, r.cancel_requested_at, r.host, r.pid, r.log_path, r.stage, r.slices_done, r.slices_total, r.rows,
        r.files, r.bytes, r.findings, r.bound, r.manifest, r.result, r.error,
@@ -36,7 +36,7 @@ from offsets_sparkrun
 where kind = %(kind)s and state in ('requested', 'running')
 
 -- name: lose_spark_requests
--- Only what was asked for and never began: a run that began is marked by the next that takes its lock.
+-- Only runs that were requested and never began: a run that began is marked by the next one that takes its lock.
 update offsets_sparkrun
 set state = 'lost', ended_at = %(now)s, error = 'the process of the run did not begin'
 where id = any(%(ids)s::uuid[]) and state = 'requested'
@@ -53,7 +53,7 @@ set state = 'failed', ended_at = (extract(epoch from clock_timestamp()) * 1000):
 where id = %(id)s and state = 'requested'
 
 -- name: cancel_spark_run
--- A run that has begun sees it at its next sign of life; one that has not finds that it is not wanted any more.
+-- A run that has begun sees it at its next heartbeat; one that has not finds its request withdrawn.
 update offsets_sparkrun
 set cancel_requested_at = coalesce(cancel_requested_at, now.ms),
     ended_at = case when state = 'requested' then now.ms end,
@@ -89,7 +89,7 @@ group by kind
 order by kind
 
 -- name: findings_of_group
--- Of the newest run of reconcile that succeeded.
+-- From the newest successful run of reconcile.
 select run.id::text, run.ended_at,
        (select count(*) from offsets_reconcilefinding f where f.run_id = run.id and f.group_name = %(group)s)
 from offsets_sparkrun run

@@ -1,6 +1,6 @@
 -- The order of locks: groups, by the keys of their rows, then one producer. Commits of one group share the locks of
--- theirs, so none of them waits for another; whoever locks a producer alone waits for nothing after it. Pending offsets
--- are written and removed under the lock of their group alone.
+-- theirs, so none of them waits for another; a transaction that locks only a producer waits for nothing after it.
+-- Pending offsets are written and removed under the lock of their group alone.
 
 -- name: find_producer
 select transactional_id, producer_id, producer_epoch
@@ -11,7 +11,7 @@ where transactional_id = %(transactional_id)s
 select exists (select from offsets_producer where producer_id = %(producer_id)s)
 
 -- name: share_producer
--- For commits, under their group's lock: whoever wants to fence this producer waits until they are through.
+-- For commits, under their group's lock: fencing this producer waits until they are done.
 select transactional_id, producer_id, producer_epoch
 from offsets_producer
 where transactional_id = %(transactional_id)s
@@ -24,7 +24,7 @@ where transactional_id = %(transactional_id)s
 for update
 
 -- name: register_producer
--- No row comes back when the transactional id has a producer by now, or the producer another transactional id.
+-- Returns no row if the transactional id already has a producer, or the producer another transactional id.
 insert into offsets_producer (producer_id, transactional_id, producer_epoch, updated_at)
 values (%(producer_id)s, %(transactional_id)s, %(producer_epoch)s, %(now)s)
 on conflict do nothing
@@ -41,7 +41,7 @@ set updated_at = %(now)s
 where transactional_id = %(transactional_id)s
 
 -- name: lock_idle_producers
--- Whoever is at work holds its row, and is not idle.
+-- A producer at work holds its row, and is not idle.
 select p.producer_id
 from offsets_producer p
 where p.updated_at <= %(before)s
@@ -57,7 +57,7 @@ where p.producer_id = any(%(producers)s)
 returning p.producer_id
 
 -- name: free_producer_id
--- No row comes back when every one of the candidates has a producer.
+-- Returns no row if every candidate already has a producer.
 select id
 from unnest(%(candidates)s::bigint[]) candidate (id)
 where not exists (select from offsets_producer p where p.producer_id = candidate.id)

@@ -27,8 +27,8 @@ set committed_offset = excluded.committed_offset, leader_epoch = excluded.leader
     generation_id = excluded.generation_id, record_offset = excluded.record_offset
 
 -- name: remove_offsets
--- A tombstone: the committed offset goes, and what open transactions have pending for it (offsets.md 4.4).
--- Where a committed offset stays because it is newer than up_to, nothing was removed for readers of the journal.
+-- A tombstone: removes the committed offset and pending offsets of open transactions (offsets.md 4.4).
+-- If a committed offset stays because it is newer than up_to, the journal records no removal.
 with named as (
     select topic, partition from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
 ), committed as (

@@ -101,7 +101,7 @@ class TransactionService:
             return OffsetCommitReply(Error.NONE, refused)
         self._check_active()
         if not commit.group_id:
-            return OffsetCommitReply(Error.INVALID_GROUP_ID, detail="group_id is empty: name the group")
+            return OffsetCommitReply(Error.INVALID_GROUP_ID, detail="group_id must not be empty")
         await self._take_part(producer)
 
         async def write(locked: LockedGroup) -> OffsetCommitReply:
@@ -249,8 +249,8 @@ class TransactionService:
                 continue
         raise ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE,
-            f"other requests of transactional id {transactional_id!r} came in between all the time; send this again "
-            "after they were answered",
+            f"other requests of transactional id {transactional_id!r} kept interfering; send this one "
+            "again when they are done",
         )
 
     def _tell(self, transactional_id: str, aborted: int, outcome: str) -> None:

@@ -119,7 +119,7 @@ class TransactionStore:
         if free is None:
             raise ProtocolError(
                 Error.COORDINATOR_NOT_AVAILABLE,
-                f"all of {DRAWN_IDS} producer ids that were drawn are in use; initialize the transactional id again",
+                f"all {DRAWN_IDS} producer ids that were drawn are in use; initialize the transactional id again",
             )
         return int(free)
 

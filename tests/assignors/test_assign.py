@@ -29,7 +29,7 @@ def test_an_unknown_assignor_is_answered_with_the_known_ones() -> None:
     with pytest.raises(ProtocolError) as raised:
         assign("uniform", members("a"), {"t": 1})
     assert raised.value.error is Error.UNSUPPORTED_ASSIGNOR
-    assert raised.value.detail.startswith("assignor: no assignor is named 'uniform'; known are range, roundrobin,")
+    assert raised.value.detail.startswith("assignor: no assignor is named 'uniform'; available: range, roundrobin,")
 
 
 def test_a_member_that_is_listed_twice_is_refused() -> None:

@@ -77,18 +77,18 @@ def test_an_unknown_name_is_answered_with_the_known_ones(install: Install) -> No
     with pytest.raises(UnknownAssignorError) as raised:
         get_assignor("uniform")
     assert str(raised.value) == (
-        "no assignor is named 'uniform'; known are range, roundrobin, sticky, cooperative-sticky, everything-to-one"
+        "no assignor is named 'uniform'; available: range, roundrobin, sticky, cooperative-sticky, everything-to-one"
     )
 
 
 @pytest.mark.parametrize(
     ("entry", "name", "message"),
     [
-        ("gone = acme_assignors:Gone", "gone", "does not load: AttributeError"),
-        ("gone = no_such_module:Gone", "gone", "does not load: ModuleNotFoundError"),
-        ("fails = acme_assignors:fails", "fails", "does not load: RuntimeError('no licence')"),
+        ("gone = acme_assignors:Gone", "gone", "cannot be imported: AttributeError"),
+        ("gone = no_such_module:Gone", "gone", "cannot be imported: ModuleNotFoundError"),
+        ("fails = acme_assignors:fails", "fails", "cannot be imported: RuntimeError('no licence')"),
         ("nameless = acme_assignors:Nameless", "nameless", "is not an assignor: it has no name, protocols, assign"),
-        ("other = acme_assignors:Everything", "other", "calls itself 'everything-to-one'"),
+        ("other = acme_assignors:Everything", "other", "has the name 'everything-to-one'"),
     ],
 )
 def test_a_broken_package_is_named(install: Install, entry: str, name: str, message: str) -> None:

@@ -61,7 +61,7 @@ async def test_partitions_are_seen_to_change_hands(page: Page, client: httpx.Asy
     joined = await join(client, "bob")
     await expect(badge).to_have_text("Reconciling")
     await expect(sentence).to_contain_text(
-        "alice hears with its next heartbeat that it must give up entries 3–5 for bob"
+        "alice learns with its next heartbeat that it must give up entries 3–5 for bob"
     )
     await expect(hands).to_have_count(1)
     await expect(hands).to_contain_text("Not told yet")

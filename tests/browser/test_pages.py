@@ -28,7 +28,7 @@ async def test_signing_in_and_out(stranger: Page) -> None:
     await stranger.get_by_label("User name").fill(USER)
     await stranger.get_by_label("Password").fill("wrong")
     await stranger.keyboard.press("Enter")
-    await expect(stranger.get_by_role("alert")).to_contain_text("do not fit together")
+    await expect(stranger.get_by_role("alert")).to_contain_text("Wrong user name or password")
     await expect(stranger.get_by_label("User name")).to_have_value(USER)
     await stranger.get_by_label("Password").fill(PASSWORD)
     await stranger.keyboard.press("Enter")

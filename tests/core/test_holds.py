@@ -72,7 +72,7 @@ def test_refusal_says_by_whom_why_until_when_and_when_to_ask_again() -> None:
     assert reply.retry_after_ms == 4_000
     world.hold(3_600_000)
     assert world.join().reply.retry_after_ms == MOST_RETRY_AFTER_MS, "it may be released before its time"
-    assert world.commit("", generation_id=-1).reply.detail.endswith("if it is still right after that")
+    assert world.commit("", generation_id=-1).reply.detail.endswith("if the commit is still right")
 
 
 def test_bad_joins_are_told_what_is_wrong_with_them_also_while_the_group_is_held() -> None:

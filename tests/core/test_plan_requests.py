@@ -208,14 +208,14 @@ def test_every_bad_line_is_named_with_its_number() -> None:
         5: "the offset '-5' is not a whole number from 0 to 9223372036854775807",
         6: "the offset '9223372036854775808' is not a whole number from 0 to 9223372036854775807",
         7: "the partition '2147483648' is not a whole number from 0 to 2147483647",
-        8: "orders-0 stands in line 1 already",
-        9: "'or ders' is not the name of a topic",
+        8: "orders-0 is already listed in line 1",
+        9: "'or ders' is not a valid topic name",
         10: "the partition ' 3' is not a whole number from 0 to 2147483647",
-        11: "not a line of CSV: unexpected end of data",
-        12: "'g/h' is not a group id: 1 to 255 characters, none of them '/'",
+        11: "not valid CSV: unexpected end of data",
+        12: "'g/h' is not a valid group id: use 1 to 255 characters without '/'",
         13: "2 fields; a line is topic,partition,offset or group,topic,partition,offset",
         14: "the offset '٤' is not a whole number from 0 to 9223372036854775807",
-        15: "'' is not a group id: 1 to 255 characters, none of them '/'",
+        15: "'' is not a valid group id: use 1 to 255 characters without '/'",
     }
     with pytest.raises(ProtocolError) as raised:
         file.of_group("g")
@@ -234,10 +234,10 @@ def test_of_very_many_bad_lines_the_number_is_told() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n \r\n"])
 def test_a_file_without_lines_is_refused(text: str) -> None:
-    with pytest.raises(ProtocolError, match="no line"):
+    with pytest.raises(ProtocolError, match="contains no offsets"):
         read_offset_file(text).of_group("g")
 
 
 def test_a_group_that_the_file_does_not_name_is_refused() -> None:
-    with pytest.raises(ProtocolError, match="no line is of the group 'g'"):
+    with pytest.raises(ProtocolError, match="contains no lines of group 'g'"):
         read_offset_file("h,orders,0,5").of_group("g")

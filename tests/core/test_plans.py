@@ -196,10 +196,10 @@ def test_the_table_of_strategies(
         (Reset(Strategy.SHIFT_BY, by=1), replace(AT_40, log=None), None, Error.INVALID_REQUEST, "/watermarks"),
         (Reset(Strategy.SHIFT_BY, by=1), replace(AT_40, committed=None), None, Error.INVALID_REQUEST, "committed"),
         (Reset(Strategy.TO_CURRENT), Position("a", 0), None, Error.INVALID_REQUEST, "/watermarks"),
-        (Reset(Strategy.TO_DATETIME), AT_40, Found(None), Error.INVALID_REQUEST, "not go back so far"),
+        (Reset(Strategy.TO_DATETIME), AT_40, Found(None), Error.INVALID_REQUEST, "no samples of its log"),
         (Reset(Strategy.TO_DATETIME), replace(AT_40, log=None), Found(5), Error.INVALID_REQUEST, "/watermarks"),
         (Reset(Strategy.FROM_FILE), replace(AT_40, log=None), Found(5), Error.INVALID_REQUEST, "/watermarks"),
-        (Reset(Strategy.COPY_FROM_GROUP, from_group="s"), AT_40, None, Error.INVALID_REQUEST, "'s' has nothing"),
+        (Reset(Strategy.COPY_FROM_GROUP, from_group="s"), AT_40, None, Error.INVALID_REQUEST, "'s' has no offset"),
         (Reset(Strategy.TO_CURRENT), replace(AT_40, exists=False), None, Error.UNKNOWN_TOPIC_OR_PARTITION, "exist"),
     ],
 )

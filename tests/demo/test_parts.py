@@ -76,7 +76,7 @@ def test_sink_counts_lines_that_come_twice_once(tmp_path: Path) -> None:
 def test_sink_refuses_a_gap_and_keeps_what_it_had(tmp_path: Path) -> None:
     with Sink(tmp_path / "s") as sink:
         sink.add(0, lines(0, 0, "a"))
-        with pytest.raises(LinesMissing, match="line 1 is expected, 2 came"):
+        with pytest.raises(LinesMissing, match="expected line 1, got 2"):
             sink.add(0, lines(0, 2, "c"))
         assert sink.total().words == {"a": 1}
 

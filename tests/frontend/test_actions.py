@@ -106,16 +106,16 @@ class TestHold:
         assert "Its <strong>1</strong> member is removed at once" in page
         answer = operator.post("/groups/busy/hold", {"duration_ms": "300000", "reason": "bug 17"}, follow=True)
         page = answer.content.decode()
-        assert "Nobody can join busy; 1 member removed." in page
+        assert "busy is held: no member can join; 1 member removed." in page
         assert "Held by root: “bug 17”" in page
         assert "No members." in page
         again = operator.get("/groups/busy/hold").content.decode()
-        assert "Let members in again" in again
+        assert "End the hold" in again
 
     def test_it_can_be_ended_early(self, operator: Client, busy: str) -> None:
         operator.post("/groups/busy/hold", {"duration_ms": "300000"})
         page = operator.post("/groups/busy/hold", {"act": "release"}, follow=True).content.decode()
-        assert "Members may join busy again." in page
+        assert "The hold has ended: members can join busy again." in page
         assert "Held by" not in page
 
     def test_only_times_that_the_setting_allows_are_offered(self, operator: Client, busy: str) -> None:
@@ -128,7 +128,7 @@ class TestHold:
 
     def test_who_may_not_is_refused(self, person: Client, busy: str) -> None:
         assert person.post("/groups/busy/hold", {"duration_ms": "60000"}).status_code == 403
-        assert "Keep members out" not in person.get("/groups/busy").content.decode()
+        assert "Hold…" not in person.get("/groups/busy").content.decode()
 
     def test_a_group_that_is_not_there(self, operator: Client, busy: str) -> None:
         assert operator.get("/groups/nobody/hold").status_code == 404
@@ -142,7 +142,7 @@ class TestKick:
         asked = operator.get(f"/groups/busy/kick?member={busy}").content.decode()
         assert busy in asked
         told = operator.post(f"/groups/busy/kick?member={busy}", {"reason": "its host hangs"}, follow=True)
-        assert f"Removed {busy}. It may join again." in told.content.decode()
+        assert f"Removed {busy}. It can join again." in told.content.decode()
         assert "its host hangs" in told.content.decode()
 
     def test_a_stranger_is_refused(self, operator: Client, busy: str) -> None:

@@ -74,7 +74,7 @@ def test_runs_with_what_they_did(person: Client, seed: Seed, archived: None) -> 
     one = text_of(person, f"/archive/runs/{done}")
     assert "Rows 12,345" in one
     assert "Manifest 7" in one
-    assert "This server has no log of it" in one
+    assert "This server does not have the log" in one
 
 
 def test_a_run_that_goes_on_shows_how_far_it_is(person: Client, seed: Seed, archived: None) -> None:
@@ -114,13 +114,13 @@ def test_starting_and_cancelling_take_permissions(person: Client, seed: Seed, ar
         label, _, codename = permission.partition(".")
         mara.user_permissions.add(Permission.objects.get(content_type__app_label=label, codename=codename))
     assert "Reconcile…" in text_of(person, "/archive")
-    assert "process of its own" in text_of(person, "/archive/start?kind=reconcile")
+    assert "separate process" in text_of(person, "/archive/start?kind=reconcile")
     answer = person.post(f"/archive/runs/{run_id}/cancel")
     assert answer.status_code == 302
     assert "Cancelled" in text_of(person, f"/archive/runs/{run_id}")
     refused = person.post(f"/archive/runs/{run_id}/cancel")
     assert refused.status_code == 409
-    assert "has ended already" in plain(refused.content.decode())
+    assert "has already ended" in plain(refused.content.decode())
     page = person.get(f"/archive/runs/{run_id}/cancel").content.decode()
     assert "nothing to cancel" in page
     assert "Cancel the run" not in page
@@ -166,7 +166,7 @@ def test_a_report_is_drawn_by_day(person: Client, seed: Seed) -> None:
     assert day_plots(None) == day_plots({"days": []}) == day_plots({"days": [5]}) == []
     run_id = put_run(seed.connection, "report", rows=12, result={"days": days, "tables": {}})
     page = text_of(person, f"/archive/runs/{run_id}")
-    assert "Records consumed a day 2,000 in all" in page
+    assert "Records consumed a day 2,000 in total" in page
     assert "from 2026-01-01 to 2026-01-04" in page
 
 
@@ -193,7 +193,7 @@ def test_a_run_with_more_findings_than_are_stored_says_so(person: Client, seed: 
     put_finding(seed.connection, run_id, 1)
     assert "500 findings, the first 1 of them here" in text_of(person, "/archive/findings")
     forgotten = put_run(seed.connection, "reconcile", findings=3, ago_ms=900_000)
-    assert "not kept any more" in text_of(person, f"/archive/findings?run={forgotten}")
+    assert "no longer kept" in text_of(person, f"/archive/findings?run={forgotten}")
 
 
 def test_the_page_of_a_group_names_its_findings(person: Client, seed: Seed) -> None:

@@ -63,14 +63,14 @@ async def test_a_partition_changes_hands_step_by_step(runtime: Runtime, service:
     await settle(a)
     page = await page_of(runtime)
     assert (page.header.state, moves(page)) == ("Stable", [])
-    assert shown(page)["explanation"].startswith("The one member has what it is meant to have at epoch 1.")
+    assert shown(page)["explanation"].startswith("The only member has its target assignment of epoch 1.")
 
     b = await ConsumerClient(service, "b").join()
     page = await page_of(runtime)
     assert moves(page) == [("3–5", a.member_id, b.member_id, "Not told yet")]
     assert shares(lines(page)[a.member_id]) == [("", "entries", "0–2"), ("will give up", "entries", "3–5")]
     assert shares(lines(page)[b.member_id]) == [("is to get", "entries", "3–5")]
-    assert "hears with its next heartbeat that it must give up entries 3–5 for " in shown(page)["explanation"]
+    assert "learns with its next heartbeat that it must give up entries 3–5 for " in shown(page)["explanation"]
 
     await a.beat()
     page = await page_of(runtime)
@@ -110,7 +110,7 @@ async def test_an_epoch_without_a_target_says_why_it_began(
     assert page.header.state == "Assigning"
     assert context["explanation"].startswith("Epoch 3 (")
     assert (
-        " left) has no target yet: it is computed with a next heartbeat; until then members keep to epoch 2."
+        " left) has no target yet: it is computed with the next heartbeat; until then members keep epoch 2."
         in (context["explanation"])
     )
     assert context["target_lag"] == 1
@@ -126,7 +126,7 @@ async def test_a_static_member_that_is_away_keeps_what_it_has(
     line = lines(page)[members[1].member_id]
     assert (line.state.label, line.away, line.member.instance_id) == ("Away", True, "i-b")
     assert shares(line) == [("", "entries", "3–5")]
-    assert "is away, and what it has is kept until it comes back" in shown(page)["explanation"]
+    assert "left temporarily; its partitions are kept until it returns" in shown(page)["explanation"]
 
     await ConsumerClient(service, "c").join()
     page = await page_of(runtime)

@@ -72,13 +72,13 @@ def page(state: str, members: int = 5, target: int = 7, shown: tuple[Member, ...
         (part(handover("m1", None, 3, told=True)), "m1 still has to give up t 3."),
         (
             part(handover("m1", "m4", 3, 4), handover(None, "m5", 9)),
-            "m1 hears with its next heartbeat that it must give up t 3, 4 for m4.",
+            "m1 learns with its next heartbeat that it must give up t 3, 4 for m4.",
         ),
         (part(handover(None, "m5", 9), handover(None, "m6", 8)), "t 9 is free for m5 to take with its next heartbeat."),
         (part(handover(None, "m5", 8, 9)), "t 8, 9 are free for m5 to take with its next heartbeat."),
         (
             part(replace(handover("m1", "m4", 3), holder_epoch=DEPARTED_EPOCH)),
-            "m1 is away and keeps t 3 until it comes back or its session ends.",
+            "m1 left temporarily and keeps t 3 until it returns or its session ends.",
         ),
     ],
 )
@@ -89,18 +89,18 @@ def test_a_reconciling_group_names_who_holds_it_up(given: ConsumerPart, text: st
 @pytest.mark.parametrize(
     ("given", "shown", "text"),
     [
-        (part(unsettled=1, giving_up=0, waiting=0, behind=1), (member(1), member(2, 6)), "m2 hears of it with"),
+        (part(unsettled=1, giving_up=0, waiting=0, behind=1), (member(1), member(2, 6)), "m2 learns of it with"),
         (
             part(unsettled=1, giving_up=0, waiting=0, away=1),
             (member(3, DEPARTED_EPOCH),),
-            "m3 is away, and what it has",
+            "m3 left temporarily; its partitions",
         ),
         (
             part(unsettled=40, giving_up=0, waiting=0, away=40),
             (member(3, DEPARTED_EPOCH),),
-            "40 members are away, and what they have is kept until they come back or their sessions end.",
+            "40 members left temporarily; their partitions are kept until they return or their sessions end.",
         ),
-        (part(unsettled=40, giving_up=0, waiting=0, behind=40), (member(2, 6),), "40 members hear of it with"),
+        (part(unsettled=40, giving_up=0, waiting=0, behind=40), (member(2, 6),), "40 members learn of it with"),
     ],
 )
 def test_a_reconciling_group_without_handovers_names_who_is_behind_or_away(
@@ -115,11 +115,11 @@ def test_a_reconciling_group_without_handovers_names_who_is_behind_or_away(
         (
             Computation(NOW, None, None, failed=False),
             6,
-            "it is computed with a next heartbeat; until then members keep",
+            "it is computed with the next heartbeat; until then members keep",
         ),
-        (Computation(None, None, None, failed=False), 0, "a next heartbeat; until then nobody has partitions yet."),
-        (Computation(NOW, NOW - 2_300, NOW, failed=False), 6, "the assignor has worked on it for 2.3 s; until then"),
-        (Computation(NOW, NOW, NOW + 8_000, failed=True), 6, "the assignor failed and is asked again in 8 s; until"),
+        (Computation(None, None, None, failed=False), 0, "heartbeat; until then no member has partitions yet."),
+        (Computation(NOW, NOW - 2_300, NOW, failed=False), 6, "the assignor has been computing it for 2.3 s; until"),
+        (Computation(NOW, NOW, NOW + 8_000, failed=True), 6, "the assignor failed and is tried again in 8 s; until"),
     ],
 )
 def test_an_assigning_group_says_what_its_target_waits_for(computation: Computation, target: int, text: str) -> None:
@@ -132,9 +132,7 @@ def test_an_assigning_group_says_what_its_target_waits_for(computation: Computat
 
 def test_other_states_are_said_as_of_any_group() -> None:
     assert explain(page("Empty"), part()) is None
-    assert (explain(page("Stable"), part()) or "").startswith(
-        "All members have what they are meant to have at epoch 7."
-    )
+    assert (explain(page("Stable"), part()) or "").startswith("All members have their target assignment of epoch 7.")
 
 
 @pytest.mark.parametrize(

@@ -131,12 +131,12 @@ def test_a_group_that_is_not_there_may_have_a_history(person: Client, seed: Seed
         ("/groups?sort=x", "sort: &#x27;x&#x27; is not one of changed"),
         ("/groups?q=a%00b", "q: at most 255 characters"),
         ("/groups?q=" + "x" * 256, "q: at most 255 characters"),
-        ("/groups?after=%21", "after: this page of the list is gone"),
-        ("/groups?after=" + encode_cursor(1, 2), "after: this page of the list is gone"),
-        (f"/groups?after={encode_cursor('a', 1)}&before={encode_cursor('a', 1)}", "only one of them at a time"),
+        ("/groups?after=%21", "after: no such page of the list"),
+        ("/groups?after=" + encode_cursor(1, 2), "after: no such page of the list"),
+        (f"/groups?after={encode_cursor('a', 1)}&before={encode_cursor('a', 1)}", "use only one of them"),
         ("/groups/g?show=secrets", "show: &#x27;secrets&#x27; is not one of members, handovers, partitions, offsets"),
-        ("/topics?before=x", "before: this page of the list is gone"),
-        ("/groups/g/events?before=x", "before: this page of the list is gone"),
+        ("/topics?before=x", "before: no such page of the list"),
+        ("/groups/g/events?before=x", "before: no such page of the list"),
     ],
 )
 def test_a_bad_address_is_told_what_is_wrong(person: Client, address: str, says: str) -> None:

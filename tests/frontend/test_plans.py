@@ -66,7 +66,7 @@ def test_a_plan_is_made_reviewed_applied_and_undone(operator: Client, idle: int,
     assert committed(database) == {("orders", 0): 0, ("orders", 1): 0, ("bills", 0): 5}
 
     undone = plain(operator.post(plan, {"act": "undo"}, follow=True).content.decode())
-    assert "Undone: 2 partitions stand as before." in undone
+    assert "Undone: the offsets of 2 partitions are restored." in undone
     assert committed(database) == before
     with psycopg.connect(database) as connection:
         kinds = connection.execute("select kind, principal from offset_commit_log order by id").fetchall()
@@ -78,7 +78,7 @@ def test_a_plan_is_made_reviewed_applied_and_undone(operator: Client, idle: int,
     ("fields", "shown"),
     [
         ({"strategy": "to-latest"}, "orders 1 1 20 200"),
-        ({"strategy": "to-offset", "offset": "1,000"}, "1000 is outside of the log"),
+        ({"strategy": "to-offset", "offset": "1,000"}, "1000 is outside the log"),
         ({"strategy": "shift-by", "by": "-5"}, "orders 0 0 10 5"),
         ({"strategy": "to-current", "topics": "orders"}, "orders 2 2 none 300"),
         ({"strategy": "copy-from-group", "from_group": "idle", "topics": "bills"}, "bills 0 0 5 5"),
@@ -104,9 +104,9 @@ def test_where_it_was_at_a_time(operator: Client, seed: Seed, idle: int) -> None
         ({}, "Choose where the new offsets come from."),
         ({"strategy": "to-yesterday"}, "Choose where the new offsets come from."),
         ({"strategy": "to-offset", "offset": ""}, "An offset: Offset is missing."),
-        ({"strategy": "to-offset", "offset": "many"}, "Offset: &#x27;many&#x27; is no number"),
-        ({"strategy": "to-offset", "offset": "9223372036854775808"}, "is no number of 64 bits"),
-        ({"strategy": "to-datetime", "at": "yesterday"}, "is no date and time"),
+        ({"strategy": "to-offset", "offset": "many"}, "Offset: &#x27;many&#x27; is not a 64-bit integer"),
+        ({"strategy": "to-offset", "offset": "9223372036854775808"}, "is not a 64-bit integer"),
+        ({"strategy": "to-datetime", "at": "yesterday"}, "is not a date and time"),
         ({"strategy": "by-duration", "duration": "an hour"}, "is not an ISO 8601 duration"),
         ({"strategy": "to-latest", "topics": "orders:x"}, "is not a topic with partitions"),
         ({"strategy": "to-latest", "topics": "orders:7"}, "orders 7:"),
@@ -163,7 +163,7 @@ def test_a_plan_is_applied_once(operator: Client, idle: int) -> None:
     operator.post(plan, {"act": "apply"})
     again = operator.post(plan, {"act": "apply"})
     assert again.status_code == 409
-    assert "it is applied already" in again.content.decode()
+    assert "it has already been applied" in again.content.decode()
     assert operator.post(plan, {"act": "explode"}).status_code == 400
 
 
@@ -189,7 +189,7 @@ def test_a_long_plan_comes_in_pages(operator: Client, seed: Seed) -> None:
 def test_a_group_that_is_not_there_can_be_given_offsets(operator: Client, seed: Seed, database: str) -> None:
     seed.topic("orders", 1, [100])
     page = operator.get("/groups/new/reset").content.decode()
-    assert "There is no group new yet" in page
+    assert "Group new does not exist yet" in page
     answer = operator.post("/groups/new/reset", {"strategy": "to-latest", "topics": "orders"})
     operator.post(answer.headers["Location"], {"act": "apply"})
     assert committed(database) == {("orders", 0): 100}

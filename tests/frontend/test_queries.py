@@ -193,7 +193,7 @@ async def test_the_page_of_a_group_of_many_topics_reads_the_first_and_finds_the_
     assert found is not None
     assert [topic.topic for topic in found.topics] == names[1_990:]
     assert {offset.topic for offset in found.offsets} == {lag.topic for lag in found.lag.topics} == set(names[1_990:])
-    assert found.totals == page.totals, "sums are of all topics, whatever is searched"
+    assert found.totals == page.totals, "totals are of all topics, whatever is searched"
     nothing = await queries.group_page(db, "wide", Limits(q="no such topic"))
     assert nothing is not None
     assert (nothing.topics, list(nothing.lag.topics), nothing.totals) == ((), [], page.totals)

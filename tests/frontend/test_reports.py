@@ -102,7 +102,7 @@ def test_groups_come_in_pages_sorted_and_searched(person: Client, seed: Seed, fo
     assert rows(person, f"{address}?idle=1") == ["asleep"]
     assert rows(person, f"{address}?q=group-00&sort=name") == names[:10]
     assert "Idle for 7 days" in text_of(person, f"{address}?q=nothing")
-    assert "No group of the report is like that" in text_of(person, f"{address}?q=nothing")
+    assert "No group of the report matches" in text_of(person, f"{address}?q=nothing")
     for wrong in ("page=0", "page=x", "page=9999999", "sort=up", "idle=2"):
         assert person.get(f"{address}?{wrong}").status_code == 400, wrong
 
@@ -142,10 +142,10 @@ def test_a_group_has_its_report(person: Client, seed: Seed, folder: Path) -> Non
 def test_a_group_of_which_a_report_has_nothing(person: Client, seed: Seed, folder: Path) -> None:
     run_id = busy_report(seed.connection, folder, "billing")
     seed.group("fresh", "Empty")
-    assert "Nothing of this group" in text_of(person, "/groups/fresh/report")
+    assert "Nothing about this group" in text_of(person, "/groups/fresh/report")
     assert "There is no such group" in text_of(person, "/groups/none/report", 404)
     gone = text_of(person, "/groups/billing/report")
-    assert "the group itself is gone" in gone
+    assert "the group was deleted" in gone
     busy_report(seed.connection, folder, "newer")
     assert "There is no such group" in text_of(person, "/groups/billing/report", 404), "the newest report has it not"
     assert "Records consumed 9,876,543,210" in text_of(person, f"/groups/billing/report?run={run_id}")

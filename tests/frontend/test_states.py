@@ -80,8 +80,8 @@ def test_a_state_without_words_keeps_its_name() -> None:
     [
         (page(members=(member(1),)), "One member works on generation 7."),
         (page("Empty"), "No members. Committed offsets are kept until they expire."),
-        (page("Empty", committed=12), "No members. 12 committed offsets kept for the next one."),
-        (page("Empty", counts=rows.GroupCounts(0, 0, 1, NOW)), "No members yet; 1 member id handed out"),
+        (page("Empty", committed=12), "No members. 12 committed offsets kept for the next member."),
+        (page("Empty", counts=rows.GroupCounts(0, 0, 1, NOW)), "No members yet; 1 member id given out"),
         (
             page("PreparingRebalance", members=(member(1),), join_deadline=NOW + 2_900, join_delay_ms=3_000),
             "The group was empty. 1 member joined; the coordinator waits up to 2 s for more before",

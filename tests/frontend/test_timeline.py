@@ -50,14 +50,14 @@ def test_every_cause_has_words(cause: Cause, kind: str) -> None:
         ),
         (
             event("assignment_stored", member=None, members=3, duration_ms=41),
-            "Generation 8 is stable: partitions handed to 3 members, took 41 ms",
+            "Generation 8 is stable: partitions assigned to 3 members, took 41 ms",
         ),
         (event("member_left", cause="member_left"), "billing-3f2a81c0… left"),
         (
             event("member_removed", cause="sync_timed_out"),
             "billing-3f2a81c0… did not sync in time and was removed",
         ),
-        (event("member_removed", cause="group_full"), "billing-3f2a81c0… was turned away: the group is full"),
+        (event("member_removed", cause="group_full"), "billing-3f2a81c0… was refused: the group is full"),
         (event("member_removed", cause="unheard_of"), "billing-3f2a81c0… was removed"),
         (
             event("member_removed", cause="member_kicked", principal="ann", reason="its host hangs"),
@@ -66,10 +66,10 @@ def test_every_cause_has_words(cause: Cause, kind: str) -> None:
         (event("group_epoch_bumped", cause="member_kicked"), "Epoch 8: billing-3f2a81c0… was removed by an operator"),
         (
             event("group_held", member=None, principal="ann", until=1_769_860_800_000, members=3, reason="bug 17"),
-            "Group held until 2026-01-31 12:00:00.000 UTC: 3 members removed, nobody may join, by ann",
+            "Group held until 2026-01-31 12:00:00.000 UTC: 3 members removed, no member can join, by ann",
         ),
-        (event("hold_released", member=None, principal="ann"), "Hold ended, by ann: members may join"),
-        (event("hold_released", member=None), "Hold ran out: members may join"),
+        (event("hold_released", member=None, principal="ann"), "Hold ended, by ann: members can join"),
+        (event("hold_released", member=None), "Hold expired: members can join"),
         (
             event("config_changed", member=None, principal="ann", settings={"consumer.assignor": ["uniform", "range"]}),
             "Settings changed: consumer.assignor uniform → range, by ann",

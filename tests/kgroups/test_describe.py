@@ -260,7 +260,7 @@ async def test_any_group_id(kgroups: Kgroups, commit: Committer, service: GroupS
 async def test_a_group_id_that_cannot_be(kgroups: Kgroups) -> None:
     run = await kgroups("--describe", "--group", "a/b")
     assert run.status == 1
-    assert "could not be described: INVALID_GROUP_ID: the group id contains '/'" in run.out
+    assert "could not be described: INVALID_GROUP_ID: the group id must not contain '/'" in run.out
 
 
 async def test_no_member_can_play_with_the_terminal(kgroups: Kgroups, service: GroupService) -> None:

@@ -127,9 +127,9 @@ def test_tokens_that_are_refused_are_not_repeated(
 ) -> None:
     file = tmp_path / "token"
     told = {
-        "kc_wrong-and-secret": "Error: The command failed: SASL_AUTHENTICATION_FAILED: the token is not known",
-        "not a token": "holds something else",
-        "gehëim": "hold",
+        "kc_wrong-and-secret": "Error: The command failed: SASL_AUTHENTICATION_FAILED: unknown token",
+        "not a token": "does not contain a valid one",
+        "gehëim": "not contain",
         "": "is empty",
     }
     for wrong, problem in told.items():

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("orders")
 
 RESET = ("--reset-offsets", "--group", "g")
 WARNING = "\nWarning: neither --dry-run nor --execute was given: this is a dry run, nothing is changed.\n"
-APPLIED = re.compile(r"\n(\S+): plan (\S+) was applied; take it back with: kgroups (.*)\n")
+APPLIED = re.compile(r"\n(\S+): plan (\S+) was applied; undo it with: kgroups (.*)\n")
 HEADER = ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]
 
 
@@ -129,7 +129,7 @@ async def test_shift_by(kgroups: Kgroups, g: None, by: str, expected: dict[str, 
 async def test_what_is_clamped_is_told(kgroups: Kgroups, g: None) -> None:
     run = await kgroups(*RESET, "--topic", "orders:1", "--to-offset", "70", "--dry-run")
     assert new_offsets(run) == {"1": "50"}
-    assert run.err == "\ng: orders-1: 70 is outside of the log, which ends at 50\n"
+    assert run.err == "\ng: orders-1: 70 is outside the log, which ends at 50\n"
 
 
 async def test_all_partitions_of_a_topic_also_where_nothing_is_committed(
@@ -147,7 +147,7 @@ async def test_shift_by_of_a_partition_without_an_offset_aborts_all_of_it(
     options = ("--topic", "orders:0,2", "--shift-by", "1", "--execute")
     run = await kgroups("--reset-offsets", "--group", "a", "--group", "g", *options)
     assert run.status == 1
-    assert "\nError: Nothing was reset, because of group 'g': INVALID_REQUEST" in run.out
+    assert "\nError: No group was reset, because of group 'g': INVALID_REQUEST" in run.out
     assert "orders-2" in run.out
     assert await offsets_of(api, "a") == {0: 30, 2: 3}
 
@@ -240,7 +240,10 @@ async def test_a_member_that_joins_in_between_keeps_its_offsets(
 
 
 async def test_a_partition_that_cannot_be_planned_is_an_error(kgroups: Kgroups, g: None) -> None:
-    for topic, told in (("orders:3", "log begins and ends is not known"), ("nowhere", "there is no topic 'nowhere'")):
+    for topic, told in (
+        ("orders:3", "start and end of its log are unknown"),
+        ("nowhere", "there is no topic 'nowhere'"),
+    ):
         run = await kgroups(*RESET, "--topic", topic, "--to-latest", "--dry-run")
         assert run.status == 1
         assert run.out.startswith("\nError: Group 'g' cannot be reset: ")
@@ -311,14 +314,16 @@ class TestCsv:
         options = ("--from-file", str(file), "--dry-run")
         run = await kgroups("--reset-offsets", "--group", "g", "--group", "other", *options)
         assert (run.status, run.rows[-1]) == (1, ["g", "orders", "0", "90"])
-        assert "Error: Group 'other' cannot be reset: INVALID_REQUEST: csv: no line is of the group 'other'" in run.out
+        assert (
+            "Error: Group 'other' cannot be reset: INVALID_REQUEST: csv: contains no lines of group 'other'" in run.out
+        )
 
     @pytest.mark.parametrize(
         ("content", "told"),
         [
             (b"orders,0\nh,orders,0,1\norders,x,1\n", "line 1: 2 fields"),
             (b"\n\norders,0,-3\n", "line 3: the offset '-3' is not a whole number"),
-            (b"", "there is no line"),
+            (b"", "contains no offsets"),
             (b"\xff\xfe", "cannot be read: "),
             (None, "cannot be read: "),
         ],
@@ -341,7 +346,7 @@ class TestCsv:
         for groups in (("--all-groups",), ("--group", "g", "--group", "h")):
             run = await kgroups("--reset-offsets", *groups, "--from-file", str(file), "--execute")
             assert run.status == 1
-            assert "names no groups: give exactly one --group" in run.out
+            assert "does not name groups: use exactly one --group" in run.out
 
 
 async def test_a_group_of_another_protocol_type_is_left_alone(kgroups: Kgroups, service: GroupService) -> None:

@@ -134,7 +134,7 @@ async def test_every_bad_line_of_a_file_is_named_and_nothing_is_planned(plans: P
         await plans.ask("from-file", csv="orders,0,5\norders,x,5\norders,1,-1\norders,0,7"), Error.INVALID_REQUEST
     )
     assert [line["line"] for line in body["lines"]] == [2, 3, 4]
-    assert "line 4: orders-0 stands in line 1 already" in body["detail"]
+    assert "line 4: orders-0 is already listed in line 1" in body["detail"]
     assert stored(database) == (0, 0)
 
 
@@ -150,7 +150,7 @@ async def test_applying_twice_and_undoing_twice(plans: Plans) -> None:
     assert (early["state"], "has not been applied" in early["detail"]) == ("planned", True)
     assert (await plans.apply(made)).status_code == 200
     twice = assert_problem(await plans.apply(made), Error.INVALID_REQUEST, status=409)
-    assert (twice["state"], "applied already" in twice["detail"]) == ("applied", True)
+    assert (twice["state"], "already been applied" in twice["detail"]) == ("applied", True)
     assert (await plans.undo(made)).status_code == 200
     again = assert_problem(await plans.undo(made), Error.INVALID_REQUEST, status=409)
     assert (again["state"], "was undone" in again["detail"]) == ("undone", True)

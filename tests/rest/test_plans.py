@@ -87,7 +87,7 @@ async def test_a_plan_shows_what_it_would_do_and_does_nothing(plans: Plans, toke
                 "log_end_offset": 100,
                 "old_lag": 5,
                 "new_lag": 0,
-                "note": "105 is outside of the log, which ends at 100",
+                "note": "105 is outside the log, which ends at 100",
             },
         ],
         "next_cursor": None,
@@ -141,13 +141,13 @@ async def test_to_a_time_by_samples_of_the_log(
         made = await plans.made(**body, **WHOLE)
         assert news(made) == {("orders", 0): 250, ("orders", 1): 260, ("orders", 2): 200}
         assert [line["clamped"] for line in made["partitions"]] == [False, True, False]
-        assert "nothing was written at that time or later" in made["partitions"][2]["note"]
+        assert "no record was written at or after that time" in made["partitions"][2]["note"]
         assert made["parameters"]["at"] == rfc3339(START_MS + 15_000)
     future = await plans.made("to-datetime", at=rfc3339(START_MS + 3_600_000), **WHOLE)
     assert set(news(future).values()) == {300, 200}
     refused = await plans.ask("by-duration", duration="P1D", **WHOLE)
     body = assert_problem(refused, Error.INVALID_REQUEST)
-    assert "samples do not go back so far" in body["detail"]
+    assert "no samples of its log from that time" in body["detail"]
 
 
 async def test_copy_from_another_group(plans: Plans, api: httpx.AsyncClient) -> None:
@@ -156,7 +156,7 @@ async def test_copy_from_another_group(plans: Plans, api: httpx.AsyncClient) -> 
     await plans.commit((2, 33))
     made = await plans.made("copy-from-group", from_group="source")
     assert news(made) == {("orders", 0): 70, ("orders", 1): 5}
-    assert "outside of the log" in made["partitions"][1]["note"]
+    assert "outside the log" in made["partitions"][1]["note"]
     assert (await plans.apply(made)).status_code == 200
     assert await plans.committed() == {("orders", 0): 70, ("orders", 1): 5, ("orders", 2): 33}
     lacking = assert_problem(await plans.ask("copy-from-group", from_group="source", **WHOLE), Error.INVALID_REQUEST)

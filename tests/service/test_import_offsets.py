@@ -79,7 +79,7 @@ async def test_four_columns_are_groups_of_their_own(run: Import, database: str, 
     assert [line.split(maxsplit=5) for line in out.splitlines()] == [
         ["GROUP", "TOPIC", "PARTITION", "OLD-OFFSET", "NEW-OFFSET", "NOTE"],
         ["a", "orders", "0", "-", "20"],
-        ["a", "orders", "1", "-", "100", "500 is outside of the log, which ends at 100"],
+        ["a", "orders", "1", "-", "100", "500 is outside the log, which ends at 100"],
         ["b", "orders", "0", "-", "30"],
     ]
     with psycopg.connect(database) as connection:
@@ -110,9 +110,9 @@ async def test_three_columns_need_the_group(run: Import, database: str) -> None:
 async def test_one_group_of_a_file_of_many(run: Import, database: str) -> None:
     await run(FOUR, group="b")
     assert offsets(database) == {("b", "orders", 0): 30}
-    with pytest.raises(CommandError, match="no line is of the group 'x'"):
+    with pytest.raises(CommandError, match="contains no lines of group 'x'"):
         await run(FOUR, group="x")
-    with pytest.raises(CommandError, match="--group: the group id contains '/'"):
+    with pytest.raises(CommandError, match="--group: the group id must not contain '/'"):
         await run(FOUR, group="x/y")
 
 
@@ -141,9 +141,9 @@ async def test_every_bad_line_is_named_and_nothing_is_imported(run: Import, data
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a,orders,0,20\nb,orders,9,5", "group b: nothing is planned: orders-9: does not exist"),
-        ("a,orders,0,20\nb,nothing,0,5", "group b: nothing is planned: nothing-0: does not exist"),
-        ("", "no line with an offset"),
+        ("a,orders,0,20\nb,orders,9,5", "group b: no plan was made:  orders-9: does not exist"),
+        ("a,orders,0,20\nb,nothing,0,5", "group b: no plan was made:  nothing-0: does not exist"),
+        ("", "contains no offsets"),
         (b"a,orders,0,20\n\xff", "not UTF-8 at byte 14"),
     ],
 )

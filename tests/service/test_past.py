@@ -28,8 +28,8 @@ async def test_the_journal_is_asked_before_the_archive(runtime: Runtime, clock: 
     assert {line.key: (line.new, line.note) for line in (await plans.lines(made)).items} == {
         ("orders", 0): (10, ""),
         ("orders", 1): (6, "from the archive"),
-        ("orders", 2): (None, "nothing was committed then"),
-        ("orders", 3): (None, "the journal has nothing of it up to then"),
+        ("orders", 2): (None, "no offset was committed then"),
+        ("orders", 3): (None, "not in the journal up to then"),
         ("payments", 0): (7, "from the archive"),
     }
     named = Reset(Strategy.TO_COMMITTED_AT, (("orders", (0, 1)),), at=at)

@@ -90,7 +90,7 @@ async def test_of_many_who_apply_in_two_processes_one_does(
         done, refused = await race(*(s.apply("g", made.id, OPERATOR) for s in (here, there) * 4))
         assert [plan.state for plan in done] == [PlanState.APPLIED]
         assert {(e.error, getattr(e, "status", 0)) for e in refused} == {(Error.INVALID_REQUEST, 409)}
-        assert {e.detail for e in refused} == {"the plan cannot be applied: it is applied already"}
+        assert {e.detail for e in refused} == {"the plan cannot be applied: it has already been applied"}
         done, refused = await race(*(s.undo("g", made.id, OPERATOR) for s in (here, there) * 4))
         assert [plan.state for plan in done] == [PlanState.UNDONE]
         assert {e.detail for e in refused} == {"the plan cannot be undone: it was undone; make a new plan"}
@@ -220,8 +220,8 @@ async def test_what_was_committed_before_the_journal_begins_is_known_if_it_still
     plans = runtime.get(PlanService)
     made = await plans.create("g", Reset(Strategy.TO_COMMITTED_AT, at=at), OPERATOR)
     lines = {line.partition: line for line in (await plans.lines(made)).items}
-    assert (lines[0].new, lines[0].note) == (40, "not changed since before the journal begins")
-    assert (lines[1].new, lines[1].note) == (None, "the journal has nothing of it up to then")
+    assert (lines[0].new, lines[0].note) == (40, "unchanged since before the journal begins")
+    assert (lines[1].new, lines[1].note) == (None, "not in the journal up to then")
 
 
 @pytest.mark.parametrize("days", [0, 1, 2, 4, 8, 20])

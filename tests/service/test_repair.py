@@ -76,7 +76,7 @@ async def test_what_moved_since_the_run_is_left_alone(ledger: Ledger, runtime: R
     ledger.commit(1, 40)
     ledger.execute("update offsets_committedoffset set committed_offset = 98 where partition = 2")
     done = await runtime.get(RepairService).repair(planned, "a run", local_operator())
-    assert {one.outcome for one in done} == {"it was committed or removed since the run: run reconcile again"}
+    assert {one.outcome for one in done} == {"committed or removed since the run: run reconcile again"}
     rows = ledger.execute("select committed_offset from offsets_committedoffset order by partition")
     assert [row["committed_offset"] for row in rows] == [30, 40, 98, 20]
 
@@ -90,7 +90,7 @@ async def test_open_transactions_and_missing_partitions_are_left_alone(ledger: L
     )
     done = await runtime.get(RepairService).repair(mends(ledger)[:2], "a run", local_operator())
     assert [one.outcome.split(":")[0] for one in done] == [
-        "there is no such partition",
+        "no such partition",
         "a transaction is open on it",
     ]
 

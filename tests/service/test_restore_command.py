@@ -128,15 +128,15 @@ async def test_nothing_to_change(run: Command, clock: VirtualClock) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--group", "a"), "--at: name the instant"),
+        (("--group", "a"), "--at is required"),
         (("--group", "a", "--at", "yesterday"), "--at: 'yesterday' is not an instant in RFC 3339"),
-        (("--group", "a/b", "--at", AT), "--group: the group id contains '/'"),
-        (("--all-groups", "--at", rfc3339(START_MS + 10**10)), "this instant has not come yet"),
-        (("--all-groups", "--at", "2023-01-01T00:00:00Z"), "at: the journal does not reach back so far"),
-        (("--all-groups", "--at", AT, "--create-topics"), "--create-topics belongs to --into-empty"),
-        (("--into-empty", "--apply"), "--apply does not belong to --into-empty"),
-        (("--into-empty",), "there is no archive: say where it is to be in KCOORD_ARCHIVE_PATH"),
-        (("--undo", "7b1c1bd0-0000-4000-8000-000000000001"), "is no run of restore that applied anything"),
+        (("--group", "a/b", "--at", AT), "--group: the group id must not contain '/'"),
+        (("--all-groups", "--at", rfc3339(START_MS + 10**10)), "at: must not be in the future"),
+        (("--all-groups", "--at", "2023-01-01T00:00:00Z"), "at: before the journal begins"),
+        (("--all-groups", "--at", AT, "--create-topics"), "--create-topics requires --into-empty"),
+        (("--into-empty", "--apply"), "--apply cannot be used with --into-empty"),
+        (("--into-empty",), "no archive is configured: set KCOORD_ARCHIVE_PATH"),
+        (("--undo", "7b1c1bd0-0000-4000-8000-000000000001"), "is not a run of restore that applied plans"),
     ],
 )
 async def test_what_cannot_run_is_one_line_and_status_2(

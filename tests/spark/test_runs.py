@@ -97,7 +97,10 @@ def test_a_run_that_was_asked_for_begins_once(database: str) -> None:
         " values (%s, 'archive', 'requested', '{}', 1, 'token', '/log', '', 0, 0, '', '', '', '', '', '')",
         wanted,
     )
-    with pytest.raises(JobError, match="is no report"), running(database, "report", RunRequest(run_id=wanted)):
+    with (
+        pytest.raises(JobError, match="is not a requested run of report"),
+        running(database, "report", RunRequest(run_id=wanted)),
+    ):
         pass
     with running(database, "archive", RunRequest("local", run_id=wanted)):
         pass
@@ -106,7 +109,7 @@ def test_a_run_that_was_asked_for_begins_once(database: str) -> None:
         *("succeeded", "token", 1),
         "/log",
     )
-    with pytest.raises(JobError, match="has not begun"), running(database, "archive", RunRequest(run_id=wanted)):
+    with pytest.raises(JobError, match="has yet to start"), running(database, "archive", RunRequest(run_id=wanted)):
         pass
 
 
@@ -134,7 +137,7 @@ def test_a_run_that_lost_its_session_publishes_nothing(database: str) -> None:
         change(database, terminate)
         run.confirm()
 
-    lost = pytest.raises(JobError, match="the session that held the run's lock was lost")
+    lost = pytest.raises(JobError, match="lost the database session with the run's lock")
     with lost, running(database, "archive", RunRequest()) as run:
         work(run)
     assert row(database, run.id)["state"] == "running"

@@ -105,7 +105,7 @@ def test_a_snapshot_that_ended_is_named(journal: str, spark: SparkSession) -> No
         rows = read_table(spark, "journal", journal, snapshot.id)
     with pytest.raises(PySparkException) as told:
         rows.count()
-    assert "the snapshot of the run is gone" in explained(told.value)
+    assert "the snapshot of the run has expired" in explained(told.value)
     assert "KCOORD_ARCHIVE_SNAPSHOT_TIMEOUT_MS" in explained(told.value)
 
 

@@ -117,7 +117,7 @@ def test_settings_that_cannot_be_used_stop_the_start(empty: str) -> None:
     config = Config.from_env({"KCOORD_PORT": "0", "KCOORD_ADVERTISED_URL": "here"})
     with override_settings(KCOORD=config), pytest.raises(StartProblem) as caught:
         bootstrap.check()
-    assert "KCOORD_PORT=0: the smallest value is 1 port (kcoord.E001)" in str(caught.value)
+    assert "KCOORD_PORT=0: must be at least 1 (port) (kcoord.E001)" in str(caught.value)
     assert "KCOORD_ADVERTISED_URL" in str(caught.value)
 
 

@@ -160,12 +160,12 @@ def test_a_token_can_be_made_on_the_command_line(database: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["x"], "say what it may do"),
-        (["x", "--allow", "write:group:a"], "the operation is one of"),
-        (["x", "--allow", "read:queue:a"], "the resource is one of"),
-        (["x", "--allow", "read:group:"], "a name is missing"),
+        (["x"], "a token needs rules"),
+        (["x", "--allow", "write:group:a"], "the operation must be one of"),
+        (["x", "--allow", "read:queue:a"], "the resource must be one of"),
+        (["x", "--allow", "read:group:"], "the name is missing"),
         (["x", "--allow", "read"], "expected operation:resource:name"),
-        (["x", "--allow-all", "--days", "0"], "at least one day"),
+        (["x", "--allow-all", "--days", "0"], "must be at least 1"),
         (["  ", "--allow-all"], "needs a name"),
         (["taken", "--allow-all"], "already"),
     ],

@@ -74,14 +74,14 @@ def test_a_name_too_long_for_a_socket_gets_a_private_directory(tmp_path: Path, n
         assert stat.S_IMODE(found.st_mode) == 0o700
         assert found.st_uid == (server.user[0] if server.user else os.geteuid())
         server.socket_dir.chmod(0o777)
-        assert "belongs to somebody else" in problem_of(long)
+        assert "belongs to another user" in problem_of(long)
     finally:
         server.socket_dir.rmdir()
 
 
 def test_files_of_another_version_are_refused(data_dir: Path) -> None:
     (pgdata(data_dir) / "PG_VERSION").write_text("9\n")
-    assert "made by PostgreSQL 9, this release brings 18; dump it" in problem_of(data_dir)
+    assert "created by PostgreSQL 9, this release includes 18; dump it" in problem_of(data_dir)
 
 
 def test_a_pid_file_whose_number_belongs_to_another_program_is_removed(data_dir: Path) -> None:

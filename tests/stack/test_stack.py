@@ -193,7 +193,7 @@ def test_a_port_in_use_is_one_line_with_the_remedy(tmp_path: Path) -> None:
 
 def test_a_data_directory_that_is_none_is_one_line_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "name another directory in KCOORD_DATA_DIR" in refused({}, tmp_path / "file")
+    assert "set KCOORD_DATA_DIR to another directory" in refused({}, tmp_path / "file")
 
 
 def test_an_unreachable_database_is_one_line_with_the_remedy(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-// Counts `<time data-at="ms">` on between two looks at the server, in the words of frontend/wording.py (`ago`).
-// The server's clock counts: the panel says what time it was there, the browser only adds what has passed since.
+// Advances `<time data-at="ms">` between two updates from the server, in the words of frontend/wording.py (`ago`).
+// Based on the server's clock: the panel states the server's time, the browser adds the time that has passed since.
 (() => {
   let offset = 0;
 

@@ -1,5 +1,5 @@
-// Live pages. The server says *that* something changed (server-sent events, htmx's extension holds the connection and
-// lets go of it in a hidden tab); the page then fetches the panel it was rendered with and morphs it in, so focus,
+// Live pages. The server says *that* something changed (server-sent events, htmx's extension holds the connection
+// and closes it in a hidden tab); the page then fetches the panel it was rendered with and morphs it in, so focus,
 // selection, scroll and open details stay. No data travels in events, and a lost one is repaired: after every
 // (re)connection and every few seconds the panel is fetched anyway.
 (() => {
@@ -16,20 +16,20 @@
     setTimeout(() => delete button.dataset.copied, 1_500);
   });
 
-  // Colours stay with their members while the page is open: the server is told which ones it gave.
+  // Members keep their colours while the page is open: the page sends back the ones the server assigned.
   document.addEventListener("htmx:config:request", (event) => {
     const colours = panel.querySelector("[data-colours]")?.dataset.colours;
     if (colours) event.detail.ctx.request.headers["Kcoord-Colours"] = colours;
   });
 
-  // A search that is not filled in does not belong into the address.
+  // An empty search is left out of the address.
   document.addEventListener("htmx:config:request", (event) => {
     const { body, method } = event.detail.ctx.request;
     if (method !== "GET" || !body) return;
     for (const [name, value] of [...body]) if (value === "") body.delete(name);
   });
 
-  // A partition that changes hands flashes once: this is how one sees partitions move.
+  // A partition that changes its owner flashes once, so that moves are visible.
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   htmx.registerExtension("kcoord-moved", {
     htmx_before_morph_attr: (element, { attrName }) => {
@@ -63,7 +63,7 @@
 
   const said = (name, otherwise) => Number(panel.querySelector(`[data-${name}]`)?.dataset[name] ?? otherwise);
 
-  // Not more often than the panel says: a large one costs more than it is worth to see every change of.
+  // Not more often than the panel states: fetching a large one for every change would cost too much.
   const refresh = () => {
     stale = true;
     if (paused || document.hidden || fetching > 0) return;
@@ -77,7 +77,7 @@
     htmx.trigger(panel, "refresh");
   };
 
-  // A request of the panel or of a form in it: what changes meanwhile is fetched afterwards.
+  // A request of the panel or of a form in it: changes in the meantime are fetched afterwards.
   const ofPanel = (event) => panel.contains(event.detail.ctx?.sourceElement);
   document.addEventListener("htmx:before:request", (event) => { if (ofPanel(event)) fetching += 1; });
   document.addEventListener("htmx:finally:request", (event) => {
@@ -94,11 +94,11 @@
 
   pause.addEventListener("click", () => { paused = !paused; show(); if (!paused) refresh(); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && stale) refresh(); });
-  // Heartbeats and commits tell nobody, so the panel also looks by itself, and says how often.
+  // Heartbeats and commits send no event, so the panel is also fetched periodically, as often as it states.
   const look = () => {
     if (document.hidden) stale = true;
     else {
-      if (!connected) htmx.trigger(stream, "reconnect"); // does nothing while a connection stands or is being made
+      if (!connected) htmx.trigger(stream, "reconnect"); // does nothing while a connection is open or being opened
       refresh();
     }
     setTimeout(look, said("every", 15_000));

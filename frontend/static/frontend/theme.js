@@ -3,7 +3,7 @@
   const names = { "": "Auto", light: "Light", dark: "Dark" };
   const order = ["", "light", "dark"];
   let chosen = "";
-  try { chosen = localStorage.getItem("kcoord-theme") ?? ""; } catch { /* storage is switched off: Auto */ }
+  try { chosen = localStorage.getItem("kcoord-theme") ?? ""; } catch { /* storage is disabled: Auto */ }
   if (!(chosen in names)) chosen = "";
 
   const show = () => {
@@ -12,7 +12,7 @@
     const button = document.getElementById("theme");
     if (!button) return;
     button.textContent = names[chosen];
-    button.setAttribute("aria-label", `Colours: ${chosen || "as the system"}`);
+    button.setAttribute("aria-label", `Colours: ${chosen || "same as the system"}`);
   };
 
   show();
@@ -20,7 +20,7 @@
     show();
     document.getElementById("theme")?.addEventListener("click", () => {
       chosen = order[(order.indexOf(chosen) + 1) % order.length];
-      try { localStorage.setItem("kcoord-theme", chosen); } catch { /* it holds for this page only */ }
+      try { localStorage.setItem("kcoord-theme", chosen); } catch { /* applies to this page only */ }
       show();
     });
   });

@@ -16,7 +16,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 def require_group_id(group_id: str, fields: Mapping[str, object] | None = None) -> None:
     """INVALID_GROUP_ID for the empty id; a blank one is an id."""
     if not group_id:
-        raise ProtocolError(Error.INVALID_GROUP_ID, "group_id is empty: name the group", fields=fields)
+        raise ProtocolError(Error.INVALID_GROUP_ID, "group_id must not be empty", fields=fields)
 
 
 def require_alive(group: ClassicGroup, member_id: str) -> None:

@@ -68,7 +68,7 @@ def check_join(command: JoinGroup, config: GroupConfig) -> None:
     if not config.min_session_timeout_ms <= command.session_timeout_ms <= config.max_session_timeout_ms:
         raise ProtocolError(
             Error.INVALID_SESSION_TIMEOUT,
-            f"session_timeout_ms is {command.session_timeout_ms}, allowed are "
+            f"session_timeout_ms is {command.session_timeout_ms}, allowed: "
             f"{config.min_session_timeout_ms} to {config.max_session_timeout_ms}",
             fields=echo,
         )
@@ -77,9 +77,7 @@ def check_join(command: JoinGroup, config: GroupConfig) -> None:
     times = Counter(protocol.name for protocol in command.protocols)
     repeated = next((name for name in times if times[name] > 1), None)
     if repeated is not None:
-        raise ProtocolError(
-            Error.INVALID_REQUEST, f"protocols lists {repeated!r} more than once: list each protocol once", fields=echo
-        )
+        raise ProtocolError(Error.INVALID_REQUEST, f"protocols: {repeated!r} is listed more than once", fields=echo)
 
 
 def _join_without_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
@@ -92,7 +90,7 @@ def _join_without_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     if instance_id is None:
         turn.emit(MemberPending(member_id, sessions.full(turn.now, command.session_timeout_ms)))
         raise ProtocolError(
-            Error.MEMBER_ID_REQUIRED, "join again with the member id given", fields={"member_id": member_id}
+            Error.MEMBER_ID_REQUIRED, "join again with the member_id of this response", fields={"member_id": member_id}
         )
     if instance_id in group.members.static:
         return replace_static_member(turn, command, member_id)

@@ -79,7 +79,7 @@ def _sync_answer(group: ClassicGroup, member: ClassicMember, parked: Parked) -> 
 
 
 def converted(parked: Parked) -> JoinReply | SyncReply:
-    detail = "the group goes on in the consumer protocol: join again"
+    detail = "the group now uses the consumer protocol: join again"
     if parked.kind is ParkKind.SYNC:
         return SyncReply(Error.REBALANCE_IN_PROGRESS, detail=detail)
     return JoinReply(Error.REBALANCE_IN_PROGRESS, member_id=parked.member_id, detail=detail)

@@ -52,7 +52,7 @@ def fenced_detail(instance_id: str) -> str:
     """Explains FENCED_INSTANCE_ID, and what to do."""
     return (
         f"another member joined with group instance id {instance_id!r}: stop this one, "
-        "or give each running member an instance id of its own"
+        "or give each running member its own instance id"
     )
 
 

@@ -22,9 +22,11 @@ def check_request(command: ConsumerHeartbeat, env: Env) -> None:
     if command.member_epoch == 0:
         _check_join(command)
     if command.member_epoch == DEPARTED_EPOCH and command.instance_id is None:
-        raise _invalid("instance_id is missing: only a static member can leave with epoch -2, others leave with -1")
+        raise _invalid(
+            "instance_id is missing: only static members can leave with epoch -2; dynamic members leave with -1"
+        )
     if command.member_epoch < DEPARTED_EPOCH:
-        raise _invalid(f"member_epoch is {command.member_epoch}, the least is {DEPARTED_EPOCH}")
+        raise _invalid(f"member_epoch must be at least {DEPARTED_EPOCH}, not {command.member_epoch}")
     if command.server_assignor is not None and command.server_assignor not in env.assignors:
         raise ProtocolError(
             Error.UNSUPPORTED_ASSIGNOR,
@@ -34,18 +36,16 @@ def check_request(command: ConsumerHeartbeat, env: Env) -> None:
 
 def _check_join(command: ConsumerHeartbeat) -> None:
     if command.rebalance_timeout_ms == -1:
-        raise _invalid("rebalance_timeout_ms is missing: a member that joins (epoch 0) must give it")
+        raise _invalid("rebalance_timeout_ms is required when a member joins (epoch 0)")
     if command.topic_partitions is None or command.topic_partitions:
-        raise _invalid("topic_partitions must be an empty list where a member joins (epoch 0): it owns nothing yet")
+        raise _invalid("topic_partitions must be an empty list when a member joins (epoch 0): it owns nothing yet")
     if command.subscribed_topic_names is None and command.subscribed_topic_regex is None:
-        raise _invalid(
-            "subscribed_topic_names and subscribed_topic_regex are missing: a member that joins (epoch 0) gives one"
-        )
+        raise _invalid("subscribed_topic_names or subscribed_topic_regex is required when a member joins (epoch 0)")
 
 
 def _require_text(field: str, value: str | None) -> None:
     if value is not None and not value.strip():
-        raise _invalid(f"{field} is empty")
+        raise _invalid(f"{field} must not be empty")
 
 
 def _invalid(detail: str) -> ProtocolError:
@@ -103,6 +103,6 @@ def holder_of(group: ConsumerGroup, instance_id: str, member_id: str) -> Consume
         raise ProtocolError(
             Error.FENCED_INSTANCE_ID,
             f"another member has the instance id {instance_id!r}: stop this one, "
-            "or give each running member an instance id of its own",
+            "or give each running member its own instance id",
         )
     return group.members[holder]

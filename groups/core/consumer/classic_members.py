@@ -70,7 +70,7 @@ def join_member(turn: Turn, command: JoinGroup) -> JoinReply:
 def protocol_of(turn: Turn) -> ConsumerProtocol:
     """How subscriptions are read. INCONSISTENT_GROUP_PROTOCOL if they cannot be read."""
     if turn.env.consumer_protocol is None:
-        raise _inconsistent("members of the classic protocol cannot join a consumer group here")
+        raise _inconsistent("this server does not let members of the classic protocol join consumer groups")
     return turn.env.consumer_protocol
 
 
@@ -89,7 +89,7 @@ def _subscription(turn: Turn, command: JoinGroup) -> Subscription:
     first = command.protocols[0]
     subscription = protocol_of(turn).decode_subscription(first.metadata)
     if subscription is None:
-        raise _inconsistent(f"the metadata of protocol {first.name!r} is no ConsumerProtocol subscription")
+        raise _inconsistent(f"the metadata of protocol {first.name!r} is not a ConsumerProtocol subscription")
     return subscription
 
 
@@ -99,7 +99,7 @@ def _joining_member(turn: Turn, command: JoinGroup) -> ConsumerMember:
         if not member_id:
             fresh = turn.env.fresh_id(command.client_id)
             raise ProtocolError(
-                Error.MEMBER_ID_REQUIRED, "join again with the member id given", fields={"member_id": fresh}
+                Error.MEMBER_ID_REQUIRED, "join again with the member_id of this response", fields={"member_id": fresh}
             )
         return group.members.get(member_id) or ConsumerMember(member_id)
     if member_id:

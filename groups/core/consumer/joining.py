@@ -78,8 +78,8 @@ def _static_member(turn: Turn, command: ConsumerHeartbeat, instance_id: str) -> 
         session = group.timers.session.get(holder_id)
         raise ProtocolError(
             Error.UNRELEASED_INSTANCE_ID,
-            f"the instance id {instance_id!r} belongs to a member that is in the group: "
-            "stop that one, or wait until its session ends",
+            f"the instance id {instance_id!r} belongs to an active member: stop that "
+            "member, or wait until its session ends",
             retry_after_ms=session.deadline - turn.now if session is not None else None,
         )
     return replace_static_member(turn, holder, command.member_id)
@@ -91,7 +91,8 @@ def replace_static_member(turn: Turn, holder: ConsumerMember, member_id: str) ->
         # Differs from Kafka: Kafka would overwrite the other member, whose partitions no member could get again.
         raise ProtocolError(
             Error.UNRELEASED_INSTANCE_ID,
-            f"{member_id!r} is a member without the instance id {holder.instance_id!r}: leave first, or use another id",
+            f"{member_id!r} is in use by a member without instance id {holder.instance_id!r}: leave first, or use "
+            "another id",
         )
     member = replace(holder, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     turn.emit(ConsumerMemberReplaced(holder.member_id, member, turn.now))

@@ -140,7 +140,7 @@ def _check(spec: GroupSpec, topics: Mapping[str, int], targets: Mapping[str, Par
     given: dict[str, set[int]] = {topic_id: set() for topic_id in topics}
     for member_id, target in targets.items():
         if member_id not in spec.members:
-            raise AssignorFailed(f"it assigned partitions to {member_id!r}, which is no member")
+            raise AssignorFailed(f"it assigned partitions to {member_id!r}, which is not a member")
         for topic_id, partitions in target.items():
             if topic_id not in topics or not all(0 <= p < topics[topic_id] for p in partitions):
                 raise AssignorFailed(f"it assigned partitions of topic {topic_id} that do not exist")

@@ -147,7 +147,7 @@ class DeleteGroup:
 class HoldGroup:
     """Remove all members and refuse joins for `duration_ms`; if the group is already held, counting again from now.
 
-    `principal`: who requests it. `reason`: why, for the timeline and for members that are refused.
+    `principal`: who requests it. `reason`: why, for the events and for members that are refused.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""The timeline of a group for its operators: which records become an entry, and what it says. Pure.
+"""The events of a group for its operators: which records become an event, and what it says. Pure.
 
 Mere renewals of sessions, parked requests and timers are not events.
 """
@@ -89,7 +89,7 @@ MOST_TOPICS = 10
 
 @dataclass(frozen=True, slots=True)
 class GroupEvent:
-    """One entry of the timeline. `generation_id` is the group's at that point, for a consumer group its epoch;
+    """One event. `generation_id` is the group's at that point, for a consumer group its epoch;
     `member_id` the member it is about, if any.
 
     `detail` by kind (keys without a value are left out):

@@ -30,7 +30,8 @@ def require_open(group: Group, now: Millis) -> None:
     if group.hold is not None:
         raise ProtocolError(
             Error.COORDINATOR_LOAD_IN_PROGRESS,
-            f"{_sentence(group.group_id, group.hold)}: nobody may join until then. Send the same request again",
+            f"{_sentence(group.group_id, group.hold)}: no member can join until then. Send the same request "
+            "again later",
             retry_after_ms=min(max(group.hold.until - now, 1), MOST_RETRY_AFTER_MS),
         )
 
@@ -40,8 +41,8 @@ def require_unheld_offsets(group: Group) -> None:
     if group.hold is not None:
         raise ProtocolError(
             Error.COORDINATOR_LOAD_IN_PROGRESS,
-            f"{_sentence(group.group_id, group.hold)}: only operators change its offsets until then. Send the same "
-            "request again if it is still right after that",
+            f"{_sentence(group.group_id, group.hold)}: only operators can change its offsets until then. Retry "
+            "after that if the commit is still right",
         )
 
 

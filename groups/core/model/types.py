@@ -300,7 +300,7 @@ class ConsumerProtocol:
 
 
 def _no_regexes(pattern: str) -> str | None:
-    return f"regular expressions cannot be used here: subscribe to topics by name instead of {pattern!r}"
+    return f"this server does not support regular expressions: subscribe to topics by name instead of {pattern!r}"
 
 
 @dataclass(frozen=True, slots=True)

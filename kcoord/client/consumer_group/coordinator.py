@@ -99,7 +99,9 @@ class ConsumerGroupCoordinator:
 
     def request_rejoin(self, reason: str) -> None:
         """Raises IllegalStateError: the service alone decides when partitions move."""
-        raise IllegalStateError('group_protocol="consumer": the service balances the group, members cannot ask for it')
+        raise IllegalStateError(
+            'group_protocol="consumer": the service balances the group; members cannot request a rebalance'
+        )
 
     def begin_commit(self) -> Identity:
         """Begin a commit. Raises CommitFailedError where it cannot succeed.

@@ -42,7 +42,7 @@ class Member:
         """Tell the coordinator, once; whatever it answers, the member has left."""
         epoch, group = body["member_epoch"], self.config.group_id
         if self.link.coordinator is None:
-            log.warning("group %s: member %s cannot say that it leaves", group, body["member_id"])
+            log.warning("group %s: member %s cannot send its leave request", group, body["member_id"])
             return
         log.info("group %s: member %s leaves with epoch %d", group, body["member_id"], epoch)
         try:
@@ -200,7 +200,7 @@ def _named(assignment: wire.ConsumerAssignment) -> Iterator[TopicIdPartition]:
     for topic in assignment.topic_partitions:
         if topic.topic is None:
             # The service removes partitions of deleted topics in the next assignment.
-            log.warning("topic %s was deleted: its partitions are not read", topic.topic_id)
+            log.warning("topic %s was deleted: its partitions are no longer read", topic.topic_id)
             continue
         for partition in topic.partitions:
             yield TopicIdPartition(topic.topic_id, topic.topic, partition)
@@ -208,5 +208,5 @@ def _named(assignment: wire.ConsumerAssignment) -> Iterator[TopicIdPartition]:
 
 _POLL_EXPIRED = (
     "leaving, consumer poll timeout has expired: poll() was not called for longer than max_poll_interval_ms. "
-    "Process fewer records a poll (max_poll_records) or raise max_poll_interval_ms."
+    "Process fewer records per poll (max_poll_records) or raise max_poll_interval_ms."
 )

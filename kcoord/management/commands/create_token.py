@@ -15,7 +15,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 
 class Command(BaseCommand):
-    help = "Make an API token. Its secret is printed once and cannot be read again."
+    help = "Create an API token. Its secret is printed once and cannot be shown again."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """The name, the rules and the lifetime."""
@@ -25,23 +25,23 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="OPERATION:RESOURCE:NAME",
-            help=f"what it may do, repeatable; operation: {', '.join(tokens.OPERATIONS)}; resource: "
+            help=f"what it may do; repeatable; operation: {', '.join(tokens.OPERATIONS)}; resource: "
             f"{', '.join(tokens.RESOURCES)}; a * at the end of NAME makes it a prefix",
         )
         parser.add_argument("--allow-all", action="store_true", help="everything on everything")
-        parser.add_argument("--days", type=int, help="days until it expires; without it, it does not")
+        parser.add_argument("--days", type=int, help="days until it expires; without it, the token does not expire")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Create the token and print only its secret on standard output, so that a script can read it."""
         days = options["days"]
         if days is not None and days < 1:
-            raise CommandError(f"--days {days}: a token lives for at least one day")
+            raise CommandError(f"--days {days}: must be at least 1")
         try:
             rules = [tokens.parse_rule(text) for text in options["allow"]]
             if options["allow_all"]:
                 rules.extend(tokens.ALL_RULES)
             if not rules:
-                raise CommandError("say what it may do: --allow read:group:billing-* (repeatable), or --allow-all")
+                raise CommandError("a token needs rules: --allow read:group:billing-* (repeatable), or --allow-all")
             token = tokens.create_token(options["name"], rules, None if days is None else now_ms() + days * DAY_MS)
         except ValueError as error:
             raise CommandError(str(error)) from error

@@ -14,7 +14,7 @@ from kcoord.config import INT_MAX, SETTINGS, Config, Setting, Value
 
 
 class Command(BaseCommand):
-    help = "List the settings: name, environment variable, default, unit, bounds, help, and the value in force."
+    help = "List the settings: name, environment variable, default, unit, bounds, help, and current value."
     requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

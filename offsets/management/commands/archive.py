@@ -15,7 +15,7 @@ from kcoord.http.local_transport import local_operator
 class Command(BaseCommand):
     help = (
         "Publish the journal's new rows to the archive at KCOORD_ARCHIVE_PATH, a Delta table of Parquet files. "
-        "Exit status: 0, or 2 where it cannot run. docs/archive.md says how to read the archive."
+        "Exit status: 0, or 2 if it cannot run. docs/archive.md describes how to read the archive."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -43,27 +43,27 @@ Groups = Mapping[str, Mapping[TopicPartition, int]]
 
 class Command(BaseCommand):
     help = (
-        "Commit the offsets of a CSV file as kafka-consumer-groups --export writes it: lines of group,topic,partition,"
-        "offset, or of topic,partition,offset with --group. Groups must have no members. Each group gets an offset "
-        "plan, with which the import can be undone. With --from-kafka-dump: a dump of __consumer_offsets, with its "
-        "history, for groups that have none here."
+        "Commit the offsets of a CSV file written by kafka-consumer-groups --export: lines of group,topic,partition,"
+        "offset, or of topic,partition,offset with --group. The groups must have no members. Each group gets an offset "
+        "plan, with which the import can be undone. With --from-kafka-dump: import a dump of __consumer_offsets, with "
+        "its history, for groups without one here."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """The file, its group, and whether to apply."""
         parser.add_argument("file", type=Path, metavar="FILE", help="the CSV file, in UTF-8 and without a header")
         parser.add_argument(
-            "--group", help="the group: needed for lines of three columns; of lines of four, only its own are taken"
+            "--group", help="the group; required for lines of three columns; with lines of four, import only this group"
         )
         parser.add_argument(
             "--from-kafka-dump",
             action="store_true",
-            help="the file is a dump of __consumer_offsets: what kafka-console-consumer prints with "
-            "OffsetsMessageFormatter, or kafka-dump-log with --offsets-decoder; its history is imported as well",
+            help="the file is a dump of __consumer_offsets, printed by kafka-console-consumer with "
+            "OffsetsMessageFormatter or by kafka-dump-log with --offsets-decoder; its history is imported as well",
         )
-        parser.add_argument("--skip-bad-lines", action="store_true", help="of a dump: leave out lines that are bad")
-        parser.add_argument("--dry-run", action="store_true", help="make the plans and show them, commit nothing")
-        parser.add_argument("--reason", default="", help="why, for the timelines of the groups")
+        parser.add_argument("--skip-bad-lines", action="store_true", help="with --from-kafka-dump: skip bad lines")
+        parser.add_argument("--dry-run", action="store_true", help="make the plans and show them; commit nothing")
+        parser.add_argument("--reason", default="", help="why; recorded in the events of the groups")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Read, plan, apply. Raises CommandError (exit status 1) if anything is refused."""
@@ -72,7 +72,7 @@ class Command(BaseCommand):
             self._import_dump(options)
             return
         if options["skip_bad_lines"]:
-            raise CommandError("--skip-bad-lines belongs to --from-kafka-dump")
+            raise CommandError("--skip-bad-lines requires --from-kafka-dump")
         groups = self._groups(options["file"], options["group"])
         principal, reason, dry_run = local_operator(), options["reason"], options["dry_run"]
         try:
@@ -141,7 +141,7 @@ class Command(BaseCommand):
                     error.error, f"group {plan.group_id}: {error.detail}; the groups named before it are imported"
                 ) from error
             undo = f"--reset-offsets --group {shlex.quote(plan.group_id)} --undo {plan.id} --execute"
-            self.stderr.write(f"group {plan.group_id}: imported; take it back with: kgroups {undo}")
+            self.stderr.write(f"group {plan.group_id}: imported; undo it with: kgroups {undo}")
 
 
 def _check_option(group_id: str | None) -> None:
@@ -155,7 +155,7 @@ def _check_option(group_id: str | None) -> None:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise CommandError(f"{path}: larger than {MAX_BYTES} bytes; import some groups at a time")
+            raise CommandError(f"{path}: larger than {MAX_BYTES} bytes; split it and import some groups at a time")
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
@@ -169,7 +169,7 @@ def _meant(file: OffsetFile, group_id: str | None) -> Groups:
     if group_id is not None:
         return {group_id: file.of_group(group_id)}
     if not file.names_groups:
-        raise CommandError("lines of three columns do not say whose they are: name the group with --group")
+        raise CommandError("lines of three columns do not name the group: name the group with --group")
     return file.groups
 
 

@@ -66,7 +66,7 @@ class Command(BaseCommand):
         except arguments.UsageError as error:
             raise CommandError(str(error)) from error
         if status != SUCCESS:
-            raise CommandError("kgroups: not all of it was done; see the errors above")
+            raise CommandError("kgroups: some actions failed; see the errors above")
 
     def _run(self, wanted: arguments.Arguments) -> int:
         to_stderr = wanted.reset is not None and wanted.reset.export
@@ -111,7 +111,7 @@ def _token(path: str | None) -> str:
         try:
             token = Path(path).read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError) as error:
-            what = "it holds no token" if isinstance(error, UnicodeDecodeError) else error.strerror
+            what = "it does not contain a token" if isinstance(error, UnicodeDecodeError) else error.strerror
             raise arguments.UsageError(f"Option --token-file: {where} cannot be read: {what}") from None
     token = token.strip()
     if not token:
@@ -119,5 +119,5 @@ def _token(path: str | None) -> str:
             f"Option --url needs a token: --token-file FILE or {TOKEN_VARIABLE}; {where} is empty"
         )
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise arguments.UsageError(f"Option --url needs a token, and {where} holds something else")
+        raise arguments.UsageError(f"Option --url needs a token, and {where} does not contain a valid one")
     return token

@@ -25,8 +25,8 @@ FINDINGS, CANNOT_RUN = 1, 2
 
 class Command(BaseCommand):
     help = (
-        "Compare archive and journal with the committed offsets and with the logs. Exit status: 0 nothing was found, 1 "
-        "for findings, 2 where it cannot run. docs/reconcile.md says what is found and what each finding means."
+        "Compare archive and journal with the committed offsets and with the logs. Exit status: 0 without findings, "
+        "1 with findings, 2 if it cannot run. docs/reconcile.md explains each finding."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -37,17 +37,17 @@ class Command(BaseCommand):
         parser.add_argument(
             "--repair",
             action="store_true",
-            help="show what would be mended in the committed offsets; with --yes, do it",
+            help="show which committed offsets would be repaired; with --yes, repair them",
         )
-        parser.add_argument("--yes", action="store_true", help="with --repair: mend it")
+        parser.add_argument("--yes", action="store_true", help="with --repair: write the repairs")
         parser.add_argument(
-            "--of", type=UUID, metavar="RUN", help="with --repair: what that run found, instead of a new run"
+            "--of", type=UUID, metavar="RUN", help="with --repair: use the findings of this run instead of a new run"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run, repair, print, exit."""
         if (options["yes"] or options["of"]) and not options["repair"]:
-            raise CommandError("--yes and --of go with --repair", returncode=CANNOT_RUN)
+            raise CommandError("--yes and --of require --repair", returncode=CANNOT_RUN)
         status, told = self._found_before(options["of"]) if options["of"] else self._run(options)
         if options["repair"] and "error" not in told:
             status = self._repair(told, status, apply=options["yes"])
@@ -108,7 +108,9 @@ class Command(BaseCommand):
             now = "nothing" if one["from"] is None else one["from"]
             self.stdout.write(f"repair {place}: {what}, committed is {now}{done}")
         if repair["planned"] and not repair["applied"]:
-            self.stdout.write(f"nothing was changed; do it with: manage.py reconcile --repair --yes --of {told['run']}")
+            self.stdout.write(
+                f"nothing was changed; to write the repairs: manage.py reconcile --repair --yes --of {told['run']}"
+            )
 
 
 def _as_json(one: ReconcileFinding) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from kcoord.http.local_transport import local_operator
 class Command(BaseCommand):
     help = (
         "Compute commits, consumption, rewinds, idle groups, busiest partitions, rebalances and members by day from "
-        "the archive and the events of groups, as Parquet below its folder `reports`. Exit status: 0, or 2 where "
+        "the archive and the events of groups, as Parquet in its folder `reports`. Exit status: 0, or 2 if "
         "it cannot run."
     )
 

@@ -26,10 +26,10 @@ KIND = "restore"
 
 class Command(BaseCommand):
     help = (
-        "Put the committed offsets of a group, or of all groups, back to what they were at an instant: an offset plan "
-        "for each group, shown, and with --apply applied; every plan can be undone. The journal says what was, and "
-        "the archive at KCOORD_ARCHIVE_PATH where the journal no longer reaches back. With --into-empty, fill an empty "
-        "database from the archive. Exit status: 0, 1 where a group was refused, 2 where it cannot run."
+        "Restore the committed offsets of a group, or of all groups, as they were at an instant. Makes an offset plan "
+        "for each group, shows it, and with --apply applies it; every plan can be undone. The offsets come from "
+        "the journal, and for earlier instants from the archive at KCOORD_ARCHIVE_PATH. With --into-empty, fill an "
+        "empty database from the archive. Exit status: 0, 1 if a group was refused, 2 if it cannot run."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -38,18 +38,22 @@ class Command(BaseCommand):
 
         add_common_arguments(parser)
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument("--group", action="append", metavar="GROUP", help="this group; may be given several times")
-        what.add_argument("--all-groups", action="store_true", help="every group that the journal or the archive knows")
-        what.add_argument("--undo", type=UUID, metavar="RUN", help="take back what this run of restore applied")
+        what.add_argument("--group", action="append", metavar="GROUP", help="this group; repeatable")
+        what.add_argument("--all-groups", action="store_true", help="every group in the journal or the archive")
+        what.add_argument("--undo", type=UUID, metavar="RUN", help="undo the plans that this run of restore applied")
         what.add_argument("--into-empty", action="store_true", help="fill this empty database from the archive")
         parser.add_argument("--at", metavar="INSTANT", help="RFC 3339, such as 2026-01-31T12:00:00Z")
-        parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="of these topics alone")
-        parser.add_argument("--apply", action="store_true", help="apply the plans; without it, they are shown and kept")
-        parser.add_argument("--reason", default="", help="why, for the timelines of the groups")
+        parser.add_argument(
+            "--topic", action="append", default=[], metavar="TOPIC", help="only these topics; repeatable"
+        )
+        parser.add_argument(
+            "--apply", action="store_true", help="apply the plans; without it, they are only shown and kept"
+        )
+        parser.add_argument("--reason", default="", help="why; recorded in the events of the groups")
         parser.add_argument(
             "--create-topics",
             action="store_true",
-            help="with --into-empty: make topics that are missing, with as many partitions as have offsets",
+            help="with --into-empty: create missing topics, with enough partitions for the offsets",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -79,9 +83,9 @@ class Command(BaseCommand):
             job = RefillJob(installation, at, options["create_topics"], operator.name)
             return job, {"into_empty": True, "at": options["at"], "create_topics": options["create_topics"]}
         if at is None:
-            raise _usage("--at: name the instant to go back to, such as --at 2026-01-31T12:00:00Z")
+            raise _usage("--at is required: the instant to restore, such as --at 2026-01-31T12:00:00Z")
         if options["create_topics"]:
-            raise _usage("--create-topics belongs to --into-empty")
+            raise _usage("--create-topics requires --into-empty")
         groups = None if options["all_groups"] else _groups(options["group"])
         topics = tuple(dict.fromkeys(options["topic"]))
         order = RestoreOrder(at, topics, operator, options["reason"])
@@ -121,18 +125,20 @@ class Command(BaseCommand):
         if "undo" in told:
             self.stderr.write(f"{len(done)} of {told['groups']} plans undone")
         elif told["apply"] and done:
-            self.stderr.write(f"{len(done)} groups restored; take it back with: restore --undo {told['run']}")
+            self.stderr.write(f"{len(done)} groups restored; undo it with: restore --undo {told['run']}")
         elif told["apply"]:
             self.stderr.write("nothing is committed")
         else:
-            self.stderr.write("dry run: nothing is committed; the plans are kept, --apply makes them again and applies")
+            self.stderr.write(
+                "dry run: nothing is committed; the plans are kept, --apply makes new ones and applies them"
+            )
 
     def _print_filled(self, told: Mapping[str, Any]) -> None:
         self.stdout.write(f"{told['groups']} groups with {told['offsets']} offsets as of {told['at']}")
         for topic in told.get("missing_topics", []):
-            self.stderr.write(f"the topic {topic} does not exist: create it, so that its offsets can be used")
+            self.stderr.write(f"topic {topic} does not exist: create it before its offsets can be used")
         if told.get("created_topics"):
-            self.stdout.write(f"topics made: {', '.join(told['created_topics'])}")
+            self.stdout.write(f"topics created: {', '.join(told['created_topics'])}")
 
 
 def _instant(text: str | None) -> int | None:
@@ -156,7 +162,7 @@ def _groups(names: list[str]) -> list[str]:
 def _only_for_plans(options: Mapping[str, Any]) -> None:
     for name in ("topic", "apply", "reason"):
         if options[name]:
-            raise _usage(f"--{name} does not belong to --into-empty, which fills the whole database: leave it out")
+            raise _usage(f"--{name} cannot be used with --into-empty, which fills the whole database: leave it out")
 
 
 def _applied_by(run_id: UUID) -> list[tuple[str, str]]:
@@ -167,7 +173,7 @@ def _applied_by(run_id: UUID) -> list[tuple[str, str]]:
     plans = (run.result or {}).get("plans", []) if run is not None else []
     applied = [(plan["group"], plan["plan"]) for plan in plans if plan["state"] == "applied"]
     if not applied:
-        raise _usage(f"--undo: {run_id} is no run of restore that applied anything")
+        raise _usage(f"--undo: {run_id} is not a run of restore that applied plans")
     return applied
 
 
@@ -175,7 +181,7 @@ def _next(plan: Mapping[str, Any]) -> str:
     if plan["state"] != "applied":
         return ""
     undo = f"--reset-offsets --group {shlex.quote(plan['group'])} --undo {plan['plan']} --execute"
-    return f"; take it back with: kgroups {undo}"
+    return f"; undo it with: kgroups {undo}"
 
 
 def _line_told(line: Any) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def _check_manifest(run: Run, table: ArchiveTable) -> None:
         return
     recorded = run.recorded_sha256(table.manifest.run_id, table.archive_id, table.number)
     if recorded is not None and recorded != table.sha256:
-        raise ArchiveDamaged([f"{path_of(table.number)} was changed: its SHA-256 is another"])
+        raise ArchiveDamaged([f"{path_of(table.number)} was changed: its SHA-256 differs"])
 
 
 def _stage(

@@ -53,7 +53,7 @@ def compact(
     staged = staged_files(storage, folder, f"{run.id}-compacted")
     written = read_files(spark, storage, folder, [path for path, _ in staged])
     if manifest_days(day_totals(rows)) != manifest_days(day_totals(written)):
-        raise JobError("compaction wrote other rows than it read; nothing was published")
+        raise JobError("the rows written by compaction differ from those read; nothing was published")
     gone = {file.path for file in old}
     planned = replace(
         table.manifest.renumbered(table.number + 1, run.id),

@@ -29,8 +29,8 @@ def archived_below(run: Run, table: ArchiveTable, snapshot: Snapshot, *, adopt: 
             return None
         raise JobError(
             f"the archive at {table.storage.address} belongs to another installation (cluster "
-            f"{last.system_identifier}, this one is {snapshot.system_identifier}); name another KCOORD_ARCHIVE_PATH, "
-            "or take it over with `manage.py archive --adopt` if this database was restored from that one"
+            f"{last.system_identifier}; this one is {snapshot.system_identifier}); set another KCOORD_ARCHIVE_PATH, "
+            "or take the archive over with `manage.py archive --adopt` if this database was restored from that one"
         )
     if last.timeline != snapshot.timeline or last.bound > snapshot.bound or not run.knows(last.run_id):
         return None
@@ -56,7 +56,10 @@ def read_history(
     archived = read_archive(spark, table)
     below = archived_below(run, table, snapshot)
     if below is None and table.manifest is not None:
-        raise JobError("the database was put back, or a standby took over, since the last archive: run it first")
+        raise JobError(
+            "the database was restored, or a standby took over, since the last run of archive: run "
+            "`manage.py archive` first"
+        )
     journal = read_table(
         spark, "journal", conninfo, snapshot.id, columns=columns, since=below, slice_blocks=slice_blocks
     )

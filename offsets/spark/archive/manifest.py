@@ -100,7 +100,7 @@ def parse(data: bytes) -> Manifest:
         read: dict[str, Any] = json.loads(data)
         version = read.pop("manifest_version")
         if not isinstance(version, int) or version > VERSION:
-            raise ManifestUnreadable(f"version {version} of manifests; this release knows up to {VERSION}")
+            raise ManifestUnreadable(f"manifest version {version}; this release reads versions up to {VERSION}")
         return Manifest(
             **{
                 **read,
@@ -111,4 +111,4 @@ def parse(data: bytes) -> Manifest:
             }
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ManifestUnreadable(f"no manifest: {type(error).__name__} {error}") from error
+        raise ManifestUnreadable(f"not a manifest: {type(error).__name__} {error}") from error

@@ -30,8 +30,11 @@ def check_version(found: object, where: str) -> None:
     try:
         version = int(str(found))
     except ValueError:
-        raise JobError(f"{where} says no version of its schema ({found!r}); it is no archive of kcoord") from None
+        raise JobError(
+            f"{where} does not state its schema version ({found!r}); it is not an archive of kcoord"
+        ) from None
     if not 1 <= version <= VERSION:
         raise JobError(
-            f"{where} has schema version {version}, this release knows up to {VERSION}; use the release that wrote it"
+            f"{where} has schema version {version}, this release reads versions up to {VERSION}; use the release that "
+            "wrote it"
         )

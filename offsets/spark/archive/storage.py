@@ -45,7 +45,7 @@ class Storage:
     def __init__(self, address: str) -> None:
         """`address`: a path (relative to the checkout) or a URI. Raises JobError for one that cannot be used."""
         if not address:
-            raise JobError("there is no archive: say where it is to be in KCOORD_ARCHIVE_PATH")
+            raise JobError("no archive is configured: set KCOORD_ARCHIVE_PATH")
         self.address = resolved(address)
         self.is_local = self.address.startswith("/")
         try:
@@ -185,7 +185,7 @@ class _Explaining:
         if isinstance(error, (OSError, pa.ArrowException)):
             reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
             raise JobError(
-                f"the archive cannot be used: {self._what}: {reason}; see KCOORD_ARCHIVE_PATH and its rights"
+                f"the archive cannot be used: {self._what}: {reason}; check KCOORD_ARCHIVE_PATH and its permissions"
             ) from error
 
 

@@ -36,7 +36,7 @@ class ArchiveTable:
         check_version(table.metadata().configuration.get(VERSION_KEY), storage.delta_path())
         number = table.transaction_version(APPLICATION)
         if number is None:
-            raise JobError(f"{storage.delta_path()} is a Delta table of something else than kcoord; name another path")
+            raise JobError(f"{storage.delta_path()} is a Delta table that kcoord did not write; set another path")
         self.number = int(number)
         self.manifest: Manifest | None = None
         self.sha256 = ""
@@ -55,9 +55,9 @@ class ArchiveTable:
             raise ArchiveDamaged([f"{path}: {error}"]) from error
         check_version(found.schema_version, path)
         if found.archive_id != self.archive_id:
-            raise ArchiveDamaged([f"{path} is of another archive"])
+            raise ArchiveDamaged([f"{path} belongs to another archive"])
         if found.number != number:
-            raise ArchiveDamaged([f"{path} says that it is number {found.number}"])
+            raise ArchiveDamaged([f"{path} has number {found.number}"])
         return found, manifests.digest(data)
 
     @property
@@ -89,7 +89,7 @@ class ArchiveTable:
 
     def _content_problem(self, file: ArchivedFile) -> str | None:
         path = f"{JOURNAL}/{file.path}"
-        return None if self.storage.sha256(path) == file.sha256 else f"{path} was changed: its SHA-256 is another"
+        return None if self.storage.sha256(path) == file.sha256 else f"{path} was changed: its SHA-256 differs"
 
     def commit(self, published: Manifest, *, adds_rows: bool) -> ArchiveTable:
         """One log entry that leaves exactly the manifest's files; returns the table afterwards. Raises JobError.
@@ -143,7 +143,7 @@ def open_table(storage: Storage) -> ArchiveTable:
     """The archive's table. Raises JobError if it does not exist, ArchiveDamaged if its log cannot be read."""
     try:
         if not DeltaTable.is_deltatable(storage.delta_path()):
-            raise JobError(f"there is no archive at {storage.address}; `manage.py archive` makes one")
+            raise JobError(f"there is no archive at {storage.address}; `manage.py archive` creates it")
         return ArchiveTable(storage, DeltaTable(storage.delta_path()))
     except (DeltaError, OSError) as error:
         raise ArchiveDamaged([f"the Delta log of {storage.delta_path()}: {first_line(error)}"]) from error
@@ -156,7 +156,7 @@ def open_or_create(storage: Storage) -> ArchiveTable:
         return open_table(storage)
     left = [*storage.files(JOURNAL), *storage.files(MANIFESTS)]
     if left:
-        raise ArchiveDamaged([f"the Delta log is missing, but there is {left[0].path}"])
+        raise ArchiveDamaged([f"the Delta log is missing, but {left[0].path} exists"])
     try:
         DeltaTable.create(
             storage.delta_path(),
@@ -168,7 +168,7 @@ def open_or_create(storage: Storage) -> ArchiveTable:
             raise_if_key_not_exists=False,
         )
     except (DeltaError, OSError) as error:
-        raise JobError(f"the archive cannot be made at {storage.address}: {first_line(error)}") from error
+        raise JobError(f"the archive cannot be created at {storage.address}: {first_line(error)}") from error
     return open_table(storage)
 
 

@@ -56,4 +56,4 @@ def store(conninfo: str, run_id: UUID, listed: Sequence[Mapping[str, Any]], tota
             if total:
                 cursor.execute(queries("kcoord").count.encode(), {"name": COUNTER, "by": total})
     except psycopg.Error as error:
-        raise JobError(f"what was found cannot be stored: {first_line(error)}") from error
+        raise JobError(f"the findings cannot be stored: {first_line(error)}") from error

@@ -75,7 +75,7 @@ def settled(conninfo: str, storage: Storage | None, deadline_ms: int) -> Iterato
             if storage is None or _number(storage) == (table.number if table is not None else 0):
                 yield table, snapshot
                 return
-    raise JobError("the archive was published to each time that a snapshot was taken; run it again")
+    raise JobError("another run published to the archive each time a snapshot was taken; run it again")
 
 
 def _number(storage: Storage) -> int:

@@ -1,5 +1,5 @@
 -- name: events_there
--- Of the events of groups: id and instant (ms) of the first one that is kept, and the last id that was given out.
+-- For the events of groups: id and instant (ms) of the first one kept, and the last id assigned.
 select min(id), min(at), pg_sequence_last_value(pg_get_serial_sequence('groups_event', 'id')::regclass)
 from groups_event
 
@@ -8,7 +8,7 @@ from groups_event
 select exists (select from offsets_sparkrun where archive_path = %(path)s and manifest is not null)
 
 -- name: forget_findings
--- Those of the runs before the newest ones.
+-- Findings of all but the newest runs.
 delete from offsets_reconcilefinding
 where run_id not in (
     select id from offsets_sparkrun where kind = 'reconcile' order by requested_at desc limit %(runs)s

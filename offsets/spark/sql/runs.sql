@@ -1,5 +1,5 @@
 -- name: lock_kind
--- Held by the session of the run: one that dies keeps nothing.
+-- Held by the session of the run: when it dies, the lock is released.
 select pg_try_advisory_lock(hashtextextended('kcoord.spark.' || %(kind)s, 0))
 
 -- name: unlock_kinds
@@ -12,14 +12,14 @@ order by started_at desc
 limit 1
 
 -- name: mark_lost
--- We hold the lock of the kind, so whatever says that it runs does not.
+-- We hold the lock of the kind, so no run that is marked as running is alive.
 update offsets_sparkrun
 set state = 'lost', ended_at = (extract(epoch from clock_timestamp()) * 1000)::bigint,
-    error = 'the process of the run ended without saying how'
+    error = 'the process of the run ended without recording a result'
 where kind = %(kind)s and state = 'running'
 
 -- name: start_run
--- A run that was asked for over the API has its row already.
+-- A run requested over the API already has its row.
 insert into offsets_sparkrun (id, kind, state, parameters, requested_at, requested_by, started_at, heartbeat_at, host,
                               pid, log_path, stage, slices_done, slices_total, system_identifier, archive_path,
                               archive_id, manifest_sha256, error)
@@ -68,7 +68,7 @@ set bound = %(bound)s, system_identifier = %(system_identifier)s, timeline = %(t
 where id = %(id)s
 
 -- name: forget_days
--- Another database takes the archive over: what counted for the one before says nothing about this journal.
+-- Another database takes the archive over: what was covered for the previous one does not apply to this journal.
 update offsets_archivedday set counts = false where counts
 
 -- name: record_day

@@ -1,5 +1,5 @@
 -- name: leaves
--- Tables that hold the rows of a table: itself, or the leaves of a partitioned one, of which alone there is a tree.
+-- Tables that hold the rows of a table: itself, or its leaves if it is partitioned (only then is there a tree).
 select l.relname, n.nspname, pg_relation_filenode(l.oid),
        (pg_relation_size(l.oid) / current_setting('block_size')::bigint)::bigint
 from pg_class l
@@ -12,8 +12,8 @@ order by l.relname
 select pg_relation_filenode(to_regclass(%(table)s))
 
 -- name: lock_journal
--- Before the snapshot is taken, so that no day can go between the two; LOCK TABLE itself takes none. Maintenance that wants
--- a day meanwhile puts it off. All leaves are locked with it.
+-- Before the snapshot is taken, so that no day can go between the two; LOCK TABLE itself takes none. Maintenance of a
+-- day waits for its next run. All leaves are locked with it.
 lock table offset_commit_log in access share mode
 
 -- name: keep_snapshot

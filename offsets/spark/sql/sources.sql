@@ -1,5 +1,5 @@
 -- name: journal
--- {table} is one leaf of offset_commit_log: a lock of the parent would stop the making and dropping of days.
+-- {table} is one leaf of offset_commit_log: a lock of the parent would block creating and dropping days.
 select ctid as block, id, at, xact_id, kind, group_name, topic, partition, committed_offset, leader_epoch, metadata,
        expire_timestamp, member_id, generation_id, client_id, principal, transactional_id, plan_id::text as plan_id
 from {table}
@@ -31,7 +31,7 @@ from {table} w
 join groups_topic t on t.id = w.topic_id
 
 -- name: samples
--- Watermarks over time. A topic that is gone has no name, and maintenance removes its samples soon.
+-- Watermarks over time. A deleted topic has no name, and maintenance removes its samples soon.
 select s.ctid as block, t.name as topic, s.topic_id as topic_key, s.partition, s.at, s.until, s.log_start_offset,
        s.log_end_offset
 from {table} s
