@@ -33,8 +33,8 @@ def sources(paths: list[str]) -> list[str]:
 class Run:
     """A pytest plugin: once the tests are collected, runs mutants instead of them."""
 
-    def __init__(self, files: list[str], jobs: int) -> None:
-        self.files, self.jobs = files, jobs
+    def __init__(self, files: list[str], jobs: int, seconds: float) -> None:
+        self.files, self.jobs, self.seconds = files, jobs, seconds
         self.survivors: list[Mutant] = []
         self.fates: Counter[Fate] = Counter()
         self.new = 0
@@ -51,7 +51,7 @@ class Run:
             say("these tests fail without any change:", *baseline.failed)
             return True
         say(f"{len(session.items)} tests take {sum(baseline.seconds.values()):.0f} s")
-        pool = Pool({item.nodeid: item for item in session.items}, baseline, Live(all_files), self.jobs)
+        pool = Pool({item.nodeid: item for item in session.items}, baseline, Live(all_files), self.jobs, self.seconds)
         for file in self.files:
             self.one(file, pool)
         return True
@@ -83,6 +83,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("paths", nargs="*", default=PACKAGES, help="files or directories; default: %(default)s")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time; default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=1e9, help="most time for one mutant; default: all its tests")
     parser.add_argument("--list", action="store_true", help="show the mutants and run nothing")
     options = parser.parse_args(arguments)
     files = sources(options.paths)
@@ -90,7 +91,7 @@ def main(arguments: list[str]) -> int:
         for file in files:
             say(*(f"{file}:{one.lines.start} {one.function}: {one.change}" for one in mutants_of(file, _read(file))))
         return 0
-    run = Run(files, options.jobs)
+    run = Run(files, options.jobs, options.seconds)
     status = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *TESTS], plugins=[run])
     if run.broken or status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return 2

@@ -40,7 +40,7 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
     ast.BitAnd: ast.BitOr,
 }
-CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
+CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 REMOVED = (ast.Return, ast.Expr, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 ELEMENTS = (ast.Tuple, ast.List, ast.Set)
 
@@ -89,7 +89,7 @@ class Mutant:
         if isinstance(statement, ast.ClassDef | ast.FunctionDef):
             names.add(statement.name)
         targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-        return names | {target.id for target in targets if isinstance(target, ast.Name)}
+        return names | {node.id for target in targets if target for node in ast.walk(target) if hasattr(node, "id")}
 
 
 def mutants_of(file: str, source: str) -> list[Mutant]:
@@ -184,15 +184,16 @@ class _Maker:
                 self.path.append(node.test)
                 yield self.mutant(lambda new=new: condition.put(new), node.test, new)
                 self.path.pop()
-        yield from self.removals(node)
+        yield from self.removals(node, place)
 
-    def removals(self, node: ast.AST) -> Iterator[Mutant]:
+    def removals(self, node: ast.AST, place: _Place) -> Iterator[Mutant]:
         """Removed conditions of comprehensions, elements, entries, and fields given to `replace`."""
         if isinstance(node, ast.comprehension):
             for index in range(len(node.ifs)):
                 yield self.mutant(_without(node.ifs, index), node)
         if isinstance(node, ELEMENTS) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-            in_table = not self.returns or self.returns[-1] is None
+            unpacked = isinstance(place.parent, ast.Assign) and isinstance(place.parent.targets[0], ast.Tuple)
+            in_table = (not self.returns or self.returns[-1] is None) and not unpacked
             if in_table or isinstance(node, ast.Set):
                 for index in range(len(node.elts)):
                     yield self.mutant(_without(node.elts, index), node, gone=node.elts[index])
@@ -269,6 +270,8 @@ def _left_alone(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        return True
     if isinstance(node, ast.If):
         return ast.unparse(node.test) == "TYPE_CHECKING"
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
@@ -294,13 +297,12 @@ def _replacements(node: ast.AST, returns: ast.expr | None) -> Iterator[ast.AST]:
     elif isinstance(node, ast.Constant):
         yield from _constants(node.value)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-        yield ast.Call(ast.Name(CALLS[node.func.id], ast.Load()), node.args, _keywords(node))
+        yield ast.Call(ast.Name(CALLS[node.func.id], ast.Load()), node.args, node.keywords)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sorted":
+        down = ast.Slice(step=ast.UnaryOp(ast.USub(), ast.Constant(1)))
+        yield ast.Subscript(ast.Call(node.func, node.args, node.keywords), down, ast.Load())
     elif isinstance(node, ast.stmt):
         yield from _statements(node, returns)
-
-
-def _keywords(call: ast.Call) -> list[ast.keyword]:
-    return [] if isinstance(call.func, ast.Name) and call.func.id == "sorted" else call.keywords
 
 
 def _constants(value: object) -> Iterator[ast.AST]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -48,12 +49,13 @@ class _Plan:
 
 @dataclass
 class Pool:
-    """`jobs`: processes at a time. `items`: the tests, in the order in which pytest collected them."""
+    """`items`: the tests by id. `jobs`: processes at a time. `seconds`: the most to spend on one mutant (traced)."""
 
     items: dict[str, pytest.Item]
     baseline: Baseline
     live: Live
     jobs: int
+    seconds: float
     killers: Counter[str] = field(default_factory=Counter)
 
     def run(self, file: str) -> Iterator[Result]:
@@ -94,10 +96,11 @@ class Pool:
 
     def tests_of_names(self, mutant: Mutant) -> set[str]:
         found: set[str] = set()
-        for code in self.live.using(mutant.bound()):
+        names = mutant.bound()
+        for code in self.live.using(names):
             lines = [line for _, _, line in code.co_lines() if line]
             found |= self.baseline.covering(code.co_filename, lines[1:] or lines)
-        return found
+        return found | {name for name, item in self.items.items() if not names.isdisjoint(vars(item.module))}
 
     def start(self, plan: _Plan) -> tuple[int, int]:
         reading, writing = os.pipe()
@@ -123,9 +126,10 @@ class Pool:
         os.write(pipe, json.dumps(killer).encode())
 
     def in_order(self, tests: set[str]) -> list[pytest.Item]:
-        """First those that killed other mutants of this file, then the fastest."""
+        """First those that killed other mutants of this file, then the fastest, for as long as there is time."""
         names = sorted(tests, key=lambda name: (-self.killers[name], self.baseline.seconds[name]))
-        return [self.items[name] for name in names if name in self.items]
+        spent = accumulate(self.baseline.seconds[name] for name in names)
+        return [self.items[name] for name, seconds in zip(names, spent, strict=True) if seconds <= self.seconds]
 
     def finished(self, running: dict[int, tuple[_Plan, int]]) -> Result:
         process, status = os.wait()
