@@ -8,9 +8,8 @@ from typing import Any
 
 from frontend.rows import Event, Millis
 from frontend.wording import duration, plural, short_id, utc
-from groups.core.model.consumer_records import DepartureCause, EpochCause
+from groups.core.model.causes import Cause
 from groups.core.model.events import EventKind
-from groups.core.model.records import RebalanceCause, RemovalReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,43 +27,26 @@ class Line:
 
 
 CAUSES: Mapping[str, str] = {
-    RebalanceCause.MEMBER_JOINED.value: "{member} joined",
-    RebalanceCause.LEADER_REJOINED.value: "the leader {member} joined again",
-    RebalanceCause.PROTOCOLS_CHANGED.value: "{member} changed its subscription or protocols",
-    RebalanceCause.STATIC_MEMBER_REPLACED.value: "{member} took over a static member with other protocols",
-    RebalanceCause.MEMBER_LEFT.value: "{member} left",
-    RebalanceCause.MEMBER_KICKED.value: "{member} was removed by an operator",
-    RebalanceCause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
-    RebalanceCause.SYNC_TIMED_OUT.value: "not everybody synced in time",
+    Cause.GROUP_CREATED.value: "the first member joined",
+    Cause.MEMBER_JOINED.value: "{member} joined",
+    Cause.MEMBER_LEFT.value: "{member} left",
+    Cause.MEMBER_KICKED.value: "{member} was removed by an operator",
+    Cause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
+    Cause.JOIN_TIMED_OUT.value: "{member} did not join again in time",
+    Cause.SYNC_TIMED_OUT.value: "{member} did not sync in time",
+    Cause.REBALANCE_TIMED_OUT.value: "{member} did not give up its partitions in time",
+    Cause.GROUP_FULL.value: "{member} was turned away: the group is full",
+    Cause.LEADER_REJOINED.value: "the leader {member} joined again",
+    Cause.STATIC_MEMBER_REPLACED.value: "{member} took over a static member with other protocols",
+    Cause.PROTOCOLS_CHANGED.value: "{member} changed its subscription or protocols",
+    Cause.SUBSCRIPTION_CHANGED.value: "{member} changed its subscription",
+    Cause.TOPICS_CHANGED.value: "subscribed topics changed",
+    Cause.REGEXES_RESOLVED.value: "subscribed patterns match other topics",
 }
-"""Why a rebalance started. Every `RebalanceCause` has its text; a test checks that."""
+"""Why a member was removed, a rebalance started or an epoch began. Every `Cause` has its text; a test checks that."""
 
-REMOVALS: Mapping[str, str] = {
-    RemovalReason.LEFT.value: "left",
-    RemovalReason.SESSION_EXPIRED.value: "sent no heartbeat in time and was removed",
-    RemovalReason.DID_NOT_REJOIN.value: "did not join again in time and was removed",
-    RemovalReason.DID_NOT_SYNC.value: "did not sync in time and was removed",
-    RemovalReason.GROUP_FULL.value: "was turned away: the group is full",
-    RemovalReason.KICKED.value: "was removed by an operator",
-    DepartureCause.REBALANCE_TIMED_OUT.value: "did not give up its partitions in time and was removed",
-    DepartureCause.JOIN_TIMED_OUT.value: "did not join again in time and was removed",
-    DepartureCause.SYNC_TIMED_OUT.value: "did not sync in time and was removed",
-}
-
-EPOCHS: Mapping[str, str] = {
-    EpochCause.GROUP_CREATED.value: "the first member joined",
-    EpochCause.MEMBER_JOINED.value: "{member} joined",
-    EpochCause.SUBSCRIPTION_CHANGED.value: "{member} changed its subscription",
-    EpochCause.TOPICS_CHANGED.value: "subscribed topics changed",
-    EpochCause.REGEXES_RESOLVED.value: "subscribed patterns match other topics",
-    EpochCause.MEMBER_LEFT.value: "{member} left",
-    EpochCause.MEMBER_KICKED.value: "{member} was removed by an operator",
-    EpochCause.SESSION_EXPIRED.value: "{member} sent no heartbeat in time",
-    EpochCause.REBALANCE_TIMED_OUT.value: "{member} did not give up its partitions in time",
-    EpochCause.JOIN_TIMED_OUT.value: "{member} did not join again in time",
-    EpochCause.SYNC_TIMED_OUT.value: "{member} did not sync in time",
-}
-"""Why a consumer group needs a new target. Every `EpochCause` has its text; a test checks that."""
+SAY_REMOVED = (Cause.MEMBER_KICKED.value, Cause.GROUP_FULL.value)
+"""Causes whose text already says that the member is gone."""
 
 Sentence = Callable[[Event, str, Mapping[str, Any]], str]
 
@@ -88,7 +70,10 @@ def _expired(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 def _removed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     if detail.get("principal"):
         return f"{member} was removed by {detail['principal']}"
-    return f"{member} {REMOVALS.get(str(detail.get('cause', '')), 'was removed')}"
+    cause = str(detail.get("cause", ""))
+    if cause not in CAUSES:
+        return f"{member} was removed"
+    return CAUSES[cause].format(member=member) + ("" if cause in SAY_REMOVED else " and was removed")
 
 
 def _replaced(event: Event, member: str, detail: Mapping[str, Any]) -> str:
@@ -97,8 +82,7 @@ def _replaced(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 
 def _rebalance(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    cause = str(detail.get("cause", ""))
-    return "Rebalance started: " + CAUSES.get(cause, cause.replace("_", " ") or "no cause given").format(member=member)
+    return f"Rebalance started: {_why(detail, member)}"
 
 
 def _took(detail: Mapping[str, Any]) -> str:
@@ -119,8 +103,12 @@ def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 def epoch_cause(event: Event) -> str:
     """Why an epoch of a consumer group began: `m5 joined`."""
     member = short_id(event.member_id) if event.member_id else "a member"
-    cause = str(event.detail.get("cause", ""))
-    return EPOCHS.get(cause, cause.replace("_", " ") or "no cause given").format(member=member)
+    return _why(event.detail, member)
+
+
+def _why(detail: Mapping[str, Any], member: str) -> str:
+    cause = str(detail.get("cause", ""))
+    return CAUSES.get(cause, cause.replace("_", " ") or "no cause given").format(member=member)
 
 
 def _epoch(event: Event, member: str, detail: Mapping[str, Any]) -> str:
@@ -191,7 +179,7 @@ def _by(detail: Mapping[str, Any]) -> str:
 SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.GROUP_CREATED.value: ("idle", _says("Group created")),
     EventKind.MEMBER_JOINED.value: ("busy", _joined),
-    EventKind.MEMBER_LEFT.value: ("idle", _removed),
+    EventKind.MEMBER_LEFT.value: ("idle", lambda event, member, detail: f"{member} left"),
     EventKind.MEMBER_EXPIRED.value: ("bad", _expired),
     EventKind.MEMBER_REMOVED.value: ("bad", _removed),
     EventKind.MEMBER_REPLACED.value: ("busy", _replaced),

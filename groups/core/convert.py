@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from groups.core.classic import sessions
 from groups.core.classic.join import check_join, join_group
 from groups.core.classic.parked_answers import release_converted
 from groups.core.classic.rebalance import prepare, select_protocol
@@ -19,14 +20,14 @@ from groups.core.consumer.classic_members import PROTOCOL_TYPE, join_member, pro
 from groups.core.consumer.epochs import metadata_hash
 from groups.core.consumer.leaving import drop_members
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
+from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat, JoinGroup
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_members import ConsumerMembers
-from groups.core.model.consumer_records import DepartureCause
 from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, Timers
 from groups.core.model.partitions import Assigned, plain
 from groups.core.model.persistent import DeadlineMap, Timer
-from groups.core.model.records import GroupConverted, RebalanceCause
+from groups.core.model.records import GroupConverted
 from groups.core.model.replies import JoinReply, Parked
 from groups.core.model.turn import Turn
 from groups.core.model.types import (
@@ -39,16 +40,6 @@ from groups.core.model.types import (
     TopicView,
 )
 from kcoord.protocol.errors import Error, ProtocolError
-
-_CAUSES = {
-    DepartureCause.LEFT: RebalanceCause.MEMBER_LEFT,
-    DepartureCause.SESSION_EXPIRED: RebalanceCause.SESSION_EXPIRED,
-    DepartureCause.REBALANCE_TIMED_OUT: RebalanceCause.SESSION_EXPIRED,
-    DepartureCause.JOIN_TIMED_OUT: RebalanceCause.SESSION_EXPIRED,
-    DepartureCause.SYNC_TIMED_OUT: RebalanceCause.SYNC_TIMED_OUT,
-    DepartureCause.KICKED: RebalanceCause.MEMBER_KICKED,
-}
-
 
 # -- from classic to consumer
 
@@ -105,9 +96,7 @@ def _as_consumer_group(turn: Turn, group: ClassicGroup, protocol: ConsumerProtoc
         _as_consumer_member(group, member, protocol, turn.env.topics, owned)
         for _, member in sorted(group.members.items())
     ]
-    sessions = {
-        member.member_id: Timer(turn.now + member.session_timeout_ms, turn.now) for member in group.members.values()
-    }
+    timers = {member_id: Timer(deadline, turn.now) for member_id, deadline in sessions.of_all(group, turn.now).items()}
     upgraded = ConsumerGroup(
         group_id=group.group_id,
         state_since=turn.now,
@@ -115,7 +104,7 @@ def _as_consumer_group(turn: Turn, group: ClassicGroup, protocol: ConsumerProtoc
         assignment_epoch=group.generation_id,
         metadata_version=turn.env.topics.version,
         members=ConsumerMembers(members),
-        timers=Timers(session=DeadlineMap(sessions)),
+        timers=Timers(session=DeadlineMap(timers)),
     )
     return replace(upgraded, metadata_hash=metadata_hash(upgraded, turn.env.topics))
 
@@ -189,7 +178,7 @@ def join_consumer_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     member = turn.consumer.members[reply.member_id]
     _downgrade(turn)
     if holder.subscribed_topic_names != member.subscribed_topic_names or holder.subscribed_topic_regex:
-        prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, reply.member_id, command.reason or "")
+        prepare(turn, Cause.STATIC_MEMBER_REPLACED, reply.member_id, command.reason or "")
     # Differs from Kafka: Kafka answers generation 0 if the subscription changed (consumer.md 0.0 and 9.6, trigger B).
     return replace(reply, generation_id=turn.classic.generation_id)
 
@@ -211,16 +200,14 @@ def _holder(group: ConsumerGroup, command: JoinGroup) -> ConsumerMember | None:
     return group.members[member_id] if member_id is not None else None
 
 
-def remove_members(
-    turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
-) -> None:
+def remove_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str = "", detail: str = "") -> None:
     """consumer.md 3.5: remove members; where only classic members are left, the group continues as a classic group and
     rebalances (consumer.md 9.6, trigger A). `by`: the principal that kicks them; `detail`: its reason.
     """
     if _may_downgrade(turn, turn.consumer, member_ids):
         drop_members(turn, member_ids, cause, by=by, detail=detail)
         _downgrade(turn)
-        prepare(turn, _CAUSES[cause], member_ids[0], detail)
+        prepare(turn, cause, member_ids[0], detail)
     else:
         remove_without_conversion(turn, member_ids, cause, by=by, detail=detail)
 
@@ -275,7 +262,7 @@ def _as_classic_member(
         protocols=metadata.protocols,
         assignment=protocol.encode_assignment(_by_name(member, turn.env.topics), _version(subscription)),
         is_new=False,
-        session_deadline=turn.now + metadata.session_timeout_ms,
+        session_deadline=sessions.full(turn.now, metadata.session_timeout_ms),
         last_heartbeat_at=turn.now,
     )
 

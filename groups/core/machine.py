@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from groups.core.classic import offsets as classic_offsets
 from groups.core.classic.expiry import expire
-from groups.core.classic.heartbeat import commit_offsets, heartbeat
+from groups.core.classic.heartbeat import heartbeat
 from groups.core.classic.join import join_group
 from groups.core.classic.leave import leave_group
 from groups.core.classic.maintenance import abandon_wait, delete_group, force_state
@@ -153,7 +154,7 @@ def _handle_classic(turn: Turn, command: ClassicCommand) -> Reply | Parked:
         case LeaveGroup():
             return leave_group(turn, command)
         case CommitOffsets():
-            return commit_offsets(turn, command)
+            return classic_offsets.commit_offsets(turn, command)
         case DeleteOffsets():
             return delete_offsets(turn, command)
         case ResetOffsets():

@@ -10,10 +10,10 @@ from groups.core.classic.rebalance import complete_if_all_joined, maybe_complete
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
 from groups.core.convert import remove_members
+from groups.core.model.causes import Cause
 from groups.core.model.commands import HoldGroup, KickMember, ReleaseHold
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_records import DepartureCause
-from groups.core.model.records import GroupHeld, HoldReleased, RebalanceCause, RemovalReason
+from groups.core.model.records import GroupHeld, HoldReleased
 from groups.core.model.replies import Done, HoldReply
 from groups.core.model.turn import Turn
 from groups.core.model.types import ClassicGroup, GroupState, Hold
@@ -31,7 +31,7 @@ def hold_group(turn: Turn, command: HoldGroup) -> HoldReply:
     if isinstance(group, ConsumerGroup):
         if group.members:
             remove_without_conversion(
-                turn, list(group.members), DepartureCause.KICKED, by=command.principal, detail=command.reason
+                turn, list(group.members), Cause.MEMBER_KICKED, by=command.principal, detail=command.reason
             )
     else:
         _empty(turn, group, command)
@@ -44,9 +44,9 @@ def _empty(turn: Turn, group: ClassicGroup, command: HoldGroup) -> None:
     """Remove all members, and complete the rebalance that follows without members."""
     gone = [*group.pending_join, *group.members]
     for member_id in gone:
-        remove(turn, member_id, RemovalReason.KICKED, command.reason, by=command.principal)
+        remove(turn, member_id, Cause.MEMBER_KICKED, command.reason, by=command.principal)
     if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
-        prepare(turn, RebalanceCause.MEMBER_KICKED, gone[-1], command.reason)
+        prepare(turn, Cause.MEMBER_KICKED, gone[-1], command.reason)
     else:
         complete_if_all_joined(turn)
 
@@ -67,7 +67,7 @@ def kick_member(turn: Turn, command: KickMember) -> Done:
     if isinstance(group, ClassicGroup):
         _kick_classic(turn, group, command)
     elif command.member_id in group.members:
-        remove_members(turn, [command.member_id], DepartureCause.KICKED, by=command.principal, detail=command.reason)
+        remove_members(turn, [command.member_id], Cause.MEMBER_KICKED, by=command.principal, detail=command.reason)
     else:
         raise _no_such_member(command)
     return Done()
@@ -77,9 +77,9 @@ def _kick_classic(turn: Turn, group: ClassicGroup, command: KickMember) -> None:
     pending = command.member_id in group.pending_join
     if not pending and command.member_id not in group.members:
         raise _no_such_member(command)
-    remove(turn, command.member_id, RemovalReason.KICKED, command.reason, by=command.principal)
+    remove(turn, command.member_id, Cause.MEMBER_KICKED, command.reason, by=command.principal)
     if not pending and ANSWERS[Api.LEAVE, group.state].rebalances:
-        prepare(turn, RebalanceCause.MEMBER_KICKED, command.member_id, command.reason)
+        prepare(turn, Cause.MEMBER_KICKED, command.member_id, command.reason)
     elif turn.classic.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)
 

@@ -3,8 +3,6 @@
 A parked member is state on its row; only the callers to answer are kept here. A waiter is answered by the decision that
 lets its barrier fall, when that is made in this process, or by looking at the group, when another process made it. No
 waiter holds a connection or a thread.
-
-One timer per group is armed at its earliest deadline, for precision: the guarantee is Celery's tick.
 """
 
 from __future__ import annotations
@@ -12,20 +10,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
 from groups.core.model.commands import ParkKind
-from groups.core.model.deadlines import wake_at
 from groups.core.model.group import Group
 from groups.core.model.replies import Answer, JoinReply, Parked, Rerun, SyncReply
 from groups.core.model.types import Millis
 from groups.core.waiting import answer_for
-from kcoord.database.clock import DatabaseClock
+from groups.store.store import GroupStore
 from kcoord.database.notifications import TOPICS
 from kcoord.metrics import PARKED
 from kcoord.process.runtime import Runtime
@@ -35,9 +31,6 @@ log = structlog.get_logger(__name__)
 
 BarrierReply = JoinReply | SyncReply | Rerun
 Key = tuple[ParkKind, str]
-
-MAX_TIMER_JITTER_MS = 20
-"""So that processes that wait for the same deadline do not all query at once."""
 
 
 class ShuttingDown(Exception):
@@ -53,7 +46,7 @@ class Waiter:
     decided_since: int = 0
     """Moment before the topics that the parking was decided with were read."""
     visible_since: int | None = None
-    """Moment (of the room's count) from which a look at the group can see the parking; None before the commit."""
+    """The `ParkedRequests.moment` from which a look at the group can see the parking; None before the commit."""
     missed_a_look: bool = False
     answer: asyncio.Future[BarrierReply] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -67,20 +60,12 @@ Claim = tuple[Waiter, BarrierReply]
 
 
 class ParkedRequests:
-    """All waiters of this process, and one timer for each group that has any."""
+    """All waiters of this process."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        tick: Callable[[str], Awaitable[None]],
-        look: Callable[[str], Awaitable[Group | None]],
-    ) -> None:
-        self._db = runtime.db
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.get(GroupStore)
         self._repair_seconds = runtime.config.int("notifications.repair.interval.ms") / 1000
-        self._tick = tick
-        self._look = look
         self._waiters: dict[str, dict[Key, list[Waiter]]] = defaultdict(dict)
-        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._looking: set[str] = set()
         self._look_again: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -92,7 +77,7 @@ class ParkedRequests:
         self._spawn(self._repair())
 
     def moment(self) -> int:
-        """Now, in the counter by which the room orders events."""
+        """Now, in the counter by which looks, parkings and notifications are ordered."""
         return next(self._moments)
 
     def enter(self, group_id: str, parked: Parked, decided_since: int) -> Waiter:
@@ -134,7 +119,6 @@ class ParkedRequests:
             del by_key[waiter.key]
         if not by_key:
             self._waiters.pop(waiter.group_id, None)
-            self._disarm(waiter.group_id)
 
     def claim(self, group_id: str, answers: Sequence[Answer]) -> list[Claim]:
         """Take out the waiters that `answers` are for. Answer them after the commit, or `restore` them."""
@@ -167,36 +151,6 @@ class ParkedRequests:
         finally:
             self.leave(waiter)
 
-    def arm(self, group_id: str, group: Group | None, now: Millis) -> None:
-        """Look at the group at its earliest deadline. Only groups with waiters in this process have a timer."""
-        self._disarm(group_id)
-        if group_id not in self._waiters or self._closed:
-            return
-        if not isinstance(self._db.clock, DatabaseClock):
-            return  # virtual time: the test advances it and ticks
-        due = wake_at(group)
-        if due is None:
-            return
-        delay_ms = max(due - now, 0) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - not a secret
-        loop = asyncio.get_running_loop()
-        self._timers[group_id] = loop.call_later(delay_ms / 1000, self._due, group_id)
-
-    def _disarm(self, group_id: str) -> None:
-        timer = self._timers.pop(group_id, None)
-        if timer is not None:
-            timer.cancel()
-
-    def _due(self, group_id: str) -> None:
-        self._timers.pop(group_id, None)
-        self._spawn(self._tick_safely(group_id))
-
-    async def _tick_safely(self, group_id: str) -> None:
-        try:
-            await self._tick(group_id)
-        except ProtocolError as error:
-            # The database is unavailable; the repair looks at waiters again, and Celery ticks groups.
-            log.info("timer_skipped", group_id=group_id, reason=error.detail)
-
     def _on_wake(self, group_id: str | None) -> None:
         for watched in (group_id,) if group_id is not None else tuple(self._waiters):
             if watched in self._waiters:
@@ -220,6 +174,10 @@ class ParkedRequests:
         self.leave(waiter)
         self.answer([(waiter, Rerun())])
 
+    def has_waiters(self, group_id: str) -> bool:
+        """Whether requests of this group wait in this process."""
+        return group_id in self._waiters
+
     def look_soon(self, group_id: str) -> None:
         """Look at a group with waiters in this process."""
         if group_id in self._waiters:
@@ -238,7 +196,7 @@ class ParkedRequests:
             while group_id in self._waiters:
                 self._look_again.discard(group_id)
                 started = self.moment()
-                group = await self._look(group_id)
+                group = (await self._store.read(group_id)).group
                 self._answer_from(group_id, group, started)
                 if group_id not in self._look_again:
                     return
@@ -286,7 +244,7 @@ class ParkedRequests:
         return self._closed
 
     async def close(self) -> None:
-        """Answer all waiters with ShuttingDown and stop the timers."""
+        """Answer all waiters with ShuttingDown."""
         self._closed = True
         for by_key in tuple(self._waiters.values()):
             for waiters in tuple(by_key.values()):
@@ -294,8 +252,6 @@ class ParkedRequests:
                     if not waiter.answer.done():
                         waiter.answer.set_exception(ShuttingDown())
                         waiter.answer.exception()  # the caller may be gone, and then nothing else retrieves it
-        for group_id in tuple(self._timers):
-            self._disarm(group_id)
         for task in tuple(self._tasks):
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 import structlog
 
 from groups.core.consumer.offsets import check_fetch
-from groups.core.consumer.target import compute
 from groups.core.model.commands import (
     AbandonWait,
     Command,
@@ -30,7 +29,6 @@ from groups.core.model.commands import (
     Tick,
 )
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.effects import ComputeTarget, Effect, ResolveRegexes, WakeMembers
 from groups.core.model.group import Group
 from groups.core.model.replies import (
     ConsumerHeartbeatReply,
@@ -42,7 +40,6 @@ from groups.core.model.replies import (
     SyncReply,
 )
 from groups.core.model.types import GroupState, Millis
-from groups.engine.decision_context import DecisionContexts
 from groups.engine.mailbox import Mailbox
 from groups.engine.parked_requests import BarrierReply, ParkedRequests, ShuttingDown, Waiter
 from groups.store.locked import Guard, Within
@@ -69,19 +66,9 @@ class GroupService:
         self.active = True
         self._longest_hold_ms = runtime.config.int("group.max.hold.ms")
         self._db = runtime.db
-        self._contexts = runtime.get(DecisionContexts)
-        self._room = ParkedRequests(runtime, self._tick_for_waiters, self._look)
-        self._mailbox = Mailbox(
-            runtime.db,
-            self.store,
-            self._room,
-            self._contexts,
-            self._carry_out,
-            runtime.config.int("mailbox.max.batch"),
-        )
-        self._background: set[asyncio.Task[None]] = set()
-        self._abandoned: set[asyncio.Task[None]] = set()
-        runtime.on_drain(self._room.close)
+        self._parked = ParkedRequests(runtime)
+        self._mailbox = Mailbox(runtime, self._parked)
+        runtime.on_drain(self._parked.close)
         runtime.on_stop(self._close)
 
     async def join(self, command: JoinGroup) -> JoinReply:
@@ -117,7 +104,7 @@ class GroupService:
             again_in_ms = result.parked.again_in_ms
             held_ms = left_ms if again_in_ms is None else min(left_ms, again_in_ms)
             ended = await self._wait(result, held_ms) is None
-            over = ended and (held_ms == left_ms or self._room.closed)
+            over = ended and (held_ms == left_ms or self._parked.closed)
             # A heartbeat is not answered by the process that changed the group: it is rerun, which gives the answer.
             left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
             command = replace(command, max_wait_ms=left_ms, resumes=result.parked)
@@ -207,7 +194,7 @@ class GroupService:
     @property
     def busy(self) -> bool:
         """A transaction or a look at a group is under way."""
-        return self._mailbox.busy or self._room.busy or bool(self._abandoned) or bool(self._background)
+        return self._mailbox.busy or self._parked.busy
 
     def _check_active(self) -> None:
         if not self.active:
@@ -234,7 +221,7 @@ class GroupService:
     async def _wait(self, waiter: Waiter, max_wait_ms: Millis) -> BarrierReply | None:
         """The answer to a parked request; None if it has to ask again."""
         try:
-            return await self._room.wait(waiter, max_wait_ms)
+            return await self._parked.wait(waiter, max_wait_ms)
         except ShuttingDown:
             return None
         except asyncio.CancelledError:
@@ -254,53 +241,16 @@ class GroupService:
 
     def _abandon_result(self, submitted: asyncio.Future[Any]) -> None:
         if not submitted.cancelled() and submitted.exception() is None and isinstance(submitted.result(), Waiter):
-            self._room.leave(submitted.result())
+            self._parked.leave(submitted.result())
             self._abandon(submitted.result())
 
     def _abandon(self, waiter: Waiter) -> None:
         """The connection of a parked request is gone: its member's session counts from now."""
-        task = asyncio.create_task(self._send_abandon(waiter))
-        self._abandoned.add(task)
-        task.add_done_callback(self._abandoned.discard)
-
-    async def _send_abandon(self, waiter: Waiter) -> None:
-        try:
-            parked = waiter.parked
-            await self._mailbox.submit(
-                AbandonWait(waiter.group_id, parked.member_id, parked.kind, parked_until=parked.parked_until)
-            )
-        except ProtocolError:
-            return  # the database is unavailable, which has been logged; the parking ends at its deadline
-
-    def _carry_out(self, effect: Effect) -> None:
-        """Carry out the effects of a committed decision. Lost ones are requested again by a later heartbeat."""
-        if isinstance(effect, WakeMembers):
-            self._room.look_soon(effect.group_id)
-            return
-        task = asyncio.create_task(self._work_off(effect))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def _work_off(self, effect: ComputeTarget | ResolveRegexes) -> None:
-        try:
-            if isinstance(effect, ComputeTarget):
-                result: Command = await asyncio.to_thread(compute, effect, self._contexts.assignors)
-            else:
-                result = await self._contexts.resolve(effect)
-            await self._mailbox.submit(result)
-        except ProtocolError as error:
-            log.info("background_work_lost", group_id=effect.group_id, reason=error.detail)
-        except Exception:
-            log.exception("background_work_failed", group_id=effect.group_id, work=type(effect).__name__)
-
-    async def _tick_for_waiters(self, group_id: str) -> None:
-        await self.tick(group_id)
-
-    async def _look(self, group_id: str) -> Group | None:
-        return (await self.store.read(group_id)).group
+        parked = waiter.parked
+        self._mailbox.submit_later(
+            AbandonWait(waiter.group_id, parked.member_id, parked.kind, parked_until=parked.parked_until)
+        )
 
     async def _close(self) -> None:
-        await self._room.close()
-        if self._abandoned or self._background:
-            await asyncio.gather(*self._abandoned, *self._background, return_exceptions=True)
+        await self._parked.close()
         await self._mailbox.close()

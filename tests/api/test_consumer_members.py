@@ -119,7 +119,7 @@ class TestWaiting:
     async def test_a_heartbeat_waits_for_something_new(self, consumers: Consumers, orders: str) -> None:
         first = await consumers.join("m1")
         waiting = asyncio.create_task(consumers.go_on(first, max_wait_ms=60_000))
-        await eventually(lambda: bool(consumers.service._room._waiters), "the heartbeat waits")
+        await eventually(lambda: bool(consumers.service._parked._waiters), "the heartbeat waits")
         await consumers.join("m2")
         assert partitions(await asyncio.wait_for(waiting, 10)) == {"orders": [0, 1]}
 
@@ -131,7 +131,7 @@ class TestWaiting:
         body = json.dumps({"member_id": "m1", "member_epoch": 1, "max_wait_ms": 60_000}).encode()
         connection = Connection(token, BEAT, body)
         serving = asyncio.create_task(connection.run())
-        await eventually(lambda: bool(consumers.service._room._waiters), "the heartbeat waits")
+        await eventually(lambda: bool(consumers.service._parked._waiters), "the heartbeat waits")
         clock.advance(1_000)
         connection.close()
         await asyncio.wait_for(serving, 10)
@@ -201,12 +201,12 @@ async def test_a_topic_that_only_other_processes_know_has_its_name(
 
     full = {name: joining()[name] for name in ("rebalance_timeout_ms", "subscribed_topic_names")}
     service = consumers.service
-    world = await service._contexts.context_of("g")
+    world = await service._mailbox._contexts.context_of("g")
 
     async def fresh(group_id: str) -> Any:
         return world
 
-    monkeypatch.setattr(service._contexts, "context_of", fresh)
+    monkeypatch.setattr(service._mailbox._contexts, "context_of", fresh)
     monkeypatch.setattr(topics, "view", stale)
     answer = await consumers.go_on(joined, **full, topic_partitions=joined["assignment"]["topic_partitions"])
     assert answer["assignment"] == joined["assignment"]

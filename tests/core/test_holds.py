@@ -151,7 +151,7 @@ def test_events_of_a_hold() -> None:
     assert told[-1].kind is EventKind.GROUP_HELD
     assert told[-1].detail == {"principal": "ann", "until": world.now + 5_000, "members": 2, "reason": "bug 17"}
     removed = [event.detail for event in told if event.kind is EventKind.MEMBER_REMOVED]
-    assert [detail["cause"] for detail in removed] == ["kicked"] * 3, "two members and a pending id"
+    assert [detail["cause"] for detail in removed] == ["member_kicked"] * 3, "two members and a pending id"
     assert {detail["principal"] for detail in removed} == {"ann"}
     before = world.group
     world.release("bob")
@@ -205,7 +205,7 @@ def test_event_of_a_kick() -> None:
     assert (removed.kind, removed.member_id) == (EventKind.MEMBER_REMOVED, member_id)
     assert removed.detail == {
         "instance_id": "i",
-        "cause": "kicked",
+        "cause": "member_kicked",
         "reason": "its host hangs",
         "principal": "ann",
     }

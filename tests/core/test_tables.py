@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from groups.core.classic.state import ANSWERS, Api
+from groups.core.model.causes import Cause
 from groups.core.model.commands import CommitOffsets, DeleteGroup, Heartbeat, LeaveGroup, SyncGroup
 from groups.core.model.fold import IllegalTransition, apply
 from groups.core.model.records import (
@@ -15,7 +16,6 @@ from groups.core.model.records import (
     GenerationStarted,
     GroupEmptied,
     GroupUnloaded,
-    RebalanceCause,
     RebalanceStarted,
 )
 from groups.core.model.transitions import TRANSITIONS
@@ -279,9 +279,9 @@ LEGAL = {
 def test_only_legal_transitions_fold(source: GroupState, target: GroupState) -> None:
     leads_to = {
         GroupState.EMPTY: GroupEmptied(2, START),
-        GroupState.PREPARING_REBALANCE: RebalanceStarted(START, RebalanceCause.MEMBER_JOINED, "m"),
-        GroupState.COMPLETING_REBALANCE: GenerationStarted(2, "m", "range", START + 1, START),
-        GroupState.STABLE: AssignmentsStored({}, START),
+        GroupState.PREPARING_REBALANCE: RebalanceStarted(START, Cause.MEMBER_JOINED, "m"),
+        GroupState.COMPLETING_REBALANCE: GenerationStarted(2, "m", "range", START + 1, {"m": START}, START),
+        GroupState.STABLE: AssignmentsStored({}, {}, START),
         GroupState.DEAD: GroupUnloaded(START),
     }
     group = ClassicGroup("g", state=source)

@@ -135,7 +135,7 @@ async def test_kick(api: httpx.AsyncClient, service: GroupService) -> None:
     assert (described["state"], [m["member_id"] for m in described["members"]]) == ("PreparingRebalance", ["m0"])
     (event,) = (await api.get(f"{G}/events?kind=member_removed")).json()["events"]
     assert event["member_id"] == "m1"
-    assert (event["detail"]["cause"], event["detail"]["reason"]) == ("kicked", "its host hangs")
+    assert (event["detail"]["cause"], event["detail"]["reason"]) == ("member_kicked", "its host hangs")
     assert event["detail"]["principal"].startswith("test-")
     beat = {"member_id": "m1", "generation_id": 1}
     assert_problem(await api.post(f"{G}/heartbeat", json=beat), Error.UNKNOWN_MEMBER_ID)

@@ -81,7 +81,7 @@ async def test_waiting_heartbeat_is_answered_when_its_partitions_become_free(
 async def test_waiting_heartbeat_is_told_at_once_what_to_give_up(service: GroupService, topic_id: str) -> None:
     first = await service.consumer_heartbeat(joining("a"))
     waiting = asyncio.create_task(service.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
-    await eventually(lambda: bool(service._room._waiters), "the heartbeat waits")
+    await eventually(lambda: bool(service._parked._waiters), "the heartbeat waits")
     await service.consumer_heartbeat(joining("b"))
     assert (await asyncio.wait_for(waiting, 10)).assignment == {topic_id: frozenset({0, 1})}
 
@@ -90,7 +90,7 @@ async def test_heartbeat_that_waited_in_vain_says_that_nothing_changed(service: 
     first = await service.consumer_heartbeat(joining("a"))
     reply = await service.consumer_heartbeat(beat(first, max_wait_ms=50))
     assert (reply.error, reply.assignment, reply.member_epoch) == (Error.NONE, None, first.member_epoch)
-    assert not service._room._waiters
+    assert not service._parked._waiters
 
 
 async def test_grown_topic_reaches_a_waiting_member(
@@ -98,7 +98,7 @@ async def test_grown_topic_reaches_a_waiting_member(
 ) -> None:
     first = await other.consumer_heartbeat(joining("a"))
     waiting = asyncio.create_task(other.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
-    await eventually(lambda: bool(other._room._waiters), "the heartbeat waits")
+    await eventually(lambda: bool(other._parked._waiters), "the heartbeat waits")
     await runtime.get(TopicService).update("t", partitions=6)
     reply = await asyncio.wait_for(waiting, 10)
     assert reply.assignment == {topic_id: frozenset(range(6))}
@@ -147,7 +147,7 @@ async def test_older_heartbeat_of_a_member_takes_nothing_from_the_newer(
     await eventually(lambda: not service.busy, "the expression is resolved")
     reply = await service.consumer_heartbeat(beat(first))
     older = asyncio.create_task(service.consumer_heartbeat(beat(reply, max_wait_ms=60_000)))
-    await eventually(lambda: bool(service._room._waiters), "the older one waits")
+    await eventually(lambda: bool(service._parked._waiters), "the older one waits")
     newer = asyncio.create_task(service.consumer_heartbeat(beat(reply, max_wait_ms=60_001)))
     await asyncio.wait_for(older, 10)
     clock.advance(20_000)
@@ -163,31 +163,31 @@ async def test_older_heartbeat_of_a_member_takes_nothing_from_the_newer(
 @pytest.mark.parametrize("hint", ["before", "decided", "entered", "committed"])
 async def test_hint_of_topics_reaches_a_heartbeat_whenever_it_comes(service: GroupService, hint: str) -> None:
     """Relative to a parking: `before` the topics were read, before it was `decided`, and so on."""
-    room = service._room
+    parked_requests = service._parked
     parked = Parked(ParkKind.HEARTBEAT, "a", None, 1)
 
     def happens(moment: str) -> None:
         if hint == moment:
-            room._on_topics(None)
+            parked_requests._on_topics(None)
 
     happens("before")
-    since = room.moment()
+    since = parked_requests.moment()
     happens("decided")
-    waiter = room.enter("g", parked, since)
+    waiter = parked_requests.enter("g", parked, since)
     happens("entered")
     assert not waiter.answer.done(), "nobody could see the parking yet"
-    room.committed(waiter)
+    parked_requests.committed(waiter)
     happens("committed")
     assert waiter.answer.done() is (hint != "before"), "what was read after the hint is newer than it"
-    room.leave(waiter)
+    parked_requests.leave(waiter)
 
 
 async def test_large_target_is_computed_off_the_loop(
     service: GroupService, topic_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await service.consumer_heartbeat(joining("a"))
-    small = replace(service._contexts._config, consumer_assignment_inline_limit=0)
-    monkeypatch.setattr(service._contexts, "_config", small)
+    small = replace(service._mailbox._contexts._config, consumer_assignment_inline_limit=0)
+    monkeypatch.setattr(service._mailbox._contexts, "_config", small)
     second = await service.consumer_heartbeat(joining("b"))
     assert second.member_epoch == first.member_epoch, "it was answered before there was a target with it"
     await eventually(lambda: not service.busy, "the target is computed")
@@ -206,7 +206,7 @@ async def test_assignor_that_throws_is_answered_and_changes_nothing(
             raise ZeroDivisionError
 
     first = await service.consumer_heartbeat(joining("a"))
-    monkeypatch.setattr(service._contexts, "assignors", {**BUILT_IN, "range": Broken()})
+    monkeypatch.setattr(service._mailbox._contexts, "assignors", {**BUILT_IN, "range": Broken()})
     assert (await service.consumer_heartbeat(joining("b"))).error is Error.UNKNOWN_SERVER_ERROR
     assert set((await consumer_group(service)).members) == {"a"}
     assert (await service.consumer_heartbeat(beat(first))).error is Error.NONE

@@ -5,8 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from groups.core.model.causes import Cause
 from groups.core.model.events import LONGEST_TEXT, EventKind, GroupEvent, events_of
-from groups.core.model.records import MemberRemoved, RemovalReason
+from groups.core.model.records import MemberRemoved
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.store.events import EventStore
@@ -108,6 +109,6 @@ async def test_upkeep_goes_on_with_the_next_groups(
 
 
 def test_text_of_any_length_is_cut() -> None:
-    removed = MemberRemoved("m", None, RemovalReason.LEFT, detail="x" * 10_000)
+    removed = MemberRemoved("m", None, None, Cause.MEMBER_LEFT, detail="x" * 10_000)
     (event,) = events_of(None, [removed])
     assert event.detail["reason"] == "x" * (LONGEST_TEXT - 1) + "…"

@@ -18,7 +18,7 @@ from tests.support.members import eventually, join
 async def test_hold_answers_who_waits_in_another_process(service: GroupService, other: GroupService) -> None:
     asked = await other.join(join())
     waiting = asyncio.create_task(other.join(join(member_id=asked.member_id)))
-    await eventually(lambda: bool(other._room._waiters), "the join waits")
+    await eventually(lambda: bool(other._parked._waiters), "the join waits")
     assert (await service.hold("g", 60_000, principal="ann")).removed == 1
     assert (await asyncio.wait_for(waiting, 10)).error is Error.UNKNOWN_MEMBER_ID
     assert (await other.join(join())).error is Error.COORDINATOR_LOAD_IN_PROGRESS
@@ -30,7 +30,7 @@ async def test_hold_answers_a_heartbeat_that_waits_in_another_process(
     await runtime.get(TopicService).create("t", 4)
     first = await other.consumer_heartbeat(joining("a"))
     waiting = asyncio.create_task(other.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
-    await eventually(lambda: bool(other._room._waiters), "the heartbeat waits")
+    await eventually(lambda: bool(other._parked._waiters), "the heartbeat waits")
     await service.hold("g", 60_000, principal="ann")
     assert (await asyncio.wait_for(waiting, 10)).error is Error.UNKNOWN_MEMBER_ID
     refused = await other.consumer_heartbeat(joining("a", max_wait_ms=60_000))
@@ -89,6 +89,6 @@ async def test_kick_wakes_the_member_that_it_is_about(
     await runtime.get(TopicService).create("t", 4)
     first = await other.consumer_heartbeat(joining("a"))
     waiting = asyncio.create_task(other.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
-    await eventually(lambda: bool(other._room._waiters), "the heartbeat waits")
+    await eventually(lambda: bool(other._parked._waiters), "the heartbeat waits")
     assert (await service.kick("g", "a", principal="ann")).error is Error.NONE
     assert (await asyncio.wait_for(waiting, 10)).error is Error.UNKNOWN_MEMBER_ID

@@ -15,7 +15,7 @@ from groups.core.model.commands import CommitOffsets, Heartbeat
 from groups.core.model.decision import Decision
 from groups.core.model.replies import HeartbeatReply
 from groups.core.model.types import ClassicGroup, Env
-from groups.engine import mailbox
+from groups.engine import batch
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database import request_age
@@ -77,7 +77,7 @@ async def test_a_bug_in_one_command_spares_the_rest_of_its_batch(
             raise ZeroDivisionError
         return decide(group, command, env)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(mailbox, "decide", broken)
+    monkeypatch.setattr(batch, "decide", broken)
     good, bad, also_good = await asyncio.gather(
         service.heartbeat(heartbeat(member)),
         service.heartbeat(Heartbeat("g", "poison", None, 1)),
@@ -128,7 +128,7 @@ async def test_a_caller_that_gives_up_early_leaves_no_waiter_behind(service: Gro
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await eventually(lambda: not service.busy and not service._room._waiters, "the abandoned command is done")
+    await eventually(lambda: not service.busy and not service._parked._waiters, "the abandoned command is done")
 
 
 async def test_a_commit_decided_before_a_deletion_is_written_before_it(service: GroupService) -> None:
@@ -181,7 +181,7 @@ async def test_a_bug_after_the_commit_does_not_leave_the_group_unattended(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(service._room, "arm", broken)
+        patch.setattr(service._mailbox, "_follow_up", broken)
         await asyncio.wait_for(service.heartbeat(heartbeat(member)), 10)
     reply = await asyncio.wait_for(service.heartbeat(heartbeat(member)), 10)
     assert reply.error is Error.NONE

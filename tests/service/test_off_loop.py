@@ -51,7 +51,7 @@ async def test_other_groups_are_served_while_a_large_target_is_decided(
             return BUILT_IN["range"].assign(spec, topics)
 
     await runtime.get(TopicService).create("t", PARTITIONS)
-    monkeypatch.setattr(service._contexts, "assignors", {**BUILT_IN, "range": Slow()})
+    monkeypatch.setattr(service._mailbox._contexts, "assignors", {**BUILT_IN, "range": Slow()})
     large = asyncio.create_task(service.consumer_heartbeat(joining("a")))
     await eventually(begun.is_set, "the target is being computed")
     try:

@@ -13,7 +13,7 @@ from groups.core.model.commands import Command, DeleteGroup, HoldGroup
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.decision import Decision
 from groups.core.model.types import ClassicGroup, Env, GroupState
-from groups.engine import mailbox
+from groups.engine import batch
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.database import counters
@@ -241,7 +241,7 @@ async def test_a_group_that_meets_a_bug_does_not_stop_the_others(
         return decide(group, command, env)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mailbox, "decide", broken)
+        patch.setattr(batch, "decide", broken)
         with pytest.raises(RetentionFailed, match=r"1 groups.*: b$"):
             await retention.run()
     assert await stored(runtime) == [("b", "orders", 0, 5)]

@@ -95,8 +95,8 @@ async def test_every_waiter_of_a_member_gets_the_same_answer(service: GroupServi
     group = (await service.describe("g")).group
     assert group is not None
     second = await parked_join(service, member_id=next(iter(group.members)))
-    # The member waited already: that its second request does too can be told from the room alone.
-    waiters = service._room._waiters["g"]
+    # The member waited already: that its second request does too can be seen only here.
+    waiters = service._parked._waiters["g"]
     await eventually(lambda: sum(map(len, waiters.values())) == 2, "both requests wait")
     clock.advance(3_000)
     await service.tick("g")
@@ -137,7 +137,7 @@ async def test_shutdown_answers_waiters_whose_answer_could_not_be_committed(
     clock.advance(3_000)
 
     async def stop_and_fail(*args: object, **kwargs: object) -> None:
-        await service._room.close()
+        await service._parked.close()
         raise psycopg.OperationalError("the connection was lost")
 
     monkeypatch.setattr(service.store, "append_events", stop_and_fail)

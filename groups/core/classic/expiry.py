@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from groups.core.classic.rebalance import complete_if_all_joined, complete_join, initial_tick, prepare, remove
+from groups.core.model.causes import Cause
 from groups.core.model.deadlines import Deadline, TimerKind, due
-from groups.core.model.records import RebalanceCause, RemovalReason
 from groups.core.model.turn import Turn
 from groups.core.model.types import GroupState
 
@@ -28,7 +28,7 @@ def expire(turn: Turn) -> None:
 def _fire(turn: Turn, deadline: Deadline) -> None:
     match deadline.kind:
         case TimerKind.PENDING:
-            remove(turn, deadline.member_id, RemovalReason.SESSION_EXPIRED)
+            remove(turn, deadline.member_id, Cause.SESSION_EXPIRED)
             complete_if_all_joined(turn)
         case TimerKind.SESSION:
             _expire_session(turn, deadline.member_id)
@@ -36,7 +36,7 @@ def _fire(turn: Turn, deadline: Deadline) -> None:
             timer = turn.classic.join_timer
             assert timer is not None
             if timer.initial is not None:
-                initial_tick(turn, *timer.initial)
+                initial_tick(turn)
             else:
                 complete_join(turn)
         case TimerKind.SYNC:
@@ -49,11 +49,11 @@ def _expire_session(turn: Turn, member_id: str) -> None:
     Row 4 (a member that is not new and waits is left alone) is the deadline itself: it is put off while a request is
     held. Also in the initial rebalance the expiry of the last missing member completes the join, unlike a leave.
     """
-    remove(turn, member_id, RemovalReason.SESSION_EXPIRED)
+    remove(turn, member_id, Cause.SESSION_EXPIRED)
     if turn.classic.state is GroupState.PREPARING_REBALANCE:
         complete_if_all_joined(turn)
     else:
-        prepare(turn, RebalanceCause.SESSION_EXPIRED, member_id)
+        prepare(turn, Cause.SESSION_EXPIRED, member_id)
 
 
 def _expire_sync(turn: Turn) -> None:
@@ -61,10 +61,10 @@ def _expire_sync(turn: Turn) -> None:
     missing = [member.member_id for member in turn.classic.members.values() if member.pending_sync]
     assert missing, "the sync timer is cleared with the last sync"
     for member_id in missing:
-        remove(turn, member_id, RemovalReason.DID_NOT_SYNC)
+        remove(turn, member_id, Cause.SYNC_TIMED_OUT)
     prepare(
         turn,
-        RebalanceCause.SYNC_TIMED_OUT,
+        Cause.SYNC_TIMED_OUT,
         missing[0],
         f"{len(missing)} members did not sync" if len(missing) > 1 else "",
     )

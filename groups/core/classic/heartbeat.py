@@ -1,10 +1,11 @@
-"""Heartbeat, and the membership half of OffsetCommit: the two requests that renew a session.
+"""Heartbeat.
 
 Source: classic.md 4 and 6.
 """
 
 from __future__ import annotations
 
+from groups.core.classic import sessions
 from groups.core.classic.checks import (
     refused,
     require_alive,
@@ -14,13 +15,12 @@ from groups.core.classic.checks import (
     validated_member,
 )
 from groups.core.classic.state import ANSWERS, Api
-from groups.core.model.commands import CommitOffsets, Heartbeat
-from groups.core.model.holds import require_unheld_offsets
-from groups.core.model.records import GroupCreated, SessionRenewed
-from groups.core.model.replies import CommitReply, HeartbeatReply
+from groups.core.model.commands import Heartbeat
+from groups.core.model.records import SessionRenewed
+from groups.core.model.replies import HeartbeatReply
 from groups.core.model.turn import Turn
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Millis
-from kcoord.protocol.errors import Error, ProtocolError
+from groups.core.model.types import ClassicMember, Millis
+from kcoord.protocol.errors import Error
 
 
 def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:
@@ -33,66 +33,15 @@ def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:
     member = validated_member(group, command.member_id, command.group_instance_id)
     require_generation(group, command.member_id, command.generation_id)
     verdict = ANSWERS[Api.HEARTBEAT, group.state]
-    deadline = _renew(turn, member) if verdict.renews else None
+    deadline = renew(turn, member) if verdict.renews else None
     if verdict.error is not Error.NONE:
         refusal = refused(verdict.error, Api.HEARTBEAT, group, command.member_id)
         return HeartbeatReply(verdict.error, session_deadline=deadline, detail=refusal.detail)
     return HeartbeatReply(Error.NONE, session_deadline=deadline)
 
 
-def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
-    """Whether the caller may commit now (classic.md 6, "OffsetCommit validation"). Raises `ProtocolError`.
-
-    A negative generation is a "simple" consumer without membership: it may commit to an Empty group, and creates the
-    group if it is missing.
-    """
-    if command.transactional:
-        require_group_id(command.group_id)
-    if turn.classic_or_none is None:
-        _create_simple_group(turn, command)
-    group = turn.classic
-    require_alive(group, command.member_id)
-    accepted = CommitReply(Error.NONE, generation_id=command.generation_id)
-    if command.generation_id < 0 and group.state is GroupState.EMPTY:
-        require_unheld_offsets(group)
-        return accepted
-    member = _committing_member(group, command)
-    if command.transactional:
-        return accepted
-    verdict = ANSWERS[Api.COMMIT, group.state]
-    if verdict.error is not Error.NONE:
-        raise refused(verdict.error, Api.COMMIT, group, command.member_id)
-    if member is None or not verdict.renews:
-        return accepted
-    return CommitReply(Error.NONE, generation_id=command.generation_id, session_deadline=_renew(turn, member))
-
-
-def _create_simple_group(turn: Turn, command: CommitOffsets) -> None:
-    if command.generation_id >= 0:
-        error = Error.ILLEGAL_GENERATION if command.transactional else Error.GROUP_ID_NOT_FOUND
-        detail = f"there is no group {command.group_id!r}: join it, or commit without member and generation"
-        raise ProtocolError(error, detail)
-    turn.emit(GroupCreated(command.group_id, turn.now))
-
-
-def _committing_member(group: ClassicGroup, command: CommitOffsets) -> ClassicMember | None:
-    if command.generation_id < 0 and not command.member_id and command.group_instance_id is None:
-        if command.transactional:
-            return None
-        raise ProtocolError(
-            Error.UNKNOWN_MEMBER_ID,
-            f"group {command.group_id!r} has members: commit with the member_id and generation_id of one of them",
-        )
-    member = validated_member(group, command.member_id, command.group_instance_id)
-    require_generation(group, command.member_id, command.generation_id)
-    return member
-
-
-def _renew(turn: Turn, member: ClassicMember) -> Millis:
-    deadline = turn.now + member.session_timeout_ms
-    if not member.is_new and (member.awaiting_join or member.awaiting_sync):
-        # While a request is held the session ends later than that; for a new member the plain timeout replaces the
-        # limit.
-        deadline = max(deadline, member.session_deadline or 0)
+def renew(turn: Turn, member: ClassicMember) -> Millis:
+    """Start the session of a member again; returns its deadline in milliseconds."""
+    deadline = sessions.renewed(member, turn.now)
     turn.emit(SessionRenewed(member.member_id, deadline, turn.now))
     return deadline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groups.core.classic import initial_delay, sessions
 from groups.core.classic.checks import (
     accepts,
     refused,
@@ -13,10 +14,11 @@ from groups.core.classic.checks import (
     unknown_member,
     validated_member,
 )
-from groups.core.classic.rebalance import maybe_complete, prepare, rebalance, remove, suspended
+from groups.core.classic.rebalance import maybe_complete, prepare, rebalance, remove
 from groups.core.classic.responses import joined
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.classic.static import replace_static_member
+from groups.core.model.causes import Cause
 from groups.core.model.commands import JoinGroup, ParkKind
 from groups.core.model.holds import require_open
 from groups.core.model.records import (
@@ -24,18 +26,14 @@ from groups.core.model.records import (
     MemberAdded,
     MemberPending,
     MemberUpdated,
-    RebalanceCause,
-    RemovalReason,
 )
 from groups.core.model.replies import JoinReply, Parked
 from groups.core.model.turn import Turn
 from groups.core.model.types import (
-    NEW_MEMBER_JOIN_TIMEOUT_MS,
     ClassicGroup,
     ClassicMember,
     GroupConfig,
     GroupState,
-    Millis,
 )
 from kcoord.protocol.errors import Error, ProtocolError
 
@@ -52,7 +50,7 @@ def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
         turn.emit(GroupCreated(command.group_id, turn.now))
     require_open(turn.classic, turn.now)
     if not accepts(turn.classic, command.member_id, turn.config.max_size):
-        remove(turn, command.member_id, RemovalReason.GROUP_FULL)
+        remove(turn, command.member_id, Cause.GROUP_FULL)
         raise ProtocolError(
             Error.GROUP_MAX_SIZE_REACHED,
             f"group {command.group_id!r} has reached its limit of {turn.config.max_size} members",
@@ -92,7 +90,7 @@ def _join_without_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     instance_id = command.group_instance_id
     member_id = turn.env.fresh_id(instance_id if instance_id is not None else command.client_id)
     if instance_id is None:
-        turn.emit(MemberPending(member_id, turn.now + command.session_timeout_ms))
+        turn.emit(MemberPending(member_id, sessions.full(turn.now, command.session_timeout_ms)))
         raise ProtocolError(
             Error.MEMBER_ID_REQUIRED, "join again with the member id given", fields={"member_id": member_id}
         )
@@ -128,9 +126,9 @@ def _rejoin(turn: Turn, command: JoinGroup, member: ClassicMember) -> JoinReply 
         maybe_complete(turn)
         return parked
     if command.protocols != member.protocols:
-        cause = RebalanceCause.PROTOCOLS_CHANGED
+        cause = Cause.PROTOCOLS_CHANGED
     elif group.state is GroupState.STABLE and group.leader_id == member.member_id:
-        cause = RebalanceCause.LEADER_REJOINED
+        cause = Cause.LEADER_REJOINED
     else:
         return joined(group, member)
     parked = _update(turn, command, member)
@@ -154,7 +152,8 @@ def _require_support(group: ClassicGroup, command: JoinGroup) -> None:
 def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
     """ADD (classic.md 0.3)."""
     parked_until = turn.now + command.max_wait_ms
-    parked = Parked(ParkKind.JOIN, member_id, command.group_instance_id, turn.classic.generation_id, parked_until)
+    group = turn.classic
+    parked = Parked(ParkKind.JOIN, member_id, command.group_instance_id, group.generation_id, parked_until)
     turn.emit(
         MemberAdded(
             ClassicMember(
@@ -167,11 +166,14 @@ def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
                 protocol_type=command.protocol_type,
                 protocols=command.protocols,
                 join_parked_until=parked_until,
-                session_deadline=turn.now + NEW_MEMBER_JOIN_TIMEOUT_MS,
-            )
+                session_deadline=sessions.of_new_member(turn.now),
+            ),
+            leader_id=group.leader_id if group.leader_id is not None else member_id,
+            protocol_type=group.protocol_type if group.members and group.protocol_type else command.protocol_type,
+            new_member_added=initial_delay.flag_after_join(group),
         )
     )
-    rebalance(turn, RebalanceCause.MEMBER_JOINED, member_id, command.reason or "")
+    rebalance(turn, Cause.MEMBER_JOINED, member_id, command.reason or "")
     return parked
 
 
@@ -186,19 +188,7 @@ def _update(turn: Turn, command: JoinGroup, member: ClassicMember) -> Parked:
             session_timeout_ms=command.session_timeout_ms,
             rebalance_timeout_ms=command.rebalance_timeout_ms,
             join_parked_until=parked_until,
-            session_deadline=_session_while_parked(group, command, member, parked_until),
+            session_deadline=sessions.while_joining_again(group, member, parked_until, command.session_timeout_ms),
         )
     )
     return Parked(ParkKind.JOIN, member.member_id, member.instance_id, group.generation_id, parked_until)
-
-
-def _session_while_parked(
-    group: ClassicGroup, command: JoinGroup, member: ClassicMember, parked_until: Millis
-) -> Millis:
-    held = suspended(member.session_deadline, parked_until, command.session_timeout_ms)
-    if not member.is_new:
-        return held
-    # A new member's join is not held beyond its fixed limit, and sending it again does not renew the limit. It does
-    # restore what an abandoned wait took away; the rebalance began no later than the limit.
-    limit = group.state_since + NEW_MEMBER_JOIN_TIMEOUT_MS
-    return max(member.session_deadline or 0, min(held, limit))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from groups.core.classic.checks import refused, require_group_id, unknown_member, validated_member
 from groups.core.classic.rebalance import maybe_complete, prepare, remove
 from groups.core.classic.state import ANSWERS, Api
+from groups.core.model.causes import Cause
 from groups.core.model.commands import LeaveGroup, LeavingMember
-from groups.core.model.records import RebalanceCause, RemovalReason
 from groups.core.model.replies import LeaveReply, LeftMember
 from groups.core.model.turn import Turn
 from groups.core.model.types import ClassicGroup, GroupState
@@ -47,7 +47,7 @@ def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:
 
 def _leave(turn: Turn, entry: LeavingMember) -> str:
     member_id = _leaving_id(turn.classic, entry)
-    remove(turn, member_id, RemovalReason.LEFT, entry.reason or "")
+    remove(turn, member_id, Cause.MEMBER_LEFT, entry.reason or "")
     return member_id
 
 
@@ -65,6 +65,6 @@ def _leaving_id(group: ClassicGroup, entry: LeavingMember) -> str:
 
 def _rebalance(turn: Turn, left: list[str], rebalances: bool) -> None:
     if rebalances:
-        prepare(turn, RebalanceCause.MEMBER_LEFT, left[0], f"{len(left)} members left" if len(left) > 1 else "")
+        prepare(turn, Cause.MEMBER_LEFT, left[0], f"{len(left)} members left" if len(left) > 1 else "")
     elif turn.classic.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)

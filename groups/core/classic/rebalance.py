@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from groups.core.classic import initial_delay, sessions
 from groups.core.classic.parked_answers import release
 from groups.core.classic.subscription import topics_of_generation
+from groups.core.model.causes import Cause
 from groups.core.model.commands import ParkKind
 from groups.core.model.records import (
     GenerationStarted,
@@ -16,9 +18,7 @@ from groups.core.model.records import (
     JoinTimerArmed,
     MemberRemoved,
     PendingForgotten,
-    RebalanceCause,
     RebalanceStarted,
-    RemovalReason,
     SyncTimerCleared,
 )
 from groups.core.model.turn import Turn
@@ -28,27 +28,27 @@ RETRY_JOIN_MS: Millis = 1_000
 """How soon a join that was not answered is completed again where all members ask for a rebalance timeout of 0 ms."""
 
 
-def remove(turn: Turn, member_id: str, reason: RemovalReason, detail: str = "", *, by: str = "") -> None:
+def remove(turn: Turn, member_id: str, cause: Cause, detail: str = "", *, by: str = "") -> None:
     """REMOVE a member or a pending id, and answer its parked requests. `by`: the principal that kicks it.
 
     Differs from Kafka: a parked sync of the removed member is answered too, UNKNOWN_MEMBER_ID (classic.md 13.1 item 7).
     """
     group = turn.classic
     if member_id in group.pending_join:
-        turn.emit(PendingForgotten(member_id, reason, detail, by))
+        turn.emit(PendingForgotten(member_id, cause, detail, by))
     member = group.members.get(member_id)
     if member is None:
         return
     # A new member's limit is a constant, not the session timeout it requested.
-    ended = member.session_timeout_ms if reason is RemovalReason.SESSION_EXPIRED and not member.is_new else None
-    turn.emit(MemberRemoved(member_id, member.instance_id, reason, detail, by, ended))
+    ended = member.session_timeout_ms if cause is Cause.SESSION_EXPIRED and not member.is_new else None
+    turn.emit(MemberRemoved(member_id, member.instance_id, _leader_without(group, member_id), cause, detail, by, ended))
     if member.awaiting_join:
         release(turn, ParkKind.JOIN, [member], group.generation_id)
     if member.awaiting_sync:
         release(turn, ParkKind.SYNC, [member], group.generation_id)
 
 
-def rebalance(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "") -> None:
+def rebalance(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> None:
     """REBALANCE: prepare a generation, or complete the one in preparation if this was the last missing join."""
     if turn.classic.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)
@@ -56,25 +56,26 @@ def rebalance(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "
         prepare(turn, cause, member_id, detail)
 
 
-def prepare(turn: Turn, cause: RebalanceCause, member_id: str, detail: str = "") -> None:
+def prepare(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> None:
     """PREPARE: all members must join again. `cause`, `member_id` and `detail` say why, for the operators."""
     before = turn.classic
-    turn.emit(RebalanceStarted(turn.now, cause, member_id, detail))
+    ends_early = before.state is GroupState.COMPLETING_REBALANCE
+    deadlines = sessions.of_waiting(before, turn.now)
+    turn.emit(RebalanceStarted(turn.now, cause, member_id, detail, ends_early, deadlines))
     waiting = [member for member in before.members.values() if member.awaiting_sync]
     release(turn, ParkKind.SYNC, waiting, before.generation_id)
     group = turn.classic
-    if before.state is GroupState.EMPTY:
-        delay = turn.config.initial_rebalance_delay_ms
-        _arm_join_timer(turn, delay, initial=(delay, max(group.rebalance_timeout_ms - delay, 0)))
+    if initial_delay.is_running(group):
+        _arm_join_timer(turn, initial_delay.first_window(group, turn.now, turn.config))
     elif group.all_joined:
         complete_join(turn)
     else:
-        _arm_join_timer(turn, group.rebalance_timeout_ms)
+        _arm_join_timer(turn, JoinTimer(turn.now + group.rebalance_timeout_ms))
 
 
 def maybe_complete(turn: Turn) -> None:
     """MAYBE_COMPLETE. An initial rebalance never completes here, only when its timer fires."""
-    if turn.classic.previous_state is not GroupState.EMPTY:
+    if not initial_delay.is_running(turn.classic):
         complete_if_all_joined(turn)
 
 
@@ -84,11 +85,11 @@ def complete_if_all_joined(turn: Turn) -> None:
         complete_join(turn)
 
 
-def initial_tick(turn: Turn, delay: Millis, remaining: Millis) -> None:
+def initial_tick(turn: Turn) -> None:
     """INITIAL_TICK: a window of an initial rebalance ended; prolong it if a new member joined, else complete."""
-    if turn.classic.new_member_added and remaining != 0:
-        window = min(turn.config.initial_rebalance_delay_ms, remaining)
-        _arm_join_timer(turn, window, initial=(window, max(remaining - delay, 0)))
+    window = initial_delay.next_window(turn.classic, turn.now, turn.config)
+    if window is not None:
+        _arm_join_timer(turn, window)
     else:
         complete_join(turn)
 
@@ -97,7 +98,7 @@ def complete_join(turn: Turn) -> None:
     """COMPLETE_JOIN: drop members that did not rejoin, and start the next generation with the rest."""
     for member in turn.classic.members.values():
         if not member.awaiting_join and member.instance_id is None:
-            remove(turn, member.member_id, RemovalReason.DID_NOT_REJOIN)
+            remove(turn, member.member_id, Cause.JOIN_TIMED_OUT)
     group = turn.classic
     generation_id = group.generation_id + 1
     if not group.members:
@@ -108,7 +109,7 @@ def complete_join(turn: Turn) -> None:
     if leader is None:
         timeout = group.rebalance_timeout_ms
         # Differs from Kafka: with a timeout of 0 its timer would fire again and again without a pause.
-        _arm_join_timer(turn, timeout if timeout > 0 else RETRY_JOIN_MS)
+        _arm_join_timer(turn, JoinTimer(turn.now + (timeout if timeout > 0 else RETRY_JOIN_MS)))
         return
     protocol_name = select_protocol(group, leader)
     turn.emit(
@@ -117,6 +118,7 @@ def complete_join(turn: Turn) -> None:
             leader_id=leader.member_id,
             protocol_name=protocol_name,
             sync_deadline=turn.now + group.rebalance_timeout_ms,
+            session_deadlines=sessions.of_all(group, turn.now),
             at=turn.now,
             topics=topics_of_generation(group, protocol_name, turn.env.consumer_protocol),
         )
@@ -150,16 +152,6 @@ def select_protocol(group: ClassicGroup, leader: ClassicMember) -> str:
     return next(protocol.name for protocol in leader.protocols if protocol.name in winners)
 
 
-def suspended(deadline: Millis | None, parked_until: Millis, session_timeout_ms: Millis) -> Millis:
-    """The session deadline of a member that is not new while one of its requests is held until `parked_until`.
-
-    Differs from Kafka: in Kafka the session cannot expire while a request is parked. Here it ends one session timeout
-    after the last instant at which the request may be held, so that a member whose server process was killed is
-    detected too.
-    """
-    return max(deadline or 0, parked_until + session_timeout_ms)
-
-
 def _leader(group: ClassicGroup) -> ClassicMember | None:
     current = group.members.get(group.leader_id) if group.leader_id is not None else None
     if current is not None and current.awaiting_join:
@@ -167,5 +159,12 @@ def _leader(group: ClassicGroup) -> ClassicMember | None:
     return next((member for member in group.members.values() if member.awaiting_join), None)
 
 
-def _arm_join_timer(turn: Turn, length: Millis, *, initial: tuple[Millis, Millis] | None = None) -> None:
-    turn.emit(JoinTimerArmed(JoinTimer(turn.now + length, initial)))
+def _leader_without(group: ClassicGroup, member_id: str) -> str | None:
+    """The leader once that member is removed: the longest-standing of the others takes the place of a leader."""
+    if group.leader_id != member_id:
+        return group.leader_id
+    return next((other for other in group.members if other != member_id), None)
+
+
+def _arm_join_timer(turn: Turn, timer: JoinTimer) -> None:
+    turn.emit(JoinTimerArmed(timer, initial_delay.flag_after_arming(turn.classic, timer)))

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groups.core.classic import sessions
 from groups.core.classic.parked_answers import release
-from groups.core.classic.rebalance import maybe_complete, prepare, select_protocol, suspended
+from groups.core.classic.rebalance import maybe_complete, prepare, select_protocol
 from groups.core.classic.responses import joined
+from groups.core.model.causes import Cause
 from groups.core.model.commands import JoinGroup, ParkKind
-from groups.core.model.records import MemberReplaced, MemberUpdated, RebalanceCause
+from groups.core.model.records import MemberReplaced, MemberUpdated
 from groups.core.model.replies import JoinReply, Parked
 from groups.core.model.turn import Turn
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState
@@ -35,7 +37,7 @@ def replace_static_member(turn: Turn, command: JoinGroup, member_id: str) -> Joi
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)
     else:
-        prepare(turn, RebalanceCause.STATIC_MEMBER_REPLACED, member_id, command.reason or "")
+        prepare(turn, Cause.STATIC_MEMBER_REPLACED, member_id, command.reason or "")
     return parked
 
 
@@ -45,7 +47,7 @@ def _take_over(turn: Turn, command: JoinGroup, old: ClassicMember, member_id: st
     Differs from Kafka: a sync that the old id owes is owed by the new one; Kafka leaves it with the old id, whose
     absence then starts a needless rebalance (classic.md 13.1 item 6).
     """
-    generation_id = turn.classic.generation_id
+    group = turn.classic
     member = replace(
         old,
         member_id=member_id,
@@ -55,13 +57,14 @@ def _take_over(turn: Turn, command: JoinGroup, old: ClassicMember, member_id: st
         is_new=False,
         join_parked_until=None,
         sync_parked_until=None,
-        session_deadline=turn.now + old.session_timeout_ms,
+        session_deadline=sessions.full(turn.now, old.session_timeout_ms),
     )
-    turn.emit(MemberReplaced(old.member_id, member))
+    leads = group.leader_id == old.member_id
+    turn.emit(MemberReplaced(old.member_id, member, leader_id=member_id if leads else group.leader_id))
     if old.awaiting_join:
-        release(turn, ParkKind.JOIN, [old], generation_id)
+        release(turn, ParkKind.JOIN, [old], group.generation_id)
     if old.awaiting_sync:
-        release(turn, ParkKind.SYNC, [old], generation_id)
+        release(turn, ParkKind.SYNC, [old], group.generation_id)
 
 
 def _park(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
@@ -75,7 +78,7 @@ def _park(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
             session_timeout_ms=member.session_timeout_ms,
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             join_parked_until=parked_until,
-            session_deadline=suspended(member.session_deadline, parked_until, member.session_timeout_ms),
+            session_deadline=sessions.while_parked(member.session_deadline, parked_until, member.session_timeout_ms),
         )
     )
     return Parked(ParkKind.JOIN, member_id, member.instance_id, group.generation_id, parked_until)

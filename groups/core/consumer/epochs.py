@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from groups.core.model.causes import Cause
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_records import EpochCause, GroupEpochBumped, MetadataChecked
+from groups.core.model.consumer_records import GroupEpochBumped, MetadataChecked
 from groups.core.model.turn import Turn
 from groups.core.model.types import TopicView
 
@@ -22,7 +23,7 @@ def metadata_hash(group: ConsumerGroup, topics: TopicView) -> str:
     return sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def refresh_epoch(turn: Turn, cause: EpochCause | None, member_id: str | None) -> None:
+def refresh_epoch(turn: Turn, cause: Cause | None, member_id: str | None) -> None:
     """Bump the group epoch for `cause`, or because the subscribed topics changed since the last look.
 
     Nothing is compared while the catalogue is unchanged. Differs from Kafka: its groups are notified of changes of
@@ -34,7 +35,7 @@ def refresh_epoch(turn: Turn, cause: EpochCause | None, member_id: str | None) -
         return
     digest = metadata_hash(group, topics)
     if cause is None and digest != group.metadata_hash:
-        cause = EpochCause.TOPICS_CHANGED
+        cause = Cause.TOPICS_CHANGED
     if cause is None:
         turn.emit(MetadataChecked(topics.version, turn.now))
         return

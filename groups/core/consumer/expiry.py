@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from groups.core.consumer.leaving import Remove
+from groups.core.model.causes import Cause
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_records import DepartureCause
 from groups.core.model.consumer_state import TimerKind
 from groups.core.model.turn import Turn
 
 _CAUSES = {
-    TimerKind.SESSION: DepartureCause.SESSION_EXPIRED,
-    TimerKind.REBALANCE: DepartureCause.REBALANCE_TIMED_OUT,
-    TimerKind.JOIN: DepartureCause.JOIN_TIMED_OUT,
-    TimerKind.SYNC: DepartureCause.SYNC_TIMED_OUT,
+    TimerKind.SESSION: Cause.SESSION_EXPIRED,
+    TimerKind.REBALANCE: Cause.REBALANCE_TIMED_OUT,
+    TimerKind.JOIN: Cause.JOIN_TIMED_OUT,
+    TimerKind.SYNC: Cause.SYNC_TIMED_OUT,
 }
 
 

@@ -10,8 +10,9 @@ from groups.core.consumer.polling import displaced, park
 from groups.core.consumer.reconcile import reconcile
 from groups.core.consumer.regexes import RegexChange, change_regex, refresh_regexes
 from groups.core.consumer.target import update_target
+from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat
-from groups.core.model.consumer_records import EpochCause, TimerArmed, TimerCancelled
+from groups.core.model.consumer_records import TimerArmed, TimerCancelled
 from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
 from groups.core.model.partitions import Assigned, Partitions, plain
 from groups.core.model.replies import ConsumerHeartbeatReply, Parked
@@ -62,9 +63,9 @@ def advance(
     refresh_regexes(turn, rights, change)
     cause = None
     if turn.consumer.group_epoch == 0:
-        cause = EpochCause.GROUP_CREATED
+        cause = Cause.GROUP_CREATED
     elif names_changed or change is RegexChange.UPDATED_AND_RESOLVED:
-        cause = EpochCause.MEMBER_JOINED if joins else EpochCause.SUBSCRIPTION_CHANGED
+        cause = Cause.MEMBER_JOINED if joins else Cause.SUBSCRIPTION_CHANGED
     refresh_epoch(turn, cause, member_id)
     update_target(turn)
     changed = names_changed or change is not RegexChange.NO_CHANGE

@@ -9,26 +9,18 @@ from collections.abc import Callable, Sequence
 
 from groups.core.consumer.checks import holder_of, unknown_group, unknown_member
 from groups.core.consumer.epochs import refresh_epoch
+from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMember
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_records import ConsumerMemberRemoved, DepartureCause, EpochCause, StaticMemberDeparted
+from groups.core.model.consumer_records import ConsumerMemberRemoved, StaticMemberDeparted
 from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember
 from groups.core.model.replies import ConsumerHeartbeatReply, LeaveReply, LeftMember
 from groups.core.model.turn import Turn
 from groups.core.model.types import Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
-Remove = Callable[[Turn, Sequence[str], DepartureCause], None]
+Remove = Callable[[Turn, Sequence[str], Cause], None]
 """How members are removed; a group with only classic members left after it may change its protocol instead."""
-
-_BUMPS = {
-    DepartureCause.LEFT: EpochCause.MEMBER_LEFT,
-    DepartureCause.SESSION_EXPIRED: EpochCause.SESSION_EXPIRED,
-    DepartureCause.REBALANCE_TIMED_OUT: EpochCause.REBALANCE_TIMED_OUT,
-    DepartureCause.JOIN_TIMED_OUT: EpochCause.JOIN_TIMED_OUT,
-    DepartureCause.SYNC_TIMED_OUT: EpochCause.SYNC_TIMED_OUT,
-    DepartureCause.KICKED: EpochCause.MEMBER_KICKED,
-}
 
 
 def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply:
@@ -39,7 +31,7 @@ def leave(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHea
     if command.member_epoch == DEPARTED_EPOCH:
         turn.emit(StaticMemberDeparted(member.member_id, turn.now))
     else:
-        remove(turn, [member.member_id], DepartureCause.LEFT)
+        remove(turn, [member.member_id], Cause.MEMBER_LEFT)
     return ConsumerHeartbeatReply(Error.NONE, member_id=command.member_id, member_epoch=command.member_epoch)
 
 
@@ -60,7 +52,7 @@ def leave_group(turn: Turn, command: LeaveGroup, remove: Remove) -> LeaveReply:
             error = refusal.error
         results.append(LeftMember(member_id, entry.group_instance_id, error))
     if left:
-        remove(turn, list(left), DepartureCause.LEFT)
+        remove(turn, list(left), Cause.MEMBER_LEFT)
     return LeaveReply(Error.NONE, tuple(results))
 
 
@@ -81,13 +73,11 @@ def _leaving_member(group: ConsumerGroup, member_id: str, instance_id: str | Non
     return member
 
 
-def drop_members(
-    turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
-) -> None:
+def drop_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str = "", detail: str = "") -> None:
     """Delete the members and everything they have. `by`: the principal that kicks them; `detail`: its reason."""
     for member_id in member_ids:
         member = turn.consumer.members[member_id]
-        ended = _session_timeout(turn, member) if cause is DepartureCause.SESSION_EXPIRED else None
+        ended = _session_timeout(turn, member) if cause is Cause.SESSION_EXPIRED else None
         turn.emit(ConsumerMemberRemoved(member_id, member.instance_id, cause, turn.now, detail, by, ended))
 
 
@@ -96,9 +86,7 @@ def _session_timeout(turn: Turn, member: ConsumerMember) -> Millis:
     return turn.config.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
 
 
-def remove_members(
-    turn: Turn, member_ids: Sequence[str], cause: DepartureCause, *, by: str = "", detail: str = ""
-) -> None:
+def remove_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str = "", detail: str = "") -> None:
     """consumer.md 3.5, step 2: delete the members and bump the group epoch once. The target waits for a heartbeat."""
     drop_members(turn, member_ids, cause, by=by, detail=detail)
-    refresh_epoch(turn, _BUMPS[cause], member_ids[0])
+    refresh_epoch(turn, cause, member_ids[0])

@@ -12,8 +12,9 @@ from __future__ import annotations
 from enum import Enum
 
 from groups.core.consumer.epochs import metadata_hash, refresh_epoch
+from groups.core.model.causes import Cause
 from groups.core.model.commands import ApplyRegexResolution, ConsumerHeartbeat
-from groups.core.model.consumer_records import EpochCause, RegexesRequested, RegexesResolved, RegexInherited
+from groups.core.model.consumer_records import RegexesRequested, RegexesResolved, RegexInherited
 from groups.core.model.consumer_state import ConsumerMember, RegexKey, RegexResolution
 from groups.core.model.effects import ResolveRegexes
 from groups.core.model.replies import Done
@@ -129,5 +130,5 @@ def apply_resolution(turn: Turn, command: ApplyRegexResolution) -> Done:
     after = turn.consumer
     changed = any(before.matched_by((regex, rights)) != matched for regex, matched in topics.items())
     if changed or metadata_hash(after, turn.env.topics) != after.metadata_hash:
-        refresh_epoch(turn, EpochCause.REGEXES_RESOLVED, None)
+        refresh_epoch(turn, Cause.REGEXES_RESOLVED, None)
     return Done()

@@ -8,38 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
+from groups.core.model.causes import Cause
 from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
 from groups.core.model.partitions import Assigned, Partitions
 from groups.core.model.types import Millis
-
-
-class DepartureCause(str, Enum):
-    """Why a member was removed (consumer.md 3.5)."""
-
-    LEFT = "left"
-    SESSION_EXPIRED = "session_expired"
-    REBALANCE_TIMED_OUT = "rebalance_timed_out"
-    JOIN_TIMED_OUT = "join_timed_out"
-    SYNC_TIMED_OUT = "sync_timed_out"
-    KICKED = "kicked"
-
-
-class EpochCause(str, Enum):
-    """Why the group epoch was bumped (consumer.md 4.1)."""
-
-    GROUP_CREATED = "group_created"
-    MEMBER_JOINED = "member_joined"
-    SUBSCRIPTION_CHANGED = "subscription_changed"
-    TOPICS_CHANGED = "topics_changed"
-    REGEXES_RESOLVED = "regexes_resolved"
-    MEMBER_LEFT = "member_left"
-    MEMBER_KICKED = "member_kicked"
-    SESSION_EXPIRED = "session_expired"
-    REBALANCE_TIMED_OUT = "rebalance_timed_out"
-    JOIN_TIMED_OUT = "join_timed_out"
-    SYNC_TIMED_OUT = "sync_timed_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +68,7 @@ class ConsumerMemberRemoved:
 
     member_id: str
     instance_id: str | None
-    cause: DepartureCause
+    cause: Cause
     at: Millis
     detail: str = ""
     by: str = ""
@@ -107,7 +80,7 @@ class GroupEpochBumped:
     """A new target must be computed. The digest is that of the subscribed topics as of this epoch."""
 
     group_epoch: int
-    cause: EpochCause
+    cause: Cause
     member_id: str | None
     metadata_hash: str
     metadata_version: int

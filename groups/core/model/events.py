@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from groups.core.model.causes import Cause
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
@@ -16,7 +17,6 @@ from groups.core.model.consumer_records import (
     ConsumerMemberRemoved,
     ConsumerMemberReplaced,
     ConsumerRecord,
-    DepartureCause,
     GroupEpochBumped,
     MemberReconciled,
     RegexesResolved,
@@ -42,7 +42,6 @@ from groups.core.model.records import (
     PendingForgotten,
     RebalanceStarted,
     Record,
-    RemovalReason,
 )
 from groups.core.model.types import ClassicGroup, GroupState, Millis
 
@@ -95,12 +94,12 @@ class GroupEvent:
 
     `detail` by kind (keys without a value are left out):
     MEMBER_JOINED: instance_id, client_id, client_host. MEMBER_LEFT, MEMBER_EXPIRED, MEMBER_REMOVED: instance_id, cause
-    (a `RemovalReason` or `DepartureCause`), reason (given by the client, or by the principal that kicked it), principal
+    (a `Cause`), reason (given by the client, or by the principal that kicked it), principal
     (who kicked it), session_timeout_ms (of a session that ended). MEMBER_REPLACED: instance_id, old_member_id.
-    REBALANCE_STARTED: cause (a `RebalanceCause`), reason. REBALANCE_COMPLETED: leader, protocol_name, members (number),
+    REBALANCE_STARTED: cause (a `Cause`), reason. REBALANCE_COMPLETED: leader, protocol_name, members (number),
     duration_ms (since the rebalance started). ASSIGNMENT_STORED: members (number that got one), duration_ms (since the
     join completed). GROUP_EMPTIED: duration_ms.
-    GROUP_CONVERTED: protocol ("classic" or "consumer"). GROUP_EPOCH_BUMPED: cause (an `EpochCause`). TARGET_COMPUTED:
+    GROUP_CONVERTED: protocol ("classic" or "consumer"). GROUP_EPOCH_BUMPED: cause (a `Cause`). TARGET_COMPUTED:
     assignor, assignment_epoch, members (how many got another target). TARGET_FAILED: assignor, reason.
     MEMBER_RECONCILED: member_epoch, partitions (how many it has). REGEXES_RESOLVED: topics (how many match).
     OFFSETS_RESET, OFFSETS_RESTORED, OFFSETS_DELETED, OFFSETS_EXPIRED: partitions (how many), topics (their names,
@@ -118,22 +117,11 @@ class GroupEvent:
     detail: Mapping[str, object] = field(default_factory=dict)
 
 
-_REMOVALS: Mapping[RemovalReason, EventKind] = {
-    RemovalReason.LEFT: EventKind.MEMBER_LEFT,
-    RemovalReason.SESSION_EXPIRED: EventKind.MEMBER_EXPIRED,
-    RemovalReason.DID_NOT_REJOIN: EventKind.MEMBER_REMOVED,
-    RemovalReason.DID_NOT_SYNC: EventKind.MEMBER_REMOVED,
-    RemovalReason.GROUP_FULL: EventKind.MEMBER_REMOVED,
-    RemovalReason.KICKED: EventKind.MEMBER_REMOVED,
+_REMOVALS: Mapping[Cause, EventKind] = {
+    Cause.MEMBER_LEFT: EventKind.MEMBER_LEFT,
+    Cause.SESSION_EXPIRED: EventKind.MEMBER_EXPIRED,
 }
-_DEPARTURES: Mapping[DepartureCause, EventKind] = {
-    DepartureCause.LEFT: EventKind.MEMBER_LEFT,
-    DepartureCause.SESSION_EXPIRED: EventKind.MEMBER_EXPIRED,
-    DepartureCause.REBALANCE_TIMED_OUT: EventKind.MEMBER_REMOVED,
-    DepartureCause.JOIN_TIMED_OUT: EventKind.MEMBER_REMOVED,
-    DepartureCause.SYNC_TIMED_OUT: EventKind.MEMBER_REMOVED,
-    DepartureCause.KICKED: EventKind.MEMBER_REMOVED,
-}
+"""The kind of event that reports a removal; for any other cause MEMBER_REMOVED."""
 
 
 def events_of(before: Group | None, records: Iterable[Record]) -> tuple[GroupEvent, ...]:
@@ -184,11 +172,11 @@ class _Timeline:
                 return self._event(EventKind.GROUP_UNLOADED)
             case MemberAdded() | MemberReplaced() | MemberRemoved():
                 return self._membership(record)
-            case PendingForgotten(reason=RemovalReason.KICKED):
+            case PendingForgotten(cause=Cause.MEMBER_KICKED):
                 return self._event(
                     EventKind.MEMBER_REMOVED,
                     record.member_id,
-                    cause=record.reason.value,
+                    cause=record.cause.value,
                     reason=record.detail or None,
                     principal=record.by or None,
                 )
@@ -246,7 +234,7 @@ class _Timeline:
         match record:
             case ConsumerMemberRemoved():
                 return self._event(
-                    _DEPARTURES[record.cause],
+                    _REMOVALS.get(record.cause, EventKind.MEMBER_REMOVED),
                     record.member_id,
                     instance_id=record.instance_id,
                     cause=record.cause.value,
@@ -274,10 +262,10 @@ class _Timeline:
         if isinstance(record, MemberRemoved):
             self._members -= 1
             return self._event(
-                _REMOVALS[record.reason],
+                _REMOVALS.get(record.cause, EventKind.MEMBER_REMOVED),
                 record.member_id,
                 instance_id=record.instance_id,
-                cause=record.reason.value,
+                cause=record.cause.value,
                 reason=record.detail or None,
                 principal=record.by or None,
                 session_timeout_ms=record.session_timeout_ms,

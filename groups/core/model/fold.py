@@ -1,6 +1,7 @@
 """The effect of each record on a group. Pure, and the only code that produces a changed group.
 
-An illegal change of state, or a record about something the group does not have, is a bug and raises.
+It copies what the records say and decides nothing. An illegal change of state, or a record about something the group
+does not have, is a bug and raises.
 Source: classic.md 0.3 and 1.
 """
 
@@ -99,20 +100,17 @@ def _apply(group: ClassicGroup, record: ClassicRecord) -> ClassicGroup:
         case PendingForgotten():
             return replace(group, pending_join=_without(group, record.member_id))
         case MemberAdded():
-            return _add(group, record.member)
+            return _add(group, record)
         case MemberUpdated():
             return _update(group, record)
         case MemberReplaced():
             return _replace(group, record)
         case MemberRemoved():
-            return _remove(group, record.member_id)
+            return replace(group, members=group.members.drop(record.member_id), leader_id=record.leader_id)
         case SyncParked() | MemberSynced() | WaitAbandoned() | SessionRenewed():
             return replace(group, members=group.members.put(_touch(group.members[record.member_id], record)))
         case JoinTimerArmed():
-            # Differs from Kafka: every window starts with the flag cleared, including the first of an initial
-            # rebalance, so that a leftover from an earlier one cannot prolong it (classic.md 13.1 item 1).
-            flag = group.new_member_added and record.timer.initial is None
-            return replace(group, join_timer=record.timer, new_member_added=flag)
+            return replace(group, join_timer=record.timer, new_member_added=record.new_member_added)
         case SyncTimerCleared():
             return replace(group, sync_deadline=None)
         case RebalanceStarted() | GenerationStarted() | GroupEmptied() | AssignmentsStored() | GroupUnloaded():
@@ -162,18 +160,15 @@ def _without(group: ClassicGroup, member_id: str) -> dict[str, Millis]:
     return pending
 
 
-def _add(group: ClassicGroup, member: ClassicMember) -> ClassicGroup:
-    # The very first member is added while the group is still Empty and does not set the flag.
-    in_initial = group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY
+def _add(group: ClassicGroup, record: MemberAdded) -> ClassicGroup:
+    member_id = record.member.member_id
     return replace(
         group,
-        members=group.members.put(member),
-        pending_join=_without(group, member.member_id)
-        if member.member_id in group.pending_join
-        else group.pending_join,
-        protocol_type=group.protocol_type if group.members else member.protocol_type,
-        leader_id=member.member_id if group.leader_id is None else group.leader_id,
-        new_member_added=group.new_member_added or in_initial,
+        members=group.members.put(record.member),
+        pending_join=_without(group, member_id) if member_id in group.pending_join else group.pending_join,
+        protocol_type=record.protocol_type,
+        leader_id=record.leader_id,
+        new_member_added=record.new_member_added,
     )
 
 
@@ -190,18 +185,8 @@ def _update(group: ClassicGroup, record: MemberUpdated) -> ClassicGroup:
 
 
 def _replace(group: ClassicGroup, record: MemberReplaced) -> ClassicGroup:
-    led = group.leader_id == record.old_member_id
-    return replace(
-        group,
-        members=group.members.drop(record.old_member_id).put(record.member),
-        leader_id=record.member.member_id if led else group.leader_id,
-    )
-
-
-def _remove(group: ClassicGroup, member_id: str) -> ClassicGroup:
-    members = group.members.drop(member_id)
-    leader = group.leader_id if group.leader_id != member_id else next(iter(members), None)
-    return replace(group, members=members, leader_id=leader)
+    members = group.members.drop(record.old_member_id).put(record.member)
+    return replace(group, members=members, leader_id=record.leader_id)
 
 
 def _touch(member: ClassicMember, record: SyncParked | MemberSynced | WaitAbandoned | SessionRenewed) -> ClassicMember:
@@ -227,16 +212,14 @@ def _touch(member: ClassicMember, record: SyncParked | MemberSynced | WaitAbando
 
 def _start_rebalance(group: ClassicGroup, record: RebalanceStarted) -> ClassicGroup:
     members = group.members
-    if group.state is GroupState.COMPLETING_REBALANCE:
+    if record.discards_assignments:
         members = Members(
             replace(
                 member,
                 assignment=b"",
                 pending_sync=False,
                 sync_parked_until=None,
-                session_deadline=record.at + member.session_timeout_ms
-                if member.awaiting_sync
-                else member.session_deadline,
+                session_deadline=record.session_deadlines.get(member.member_id, member.session_deadline),
             )
             for member in members.values()
         )
@@ -261,7 +244,7 @@ def _start_generation(group: ClassicGroup, record: GenerationStarted) -> Classic
                 is_new=False,
                 join_parked_until=None,
                 pending_sync=True,
-                session_deadline=record.at + member.session_timeout_ms,
+                session_deadline=record.session_deadlines[member.member_id],
             )
             for member in group.members.values()
         ),
@@ -275,7 +258,7 @@ def _store_assignments(group: ClassicGroup, record: AssignmentsStored) -> Classi
             member,
             assignment=record.assignments.get(member.member_id, b""),
             sync_parked_until=None,
-            session_deadline=record.at + member.session_timeout_ms if member.awaiting_sync else member.session_deadline,
+            session_deadline=record.session_deadlines.get(member.member_id, member.session_deadline),
         )
         for member in group.members.values()
     )

@@ -10,37 +10,13 @@ The records of the consumer protocol are in `consumer.records`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, field
 
+from groups.core.model.causes import Cause
 from groups.core.model.commands import ParkKind
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import ConsumerRecord
 from groups.core.model.types import ClassicGroup, ClassicMember, Hold, JoinTimer, Millis, Protocol
-
-
-class RemovalReason(str, Enum):
-    """Why a member, or a pending id, was removed."""
-
-    LEFT = "left"
-    SESSION_EXPIRED = "session_expired"
-    DID_NOT_REJOIN = "did_not_rejoin"
-    DID_NOT_SYNC = "did_not_sync"
-    GROUP_FULL = "group_full"
-    KICKED = "kicked"
-
-
-class RebalanceCause(str, Enum):
-    """What made the group prepare a new generation (classic.md 1, the rows that lead to PreparingRebalance)."""
-
-    MEMBER_JOINED = "member_joined"
-    LEADER_REJOINED = "leader_rejoined"
-    PROTOCOLS_CHANGED = "protocols_changed"
-    STATIC_MEMBER_REPLACED = "static_member_replaced"
-    MEMBER_LEFT = "member_left"
-    MEMBER_KICKED = "member_kicked"
-    SESSION_EXPIRED = "session_expired"
-    SYNC_TIMED_OUT = "sync_timed_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +54,7 @@ class PendingForgotten:
     """A pending id was not used in time, left, was refused, or was kicked by `by` for the reason `detail`."""
 
     member_id: str
-    reason: RemovalReason
+    cause: Cause
     detail: str = ""
     by: str = ""
 
@@ -87,11 +63,14 @@ class PendingForgotten:
 class MemberAdded:
     """ADD (classic.md 0.3): a new member with a parked join.
 
-    It is no longer pending, becomes the leader if there is no other, sets the protocol type if it is the only member,
-    and prolongs the initial rebalance if one runs.
+    It is no longer pending. The rest says what the group has from now on: the first member leads and sets the protocol
+    type, and `new_member_added` prolongs an initial rebalance.
     """
 
     member: ClassicMember
+    leader_id: str
+    protocol_type: str
+    new_member_added: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +89,28 @@ class MemberUpdated:
 
 @dataclass(frozen=True, slots=True)
 class MemberReplaced:
-    """A static member came back without its id (classic.md 7.2): `member` replaces the old id."""
+    """A static member came back without its id (classic.md 7.2): `member` replaces the old id.
+
+    `leader_id`: of the group from now on.
+    """
 
     old_member_id: str
     member: ClassicMember
+    leader_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRemoved:
-    """REMOVE (classic.md 0.3). A leader's removal makes the longest-standing member the leader.
+    """REMOVE (classic.md 0.3).
 
-    `detail`: the reason given. `by`: the principal that kicked the member. `session_timeout_ms`: of a session that
-    ended.
+    `leader_id`: of the group from now on. `detail`: the reason given. `by`: the principal that kicked the member.
+    `session_timeout_ms`: of a session that ended.
     """
 
     member_id: str
     instance_id: str | None
-    reason: RemovalReason
+    leader_id: str | None
+    cause: Cause
     detail: str = ""
     by: str = ""
     session_timeout_ms: Millis | None = None
@@ -171,34 +155,38 @@ class SessionRenewed:
 class RebalanceStarted:
     """PREPARE, steps 1, 2 and 4 (classic.md 0.3).
 
-    No member owes a sync any longer; what was handed out in a generation that never became Stable is taken back, and
-    each member that waited for it has a full session from `at`.
+    No member owes a sync any longer, and no sync is parked. `discards_assignments`: what was handed out in a generation
+    that never became Stable is taken back. `session_deadlines`: of the members whose sync was parked.
     """
 
     at: Millis
-    cause: RebalanceCause
+    cause: Cause
     member_id: str
     detail: str = ""
+    discards_assignments: bool = False
+    session_deadlines: Mapping[str, Millis] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinTimerArmed:
-    """The join timer was armed. A window of an initial rebalance starts without new members (classic.md 2.7)."""
+    """The join timer was armed. `new_member_added`: the flag of the group from now on (classic.md 2.7)."""
 
     timer: JoinTimer
+    new_member_added: bool
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationStarted:
-    """COMPLETE_JOIN, steps 5 to 9: the join barrier fell; every member has a full session and owes a sync.
+    """COMPLETE_JOIN, steps 5 to 9: the join barrier fell; every member owes a sync.
 
-    `topics`: what the members subscribe to, None if unknown.
+    `session_deadlines`: of all members. `topics`: what the members subscribe to, None if unknown.
     """
 
     generation_id: int
     leader_id: str
     protocol_name: str
     sync_deadline: Millis
+    session_deadlines: Mapping[str, Millis]
     at: Millis
     topics: frozenset[str] | None = None
 
@@ -220,10 +208,11 @@ class SyncTimerCleared:
 @dataclass(frozen=True, slots=True)
 class AssignmentsStored:
     """The leader's sync: the sync barrier fell, the group is Stable. A member that is not listed gets zero bytes
-    (classic.md 3.2).
+    (classic.md 3.2). `session_deadlines`: of the members whose sync was parked.
     """
 
     assignments: Mapping[str, bytes]
+    session_deadlines: Mapping[str, Millis]
     at: Millis
 
 

@@ -15,9 +15,6 @@ from groups.core.assignors import BUILT_IN, Assignor
 
 Millis = int
 
-NEW_MEMBER_JOIN_TIMEOUT_MS: Millis = 300_000
-"""How long a member that never completed a join may stay parked (classic.md 10.1, a constant)."""
-
 
 class GroupState(str, Enum):
     """States of a classic group as Kafka reports them (classic.md 1)."""

@@ -148,7 +148,7 @@ def test_events() -> None:
     assert world.last is not None
     removed, bumped = events_of(before, world.last.records)
     assert (removed.kind, removed.member_id) == (EventKind.MEMBER_REMOVED, "m1")
-    assert removed.detail == {"cause": "kicked", "reason": "hangs", "principal": "ann"}
+    assert removed.detail == {"cause": "member_kicked", "reason": "hangs", "principal": "ann"}
     assert bumped.detail == {"cause": "member_kicked"}
     before = world.group
     world.hold(1_000, "bob", "")

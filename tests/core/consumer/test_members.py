@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.core.consumer.checks import check_epoch
+from groups.core.model.causes import Cause
 from groups.core.model.consumer_fold import IllegalRecord, apply
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_members import ConsumerMembers
@@ -15,8 +16,6 @@ from groups.core.model.consumer_records import (
     ConsumerMemberJoined,
     ConsumerMemberRemoved,
     ConsumerRecord,
-    DepartureCause,
-    EpochCause,
     GroupEpochBumped,
     TargetComputed,
 )
@@ -84,8 +83,8 @@ BUGS: dict[str, tuple[ConsumerGroup | None, ConsumerRecord]] = {
     "created twice": (GROUP, ConsumerGroupCreated("g", 0)),
     "no group": (None, ConsumerMemberJoined(MEMBER, 0)),
     "joined twice": (GROUP, ConsumerMemberJoined(MEMBER, 0)),
-    "a stranger goes": (GROUP, ConsumerMemberRemoved("x", None, DepartureCause.LEFT, 0)),
-    "an epoch left out": (GROUP, GroupEpochBumped(2, EpochCause.MEMBER_LEFT, None, "", 0, 0)),
+    "a stranger goes": (GROUP, ConsumerMemberRemoved("x", None, Cause.MEMBER_LEFT, 0)),
+    "an epoch left out": (GROUP, GroupEpochBumped(2, Cause.MEMBER_LEFT, None, "", 0, 0)),
     "a target of the future": (GROUP, TargetComputed(1, "range", {}, 0)),
 }
 

@@ -1,0 +1,76 @@
+"""All arithmetic of session deadlines in classic groups. Instants and lengths are in milliseconds.
+
+Each function returns a deadline; the caller puts it into a record. Source: classic.md 0.3, 2.3, 2.5, 4 and 6.
+
+Differs from Kafka: in Kafka the session of a member cannot expire while one of its requests is parked. Here it ends one
+session timeout after the last instant at which the request may be held, so that a member whose server process was
+killed is detected too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from groups.core.model.types import ClassicGroup, ClassicMember, Millis
+
+NEW_MEMBER_JOIN_TIMEOUT_MS: Millis = 300_000
+"""How long a member that never completed a join may stay parked (classic.md 10.1, a constant)."""
+
+
+def full(now: Millis, session_timeout_ms: Millis) -> Millis:
+    """A whole session from now. A member id that was handed out may wait as long before it joins (classic.md 2.3)."""
+    return now + session_timeout_ms
+
+
+def renewed(member: ClassicMember, now: Millis) -> Millis:
+    """After a heartbeat or a commit.
+
+    A parked request keeps the later deadline that it has; for a new member the session replaces its limit.
+    """
+    deadline = full(now, member.session_timeout_ms)
+    parked = member.awaiting_join or member.awaiting_sync
+    return max(deadline, member.session_deadline or 0) if parked and not member.is_new else deadline
+
+
+def of_new_member(now: Millis) -> Millis:
+    """While the first join of a member is parked."""
+    return now + NEW_MEMBER_JOIN_TIMEOUT_MS
+
+
+def while_parked(deadline: Millis | None, parked_until: Millis, session_timeout_ms: Millis) -> Millis:
+    """While a request of a member that is not new is held until `parked_until`. `deadline`: the present one."""
+    return max(deadline or 0, parked_until + session_timeout_ms)
+
+
+def while_joining_again(
+    group: ClassicGroup, member: ClassicMember, parked_until: Millis, session_timeout_ms: Millis
+) -> Millis:
+    """While another join of a member is held until `parked_until`; `session_timeout_ms` is what this join requests.
+
+    A new member's join is not held beyond its fixed limit, and sending it again does not renew the limit. It does
+    restore what an abandoned wait took away; the rebalance began no later than the limit.
+    """
+    held = while_parked(member.session_deadline, parked_until, session_timeout_ms)
+    if not member.is_new:
+        return held
+    return max(member.session_deadline or 0, min(held, group.state_since + NEW_MEMBER_JOIN_TIMEOUT_MS))
+
+
+def abandoned(member: ClassicMember, now: Millis) -> Millis:
+    """After the connection of a parked request is gone: a whole session, but never later than before."""
+    deadline = full(now, member.session_timeout_ms)
+    return deadline if member.session_deadline is None else min(deadline, member.session_deadline)
+
+
+def of_all(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]:
+    """Whole sessions for all members, by member id: a generation starts."""
+    return {member.member_id: full(now, member.session_timeout_ms) for member in group.members.values()}
+
+
+def of_waiting(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]:
+    """Whole sessions for the members whose parked sync is answered now, by member id."""
+    return {
+        member.member_id: full(now, member.session_timeout_ms)
+        for member in group.members.values()
+        if member.awaiting_sync
+    }

@@ -1,0 +1,247 @@
+"""Batch: the commands of one group that are decided in one transaction.
+
+Load once, decide in order, persist once, answer after the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from groups.core.machine import decide
+from groups.core.model.commands import Command
+from groups.core.model.decision import Decision
+from groups.core.model.effects import Effect, WakeMembers
+from groups.core.model.events import GroupEvent, events_of
+from groups.core.model.group import Group
+from groups.core.model.replies import Parked, Reply
+from groups.core.model.types import Env, Millis
+from groups.engine import off_loop
+from groups.engine.decision_context import DecisionContext
+from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
+from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
+from groups.store.store import GroupStore
+from groups.store.stored import Stored
+from kcoord.database.pool import Connection, Database
+from kcoord.database.request_age import Receipt
+from kcoord.protocol.errors import Error
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """One pending command. `result` is the reply, the waiter of a parked request, or what `within` returned.
+
+    `principal`: who requests a deletion. `alone`: a batch that contained it failed, so it is retried in a separate
+    transaction. `long`: it may hold the group for longer than others. `receipt`: that of its request.
+    """
+
+    command: Command
+    within: Within | None = None
+    guard: Guard | None = None
+    principal: str = ""
+    skip_locked: bool = False
+    alone: bool = False
+    long: bool = False
+    receipt: Receipt | None = None
+    result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The outcome of one command of a batch, reported after the commit. `group`: as its decision left it."""
+
+    work: Work
+    group: Group | None
+    value: Any
+    claims: list[Claim]
+
+
+Decided = tuple[Work, Group | None, Decision | Reply | Exception]
+"""A command, the group before it, and its decision, the answer in place of a decision, or the exception raised."""
+
+
+class Batch:
+    """Commands of one group decided in one transaction: `run` in the transaction, then `publish`, `undo` or `fail`."""
+
+    context: DecisionContext
+    context_since: int
+    """Moment of the parked requests before `context` was read."""
+
+    def __init__(
+        self, group_id: str, works: list[Work], db: Database, store: GroupStore, parked: ParkedRequests
+    ) -> None:
+        self.group_id = group_id
+        self.works = works
+        self.left_over: list[Work] = []
+        self.effects: list[Effect] = []
+        self._db = db
+        self._store = store
+        self._parked = parked
+        self._outcomes: list[Outcome] = []
+        self._events: list[GroupEvent] = []
+        self._receipts: list[Receipt] = []
+        self._answered = False
+        self.stored: Stored | None = None
+        self.now: Millis = 0
+
+    @property
+    def skip_locked(self) -> bool:
+        """No caller waits for an answer: if another transaction holds the group, it is skipped."""
+        return all(work.skip_locked for work in self.works)
+
+    @property
+    def long(self) -> bool:
+        """Some of the commands may take long."""
+        return any(work.long for work in self.works)
+
+    @property
+    def skipped(self) -> bool:
+        """Nothing was decided, because another transaction holds the group (or because it does not exist)."""
+        return self.stored is None or (self.skip_locked and self.stored.pk is None)
+
+    def oldest(self) -> Receipt | None:
+        """The receipts of the requests that write."""
+        return min(self._receipts, key=lambda receipt: receipt.at + receipt.extra_ms / 1000, default=None)
+
+    async def run(self, connection: Connection) -> None:
+        """The body of the transaction. It may run more than once, each time from the start."""
+        self.undo()
+        before, self.now = await self._store.lock(connection, self.group_id, skip_locked=self.skip_locked)
+        refusals = await self._ask_guards(connection, before)
+        after, replies = await self._decide(before.group, refusals)
+        if after is None and before.pk is not None:
+            principal = self._outcomes[-1].work.principal
+            await run_deletion_hooks(Deletion(connection, self.group_id, before.pk, principal, self.now))
+        self.stored = await self._store.persist(connection, before, after, self.now)
+        for outcome, reply in zip(self._outcomes, replies, strict=True):
+            outcome.value = await self._value(connection, outcome, reply)
+        await self._store.append_events(connection, self.group_id, self._events, self.now)
+        wake = self._answered or any(isinstance(effect, WakeMembers) for effect in self.effects)
+        await self._store.notify(connection, self.group_id, wake=wake, changed=bool(self._events))
+
+    async def _ask_guards(self, connection: Connection, before: Stored) -> dict[int, Reply | Exception]:
+        """The answers in place of decisions, by position: the request is too old, or a guard refuses.
+
+        Without a row there is nothing to guard.
+        """
+        refusals: dict[int, Reply | Exception] = {}
+        for position, work in enumerate(self.works):
+            late = self._db.refusal(connection, work.receipt)
+            if late is not None:
+                refusals[position] = late
+                continue
+            if work.receipt is not None:
+                self._receipts.append(work.receipt)
+            if work.guard is not None and before.pk is not None:
+                refusal = await work.guard(connection, before.pk, self.now)
+                if refusal is not None:
+                    refusals[position] = refusal
+        return refusals
+
+    async def _decide(
+        self, group: Group | None, refusals: Mapping[int, Reply | Exception]
+    ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
+        """Decide in order, and collect the outcomes. If it takes long, other groups are served meanwhile."""
+        env = self.context.at(self.now)
+        size = off_loop.size_of_decision(group, (work.command for work in self.works), env.topics)
+        after, decided = await off_loop.run(size, self._decide_in_order, group, refusals, env)
+        replies: list[Reply | Parked | Exception] = []
+        for work, before, found in decided:
+            if isinstance(found, Decision):
+                self._note(work, before, found)
+                replies.append(found.reply)
+            else:
+                self._outcomes.append(Outcome(work, before, None, []))
+                replies.append(found)
+        return after, replies
+
+    def _decide_in_order(
+        self, group: Group | None, refusals: Mapping[int, Reply | Exception], env: Env
+    ) -> tuple[Group | None, list[Decided]]:
+        """A command that meets a bug gets the exception; the others continue from before. Affects only this batch."""
+        decided: list[Decided] = []
+        for position, work in enumerate(self.works):
+            if position in refusals:
+                decided.append((work, group, refusals[position]))
+                continue
+            try:
+                decision = decide(group, work.command, env)
+            except Exception as error:
+                log.exception("decide_failed", group_id=self.group_id, command=type(work.command).__name__)
+                decided.append((work, group, error))
+                continue
+            deletes = group is not None and decision.group is None
+            if deletes and decided:
+                # Earlier decisions may still write to the row: a deletion is the first of its batch.
+                self.left_over = self.works[position:]
+                break
+            decided.append((work, group, decision))
+            group = decision.group
+            if deletes:
+                # Commands after a deletion concern another group of the same name, with another row.
+                self.left_over = self.works[position + 1 :]
+                break
+        return group, decided
+
+    def _note(self, work: Work, before: Group | None, decision: Decision) -> None:
+        claims = self._parked.claim(self.group_id, decision.answers)
+        waiter = None
+        if isinstance(decision.reply, Parked):
+            waiter = self._parked.enter(self.group_id, decision.reply, self.context_since)
+        self._answered = self._answered or bool(decision.answers)
+        self._outcomes.append(Outcome(work, decision.group, waiter, claims))
+        self._events.extend(events_of(before, decision.records))
+        self.effects.extend(decision.effects)
+
+    async def _value(self, connection: Connection, outcome: Outcome, reply: Reply | Parked | Exception) -> Any:
+        if isinstance(reply, Parked | Exception):
+            return outcome.value if isinstance(reply, Parked) else reply
+        if outcome.work.within is None or reply.error is not Error.NONE or outcome.group is None:
+            return reply
+        assert self.stored is not None
+        assert self.stored.pk is not None
+        locked = LockedGroup(connection, self.group_id, self.stored.pk, outcome.group, reply, self.now, self._events)
+        return await outcome.work.within(locked)
+
+    def undo(self) -> None:
+        """None of this was committed: removed waiters keep waiting, added waiters are dropped."""
+        for outcome in reversed(self._outcomes):
+            if isinstance(outcome.value, Waiter):
+                self._parked.leave(outcome.value)
+            self._parked.restore(outcome.claims)
+        self._outcomes, self._events, self.effects, self.left_over, self._receipts = [], [], [], [], []
+        self._answered, self.stored = False, None
+
+    def publish(self) -> None:
+        """It is committed: answer all callers."""
+        if not self.skipped:
+            assert self.stored is not None
+            self._store.remember(self.group_id, self.stored)
+        for outcome in self._outcomes:
+            self._parked.answer(outcome.claims)
+            if isinstance(outcome.value, Waiter):
+                self._parked.committed(outcome.value)
+            if outcome.work.result.done():  # its caller is gone
+                continue
+            if isinstance(outcome.value, Exception):
+                outcome.work.result.set_exception(outcome.value)
+            else:
+                outcome.work.result.set_result(outcome.value)
+
+    def fail(self, error: BaseException) -> None:
+        """It did not commit, or the outcome is unknown: answer the callers of this batch with the error."""
+        self.undo()
+        self._store.forget(self.group_id)
+        self.refuse(error)
+
+    def refuse(self, error: BaseException) -> None:
+        """Answer the callers without an answer with the error."""
+        for work in self.works:
+            if not work.result.done():
+                work.result.set_exception(error)
