@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -286,3 +287,15 @@ def test_a_target_nobody_asked_for_is_ignored() -> None:
     made.send(ApplyTarget(GROUP, 1, "range", {"m1": {}}))
     made.send(replace(ApplyTarget(GROUP, 7, "range", None), failure="x"))
     assert made.group is before
+
+
+def test_the_digest_is_of_the_subscribed_topics_in_the_order_of_their_names() -> None:
+    """It is stored, so a new release must find the same one (consumer.md 2.5, step 3)."""
+    made = world()
+    made.join("m1", "foo", "gone")
+    assert made.consumer.metadata_hash == sha256(b"foo#1\tfoo\t6").hexdigest()
+    made.join("m2", "bar")
+    assert made.consumer.metadata_hash == sha256(b"bar#2\tbar\t2\nfoo#1\tfoo\t6").hexdigest()
+    made.set_topics(foo=None, bar=None)
+    made.heartbeat("m1", made.member("m1").member_epoch)
+    assert made.consumer.metadata_hash == ""
