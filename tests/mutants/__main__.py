@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.accepted import accepted, entry, stale
+from tests.mutants.accepted import accepted, entry, printed, stale
 from tests.mutants.baseline import fewer_examples, measured
-from tests.mutants.mutations import Mutant, mutants_of
+from tests.mutants.mutations import Key, Mutant, mutants_of
 from tests.mutants.pool import Fate, Pool
 from tests.mutants.swap import Live
 
@@ -33,8 +33,8 @@ def sources(paths: list[str]) -> list[str]:
 class Run:
     """A pytest plugin: once the tests are collected, runs mutants instead of them."""
 
-    def __init__(self, files: list[str], jobs: int, seconds: float) -> None:
-        self.files, self.jobs, self.seconds = files, jobs, seconds
+    def __init__(self, files: list[str], jobs: int, seconds: float, only: set[Key] | None) -> None:
+        self.files, self.jobs, self.seconds, self.only = files, jobs, seconds, only
         self.survivors: list[Mutant] = []
         self.fates: Counter[Fate] = Counter()
         self.new = 0
@@ -59,7 +59,7 @@ class Run:
     def one(self, file: str, pool: Pool) -> None:
         entries = accepted()
         fates: Counter[Fate] = Counter()
-        for result in pool.run(file):
+        for result in pool.run(file, self.only):
             fates[result.fate] += 1
             if result.fate in SURVIVING:
                 self.survivors.append(result.mutant)
@@ -84,6 +84,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("paths", nargs="*", default=PACKAGES, help="files or directories; default: %(default)s")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time; default: %(default)s")
     parser.add_argument("--seconds", type=float, default=1e9, help="most time for one mutant; default: all its tests")
+    parser.add_argument("--only", type=Path, help="run only the mutants that an earlier run has printed to this file")
     parser.add_argument("--list", action="store_true", help="show the mutants and run nothing")
     options = parser.parse_args(arguments)
     files = sources(options.paths)
@@ -91,11 +92,14 @@ def main(arguments: list[str]) -> int:
         for file in files:
             say(*(f"{file}:{one.lines.start} {one.function}: {one.change}" for one in mutants_of(file, _read(file))))
         return 0
-    run = Run(files, options.jobs, options.seconds)
+    only = printed(options.only.read_text()) if options.only else None
+    if only is not None:
+        files = [file for file in files if any(file == key[0] for key in only)]
+    run = Run(files, options.jobs, options.seconds, only)
     status = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *TESTS], plugins=[run])
     if run.broken or status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return 2
-    old = stale(accepted(), set(files), run.survivors)
+    old = [] if only is not None else stale(accepted(), set(files), run.survivors)
     for one in old:
         say(f"accepted, but no survivor: {one.file} {one.function}: {one.change}")
     say(f"{described(run.fates)}; {run.new} survivors are new")

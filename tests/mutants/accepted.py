@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutants.mutations import Mutant
+from tests.mutants.mutations import Key, Mutant
 
 PATH = Path(__file__).with_name("accepted.toml")
 
@@ -40,6 +40,17 @@ def entry(mutant: Mutant) -> str:
     """What to add to the file to accept a survivor."""
     lines = (f"file = {_quoted(mutant.file)}", f"function = {_quoted(mutant.function)}")
     return "\n".join(["[[survivor]]", *lines, f"change = {_quoted(mutant.change)}", 'reason = ""'])
+
+
+def printed(text: str) -> set[Key]:
+    """The mutants in the output of a run, which has other lines too."""
+    keys: set[Key] = set()
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if line == "[[survivor]]":
+            found = tomllib.loads("\n".join(lines[number + 1 : number + 4]))
+            keys.add((found["file"], found["function"], found["change"]))
+    return keys
 
 
 def stale(entries: Iterable[Accepted], files: set[str], survivors: list[Mutant]) -> list[Accepted]:

@@ -44,6 +44,7 @@ CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 REMOVED = (ast.Return, ast.Expr, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 ELEMENTS = (ast.Tuple, ast.List, ast.Set)
 
+Key = tuple[str, str, str]
 Undo = Callable[[], None]
 
 
@@ -61,7 +62,7 @@ class Mutant:
     """Index of the changed statement in the module."""
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         return self.file, self.function, self.change
 
     def compiled(self) -> CodeType:
@@ -95,7 +96,7 @@ class Mutant:
 def mutants_of(file: str, source: str) -> list[Mutant]:
     """All mutants of a file. Two that read the same in one function are told apart by a number."""
     found: list[Mutant] = []
-    seen: Counter[tuple[str, str, str]] = Counter()
+    seen: Counter[Key] = Counter()
     for mutant in _Maker(file, ast.parse(source)).module():
         seen[mutant.key] += 1
         if seen[mutant.key] > 1:
@@ -226,7 +227,7 @@ class _Maker:
     ) -> Mutant:
         shown = self.shown(node)
         before = _text(shown)
-        if gone is not None and len(before) > LONGEST:
+        if gone is not None and (len(before) > LONGEST or isinstance(node, ast.Match)):
             change = f"{_text(gone)}  ->  (removed)"
         elif shown is node and new is not None:
             change = f"{before}  ->  {_text(new)}"

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.baseline import Baseline, passes
-from tests.mutants.mutations import Mutant, mutants_of
+from tests.mutants.mutations import Key, Mutant, mutants_of
 from tests.mutants.swap import Live, NotApplied, changed_function, put_into_function, put_into_module
 
 MOST_MEMORY = 2 << 30
@@ -58,13 +58,13 @@ class Pool:
     seconds: float
     killers: Counter[str] = field(default_factory=Counter)
 
-    def run(self, file: str) -> Iterator[Result]:
-        """The fate of each mutant of the file."""
+    def run(self, file: str, only: set[Key] | None) -> Iterator[Result]:
+        """The fate of each mutant of the file; of those in `only`, if it is given."""
         running: dict[int, tuple[_Plan, int]] = {}
         self.killers.clear()
         gc.collect()
         gc.freeze()
-        for plan in self.plans(file):
+        for plan in self.plans(file, only):
             if isinstance(plan, Result):
                 yield plan
                 continue
@@ -75,10 +75,12 @@ class Pool:
         while running:
             yield self.finished(running)
 
-    def plans(self, file: str) -> Iterator[_Plan | Result]:
+    def plans(self, file: str, only: set[Key] | None) -> Iterator[_Plan | Result]:
         source = Path(file).read_text()
         original = compile(source, str(Path(file).resolve()), "exec", dont_inherit=True)
         for mutant in mutants_of(file, source):
+            if only is not None and mutant.key not in only:
+                continue
             try:
                 pair = changed_function(original, mutant.compiled())
             except SyntaxError:

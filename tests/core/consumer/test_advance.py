@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from groups.core.model.causes import Cause
-from groups.core.model.consumer_records import ConsumerMemberReplaced, GroupEpochBumped, TimerCancelled
+from groups.core.model.consumer_records import (
+    ConsumerMemberRemoved,
+    ConsumerMemberReplaced,
+    GroupEpochBumped,
+    TimerCancelled,
+)
 from groups.core.model.consumer_state import MemberState
 from groups.core.model.types import GroupConfig, MigrationPolicy
-from tests.core.consumer.classic_client import join_classic, migrating_world, sync_classic
+from kcoord.protocol.errors import Error
+from tests.core.consumer.classic_client import join_classic, leave_classic, migrating_world, sync_classic
 from tests.core.consumer.world import World
 
 
@@ -103,3 +109,42 @@ def test_whoever_takes_the_place_of_a_static_member_has_no_epoch_before() -> Non
     (replaced,) = records(made, ConsumerMemberReplaced)
     member = replaced.member  # type: ignore[attr-defined]
     assert (member.member_epoch, member.previous_member_epoch) == (0, 0)
+
+
+def test_what_a_request_does_not_say_stays_as_it_was() -> None:
+    """consumer.md 2.5, step 1."""
+    made = world()
+    said = {"rack_id": "r", "client_id": "mine", "server_assignor": "range", "rebalance_timeout_ms": 5_000}
+    made.heartbeat("m1", 0, {}, subscribed_topic_names=frozenset({"foo"}), **said)
+    made.heartbeat("m1", 1, client_id="")
+    assert {name: getattr(made.member("m1"), name) for name in said} == said
+
+
+def test_a_member_that_takes_an_instance_id_keeps_what_it_has() -> None:
+    made = world()
+    made.stable("m1")
+    assert made.join("m1", "foo", instance_id="i").error is Error.NONE
+    assert made.assigned("m1") == {"foo": [0, 1, 2, 3, 4, 5]}
+    assert made.consumer.members.static == {"i": "m1"}
+
+
+def test_a_leave_of_strangers_changes_nothing() -> None:
+    made = world()
+    made.stable("m1")
+    before = made.group
+    assert [entry.error for entry in leave_classic(made, ("x", None)).reply.members] == [Error.UNKNOWN_MEMBER_ID]
+    assert made.group is before
+
+
+def test_a_removal_says_who_did_it_and_which_session_ended() -> None:
+    made = migrating_world(MigrationPolicy.DISABLED)
+    made.join("m1", "foo")
+    join_classic(made, "c", ("foo",), session_timeout_ms=8_000, rebalance_timeout_ms=60_000)
+    made.advance(8_000)
+    (removed,) = records(made, ConsumerMemberRemoved)
+    assert (removed.member_id, removed.cause) == ("c", Cause.SESSION_EXPIRED)  # type: ignore[attr-defined]
+    assert removed.session_timeout_ms == 8_000  # type: ignore[attr-defined]
+    assert (removed.by, removed.detail) == ("", "")  # type: ignore[attr-defined]
+    made.heartbeat("m1", -1)
+    (removed,) = records(made, ConsumerMemberRemoved)
+    assert (removed.by, removed.detail, removed.session_timeout_ms) == ("", "", None)  # type: ignore[attr-defined]
