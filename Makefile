@@ -7,7 +7,7 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help up venv test lint format bench demo
+.PHONY: help up venv test lint format bench demo mutants
 
 help:
 	@echo "make up      start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it)"
@@ -15,6 +15,7 @@ help:
 	@echo "make test    lint and tests; PYTEST_ARGS replaces '$(PYTEST_ARGS)'"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make format  put the source into ruff's format"
+	@echo "make mutants change the protocol rules and look for tests that notice; FILES names some of them"
 	@echo "make bench   measure the data plane"
 
 up: $(VENV)/.runtime
@@ -25,6 +26,9 @@ demo: $(VENV)/.runtime
 
 bench: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.bench
+
+mutants: $(VENV)/.tests
+	@exec $(VENV)/bin/python -m tests.mutants $(ARGS) $(FILES)
 
 test: lint
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)

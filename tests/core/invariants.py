@@ -20,6 +20,7 @@ _COMPLETED = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
 
 def check(before: ClassicGroup | None, waiting: Sequence[Parked], decision: Decision, env: Env) -> None:
     """Raises AssertionError if the decision breaks a promise. `waiting`: the requests that waited before it."""
+    assert decision.reply is not None, "every command has a reply"
     history = _history(before, decision)
     at = wake_at(decision.group)
     assert at is None or at > env.now, f"a deadline lies {env.now - (at or 0)} ms in the past"

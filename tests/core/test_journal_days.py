@@ -54,3 +54,22 @@ def test_today_is_never_quiet(now: int) -> None:
     assert calendar.is_quiet(calendar.today + 1)
     assert calendar.is_quiet(calendar.today - 1) == (now % DAY_MS >= SETTLED_AFTER_MS)
     assert calendar.is_quiet(calendar.today - 2)
+
+
+def test_the_most_urgent_days_are_made_first_and_the_oldest_dropped_first() -> None:
+    calendar = Calendar(100 * DAY_MS, 10)
+    ahead = [*range(100, 100 + DAYS_AHEAD + 1)]
+    waiting = {89, 90, 95, 91, 101, 100 + DAYS_AHEAD + 1}
+    assert calendar.to_make([], waiting) == [*ahead, 90, 91, 95]
+    assert calendar.to_make([101, 95], waiting) == [100, *ahead[2:], 90, 91]
+    assert calendar.to_drop([95, 89, 88, 90, 87]) == [87, 88, 89]
+
+
+def test_a_day_is_quiet_from_the_instant_at_which_it_is_settled() -> None:
+    settled = 101 * DAY_MS + SETTLED_AFTER_MS
+    assert Calendar(settled, 1).is_quiet(100)
+    assert not Calendar(settled - 1, 1).is_quiet(100)
+
+
+def test_a_day_has_86_400_seconds() -> None:
+    assert bounds(1) == (86_400_000, 172_800_000)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.instants import parse_datetime, parse_duration
-from offsets.core.offset_file import MAX_REPORTED, read_offset_file
+from offsets.core.offset_file import MAX_NAMED, MAX_REPORTED, check_group, read_offset_file
 from offsets.core.strategies import PARAMETER, PARAMETERS, Reset, Strategy, check
 
 VALUES: dict[str, Any] = {
@@ -232,10 +232,45 @@ def test_of_very_many_bad_lines_the_number_is_told() -> None:
     assert "and 4990 more" in raised.value.detail
 
 
+def test_each_bad_line_is_told_with_its_problem_and_the_message_ends_where_the_list_does() -> None:
+    bad = "g,or ders,0,1\n"
+    with pytest.raises(ProtocolError) as raised:
+        read_offset_file(bad + "single\n").refuse_bad_lines()
+    first, second = raised.value.fields["lines"]  # type: ignore[misc]
+    assert first == {"line": 1, "problem": "'or ders' is not the name of a topic"}
+    assert second["problem"] == "1 field; a line is topic,partition,offset or group,topic,partition,offset"
+    assert raised.value.detail.endswith("; line 2: " + second["problem"])
+    for lines, more in ((MAX_NAMED, False), (MAX_NAMED + 1, True)):
+        with pytest.raises(ProtocolError) as raised:
+            read_offset_file(bad * lines).refuse_bad_lines()
+        assert raised.value.detail.endswith("; and 1 more") is more
+
+
 @pytest.mark.parametrize("text", ["", "\n \r\n"])
 def test_a_file_without_lines_is_refused(text: str) -> None:
     with pytest.raises(ProtocolError, match="contains no offsets"):
         read_offset_file(text).of_group("g")
+    with pytest.raises(ProtocolError, match="no line"):
+        read_offset_file(text).refuse_bad_lines()
+
+
+def test_a_group_gets_its_own_lines() -> None:
+    file = read_offset_file("h,orders,0,5\ng,orders,0,6\ng,bills,2147483647,9223372036854775807")
+    assert file.names_groups
+    assert file.of_group("g") == {("orders", 0): 6, ("bills", 2**31 - 1): 2**63 - 1}
+    assert file.of_group("h") == {("orders", 0): 5}
+
+
+@pytest.mark.parametrize("group_id", ["g", "g" * 255, "ü \u2028"])
+def test_group_ids(group_id: str) -> None:
+    check_group(group_id)
+
+
+@pytest.mark.parametrize("group_id", ["", "g" * 256, "a/b", "g\x00", "g\x85", "\ud800", "\x7f\x1f"])
+def test_what_is_no_group_id(group_id: str) -> None:
+    """The rule of http-api.md 1."""
+    with pytest.raises(ValueError):
+        check_group(group_id)
 
 
 def test_a_group_that_the_file_does_not_name_is_refused() -> None:

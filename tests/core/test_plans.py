@@ -213,3 +213,38 @@ def test_what_cannot_be_planned(reset: Reset, position: Position, found: Found |
 def test_lag_counts_what_still_exists() -> None:
     line = Line("a", 0, Committed(3), 250, 250, LOG)
     assert (line.old_lag, line.new_lag) == (90, 0)
+
+
+def test_what_is_written_is_each_new_offset_and_what_goes_is_each_old_one_without_a_new_one() -> None:
+    set_, kept_out = Line("a", 0, Committed(3), 7, 7), Line("a", 1, None, None, None)
+    removed, added = Line("a", 2, Committed(5), None, None), Line("a", 3, None, 9, 9)
+    lines = [set_, kept_out, removed, added]
+    applied = application(lines)
+    assert [(record.partition, record.offset) for record in applied.records] == [(0, 7), (3, 9)]
+    assert applied.removed == (("a", 2),)
+    undone = restoration(lines)
+    assert [(record.partition, record.offset) for record in undone.records] == [(0, 3), (2, 5)]
+    assert undone.removed == (("a", 3),)
+    assert (totals(lines).partitions, totals(lines).changed, totals(lines).removed) == (4, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("reset", "found", "note"),
+    [
+        (Reset(Strategy.TO_LATEST), None, ""),
+        (Reset(Strategy.TO_OFFSET, offset=50), None, ""),
+        (Reset(Strategy.TO_OFFSET, offset=5), None, "5 is outside of the log, which starts at 10"),
+        (Reset(Strategy.TO_OFFSET, offset=500), None, "500 is outside of the log, which ends at 100"),
+        (Reset(Strategy.TO_DATETIME), Found(99), ""),
+        (Reset(Strategy.TO_DATETIME), Found(100), "nothing was written at that time or later: the end of the log"),
+        (Reset(Strategy.COPY_FROM_GROUP), Found(50, "n"), "n"),
+        (Reset(Strategy.COPY_FROM_GROUP), Found(50), ""),
+        (Reset(Strategy.COPY_FROM_GROUP), Found(5), "outside of the log, which has 10 to 100: consumers will reset"),
+        (Reset(Strategy.TO_COMMITTED_AT), None, "nothing was committed then"),
+        (Reset(Strategy.TO_COMMITTED_AT), Found(None), "nothing was committed then"),
+        (Reset(Strategy.TO_COMMITTED_AT), Found(None, "it was deleted"), "it was deleted"),
+    ],
+)
+def test_a_line_says_why_it_is_not_what_was_asked(reset: Reset, found: Found | None, note: str) -> None:
+    (line,), _ = plan(reset, [AT_40], {} if found is None else {AT_40.key: found})
+    assert line.note == note

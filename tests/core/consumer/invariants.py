@@ -24,6 +24,7 @@ from kcoord.protocol.errors import Error
 
 def check(before: Group | None, command: Command, decision: Decision, env: Env) -> None:
     """Raises AssertionError if the decision breaks a promise."""
+    assert decision.reply is not None, "every command has a reply"
     at = wake_at(decision.group)
     assert at is None or at > env.now, f"a deadline lies {env.now - (at or 0)} ms in the past"
     group = before

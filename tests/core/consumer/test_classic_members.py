@@ -251,16 +251,18 @@ def test_who_joins_again_in_time_stays() -> None:
     assert "c" in made.consumer.members
 
 
-def test_a_classic_member_is_called_when_all_it_waits_for_is_free() -> None:
+@pytest.mark.parametrize("classic", ["zc", "m1c"])
+def test_a_classic_member_is_called_when_all_it_waits_for_is_free(classic: str) -> None:
+    """zc waits for partitions of m2 alone, m1c for one of each."""
     made = migrating_world(MigrationPolicy.DISABLED)
     made.stable("m1", "m2")
-    epoch = join_classic(made, "zc", ("foo",)).reply.generation_id
-    sync_classic(made, "zc", epoch)
-    assert beat_classic(made, "zc", epoch).error is Error.NONE
+    epoch = join_classic(made, classic, ("foo",)).reply.generation_id
+    sync_classic(made, classic, epoch)
+    assert beat_classic(made, classic, epoch).error is Error.NONE
     for member_id, has_all in (("m1", False), ("m2", True)):
         member = made.member(member_id)
         made.heartbeat(member_id, member.member_epoch)
         made.heartbeat(member_id, member.member_epoch, made.assigned(member_id))
-        assert (beat_classic(made, "zc", epoch).error is Error.REBALANCE_IN_PROGRESS) is has_all
-    assert join_classic(made, "zc", ("foo",)).reply.generation_id == epoch
-    assert len(synced(sync_classic(made, "zc", epoch))["foo"]) == 2
+        assert (beat_classic(made, classic, epoch).error is Error.REBALANCE_IN_PROGRESS) is has_all
+    assert join_classic(made, classic, ("foo",)).reply.generation_id == epoch
+    assert len(synced(sync_classic(made, classic, epoch))["foo"]) == 2

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from groups.core.machine import decide
+from groups.core.model.causes import Cause
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.events import EventKind, events_of
+from groups.core.model.records import RebalanceStarted
 from groups.core.model.types import ClassicGroup, GroupState, MigrationPolicy, Protocol
-from kcoord.protocol.consumer_protocol import Assignment, encode_assignment
+from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import (
     ALL,
@@ -62,6 +65,61 @@ def test_an_upgrade_leaves_out_partitions_that_the_topic_does_not_have() -> None
     old = classic(made, plan={"foo": [*ALL, len(ALL), 99]})
     made.join("m1", "foo")
     assert made.assigned(old) == {"foo": ALL}
+
+
+def test_an_upgrade_leaves_out_topics_that_do_not_exist() -> None:
+    made = migrating_world()
+    old = classic(made, plan={"foo": ALL, "gone": [0]})
+    made.join("m1", "foo")
+    assert made.assigned(old) == {"foo": ALL}
+
+
+def test_an_upgrade_reads_the_metadata_of_the_protocol_that_the_group_chose() -> None:
+    """consumer.md 9.4: a member may prefer another one, under which it subscribes to something else."""
+    made = migrating_world()
+    old = classic(made)
+    assert isinstance(made.group, ClassicGroup)
+    preferred = Protocol("mine", encode_subscription(Subscription(("bar",))))
+    member = made.group.members[old]
+    changed = replace(member, protocols=(preferred, *member.protocols))
+    made.group = replace(made.group, members=made.group.members.put(changed))
+    made.join("m1", "foo")
+    assert made.member(old).subscribed_topic_names == {"foo"}
+
+
+def test_an_upgrade_remembers_the_topics_that_it_saw() -> None:
+    """Otherwise the next change of any topic would look like one of theirs (consumer.md 4.4)."""
+    made = migrating_world()
+    classic(made)
+    made.join("m1")
+    epochs = made.epochs
+    made.set_topics(bar=1)
+    made.heartbeat("m1", made.member("m1").member_epoch)
+    assert made.epochs == epochs
+
+
+def test_an_upgrade_is_asked_for_by_a_valid_request() -> None:
+    """consumer.md 2.2 comes before 2.3."""
+    made = migrating_world(MigrationPolicy.DISABLED)
+    classic(made)
+    assert made.join("m1", "foo", rebalance_timeout_ms=-1).error is Error.INVALID_REQUEST
+
+
+def test_a_group_as_large_as_a_consumer_group_may_be_is_upgraded_and_full() -> None:
+    made = migrating_world(consumer_max_size=1)
+    classic(made)
+    assert made.join("m1", "foo").error is Error.GROUP_MAX_SIZE_REACHED
+
+
+def test_without_a_reader_of_subscriptions_a_group_stays_classic() -> None:
+    made = migrating_world()
+    classic(made)
+    command = made.join("m1", "foo", instance_id="i1").command
+    made = migrating_world()
+    classic(made)
+    decision = decide(made.group, command, replace(made.env, consumer_protocol=None))
+    assert decision.reply.error is Error.GROUP_ID_NOT_FOUND  # type: ignore[union-attr]
+    assert decision.group is made.group
 
 
 REFUSALS: dict[str, tuple[World, str]] = {
@@ -244,6 +302,33 @@ def test_a_classic_static_member_takes_the_last_place_of_the_consumer_protocol(
     else:
         assert sync_classic(made, member_id, generation, instance_id="i1").error is Error.REBALANCE_IN_PROGRESS
         assert beat_classic(made, member_id, generation, "i1").error is Error.REBALANCE_IN_PROGRESS
+
+
+@pytest.mark.parametrize("reason", [None, "moved"])
+def test_the_rebalance_after_a_takeover_tells_the_reason_of_the_join(reason: str | None) -> None:
+    made = migrating_world()
+    made.join("m1", "foo", instance_id="i1")
+    call = join_classic(made, "", ("bar",), instance_id="i1", reason=reason)
+    assert made.last is not None
+    (started,) = [record for record in made.last.records if isinstance(record, RebalanceStarted)]
+    assert (started.cause, started.member_id) == (Cause.STATIC_MEMBER_REPLACED, call.reply.member_id)
+    assert started.detail == (reason or "")
+
+
+def test_a_takeover_from_a_member_with_a_regular_expression_rebalances() -> None:
+    made = migrating_world()
+    made.join("m1", "foo", instance_id="i1", subscribed_topic_regex="b.*")
+    made.resolve_regexes()
+    join_classic(made, "", ("foo",), instance_id="i1")
+    assert isinstance(made.group, ClassicGroup)
+    assert made.group.state is GroupState.PREPARING_REBALANCE
+
+
+def test_a_takeover_without_a_downgrade_stays_a_consumer_group() -> None:
+    made = migrating_world(MigrationPolicy.UPGRADE)
+    made.join("m1", "foo", instance_id="i1")
+    call = join_classic(made, "", ("foo",), instance_id="i1")
+    assert made.member(call.reply.member_id).classic is not None
 
 
 def test_an_empty_consumer_group_is_replaced_by_a_classic_join() -> None:

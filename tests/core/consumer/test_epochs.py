@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -123,6 +124,8 @@ FAILURES: dict[str, Mapping[str, Partitions] | Exception] = {
     "a stranger": {"m9": {"foo#1": frozenset({0})}},
     "a partition that is not": {"m1": {"foo#1": frozenset({6})}},
     "a topic that is not": {"m1": {"x": frozenset({0})}},
+    "a topic that is not, and nothing of it": {"m1": {"x": frozenset()}},
+    "partitions of which one is not": {"m1": {"foo#1": frozenset({5, 6})}},
 }
 
 
@@ -286,3 +289,50 @@ def test_a_target_nobody_asked_for_is_ignored() -> None:
     made.send(ApplyTarget(GROUP, 1, "range", {"m1": {}}))
     made.send(replace(ApplyTarget(GROUP, 7, "range", None), failure="x"))
     assert made.group is before
+    made.compute_target()
+    before = made.group
+    made.send(ApplyTarget(GROUP, made.epochs[0], "range", {"m1": {}}))
+    assert made.group is before, "it has arrived already"
+
+
+def test_a_target_of_exactly_the_limit_is_computed_at_once() -> None:
+    made = world(consumer_assignment_inline_limit=12)
+    made.join("m1", "foo")
+    made.join("m2", "foo")
+    assert not made.targets
+    assert made.epochs == (2, 2)
+
+
+def test_the_error_of_an_assignor_that_crashed_names_its_kind() -> None:
+    made = background()
+    made.assignors = {"range": Broken(KeyError("boom"))}
+    made.compute_target()
+    assert made.last is not None
+    (told,) = events_of(None, made.last.records)
+    assert told.detail["reason"] == "KeyError('boom')"
+
+
+def test_assignors_see_the_topics_in_the_order_of_their_names() -> None:
+    seen: list[list[str]] = []
+
+    class Watching:
+        def assign(self, group: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partitions]:
+            seen.append(list(topics))
+            return {}
+
+    made = world()
+    made.assignors = {"watching": Watching()}
+    made.join("m1", "foo", "bar")
+    assert seen == [["bar#2", "foo#1"]]
+
+
+def test_the_digest_is_of_the_subscribed_topics_in_the_order_of_their_names() -> None:
+    """It is stored, so a new release must find the same one (consumer.md 2.5, step 3)."""
+    made = world()
+    made.join("m1", "foo", "gone")
+    assert made.consumer.metadata_hash == sha256(b"foo#1\tfoo\t6").hexdigest()
+    made.join("m2", "bar")
+    assert made.consumer.metadata_hash == sha256(b"bar#2\tbar\t2\nfoo#1\tfoo\t6").hexdigest()
+    made.set_topics(foo=None, bar=None)
+    made.heartbeat("m1", made.member("m1").member_epoch)
+    assert made.consumer.metadata_hash == ""

@@ -32,6 +32,7 @@ COMMITS = {
     "older, some of it since later": ("m2", 1, {"foo": [3, 4]}, "STALE_MEMBER_EPOCH"),
     "older, in between": ("m2", 2, {"foo": [3]}, "NONE"),
     "older, of another": ("m1", 2, {"foo": [3]}, "STALE_MEMBER_EPOCH"),
+    "older, only some of it its own": ("m1", 2, {"foo": [0, 3]}, "STALE_MEMBER_EPOCH"),
     "older, of a topic that is not": ("m1", 2, {"x": [0]}, "STALE_MEMBER_EPOCH"),
     "negative": ("m1", -1, {"foo": [0]}, "STALE_MEMBER_EPOCH"),
     "epoch 0": ("m1", 0, {"foo": [0]}, "STALE_MEMBER_EPOCH"),
@@ -56,6 +57,7 @@ TRANSACTIONAL = {
     "stranger": ("x", -1, "UNKNOWN_MEMBER_ID"),
     "at its epoch": ("m1", 3, "NONE"),
     "newer": ("m1", 9, "ILLEGAL_GENERATION"),
+    "nobody with an epoch": ("", 3, "UNKNOWN_MEMBER_ID"),
 }
 
 
@@ -89,7 +91,22 @@ def test_an_empty_group_takes_commits_of_nobody() -> None:
     made.join("m1", "foo")
     made.heartbeat("m1", -1)
     assert made.commit("", -1).error.name == "NONE"
+    assert made.commit("", 0).error.name == "UNKNOWN_MEMBER_ID"
     assert made.commit("m1", 1).error.name == "UNKNOWN_MEMBER_ID"
+
+
+def test_a_transaction_of_nobody_gives_no_instance_id_either() -> None:
+    call = world().commit("", -1, transactional=True, group_instance_id="i")
+    assert call.error.name == "UNKNOWN_MEMBER_ID"
+
+
+def test_an_older_epoch_suffices_for_what_the_member_has_been_told_to_give_up() -> None:
+    """consumer.md 7.1, row 8: until it acknowledges, it may still commit."""
+    made = world()
+    made.join("m3", "foo")
+    assert made.heartbeat("m1", 3).assignment == {"foo": [0, 1]}
+    assert made.commit("m1", 1, {"foo": [2]}).error.name == "NONE"
+    assert made.commit("m1", 1, {"foo": [3]}).error.name == "STALE_MEMBER_EPOCH"
 
 
 def test_a_departed_member_is_at_epoch_minus_two() -> None:
@@ -107,6 +124,7 @@ FETCHES = {
     "newer": ("m1", 4, "STALE_MEMBER_EPOCH"),
     "stranger": ("x", 3, "UNKNOWN_MEMBER_ID"),
     "nobody with an epoch": (None, 3, "UNKNOWN_MEMBER_ID"),
+    "nobody with epoch 0": (None, 0, "UNKNOWN_MEMBER_ID"),
     "classic, older": ("c", 2, "ILLEGAL_GENERATION"),
 }
 

@@ -180,3 +180,40 @@ def test_a_resolution_counts_once() -> None:
     assert started_at is not None
     made.send(ApplyRegexResolution(GROUP, {"fo.*": frozenset()}, 1, started_at))
     assert made.group is before
+
+
+def test_an_expression_of_nobody_is_new_and_need_not_wait_for_a_change_of_topics() -> None:
+    """It replaces the only one, so that their number is the same."""
+    made = resolved()
+    made.now += LEAST_PAUSE_MS + 1
+    made.heartbeat("m1", 2, subscribed_topic_regex="b.*")
+    assert [asked.patterns for asked in made.resolutions] == [frozenset({"b.*"})]
+
+
+def test_without_expressions_nothing_is_resolved() -> None:
+    made = world()
+    made.join("m1", "foo")
+    assert made.last is not None
+    assert not made.resolutions
+    assert made.consumer.regex_jobs == {}
+
+
+def test_a_resolution_of_some_expressions_keeps_the_others_and_is_soon_followed_by_one_of_all() -> None:
+    made = resolved()
+    join(made, "m2", "b.*")
+    version = made.topics.version
+    made.send(ApplyRegexResolution(GROUP, {"b.*": frozenset({"bar"})}, version, made.now + 1))
+    assert dict(made.consumer.resolutions[""].topics) == {"fo.*": frozenset({"foo"}), "b.*": frozenset({"bar"})}
+    assert made.consumer.resolutions[""].topics_version == -1
+    made.send(
+        ApplyRegexResolution(GROUP, {"b.*": frozenset({"bar"}), "fo.*": frozenset({"foo"})}, version, made.now + 2)
+    )
+    assert made.consumer.resolutions[""].topics_version == version
+
+
+def test_a_resolution_notices_that_a_topic_with_the_same_name_has_grown() -> None:
+    made = resolved()
+    epoch = made.epochs[0]
+    made.set_topics(foo=9)
+    made.send(ApplyRegexResolution(GROUP, {"fo.*": frozenset({"foo"})}, made.topics.version, made.now + 1))
+    assert made.epochs[0] == epoch + 1

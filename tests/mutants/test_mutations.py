@@ -1,0 +1,146 @@
+"""The mutants of a module, and how one is put into the running process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.mutants.accepted import Accepted, accepted, entry, stale
+from tests.mutants.mutations import Mutant, mutants_of
+from tests.mutants.swap import Live, NotApplied, changed_function, put_into_function, put_into_module
+
+SOURCE = '''"""A module."""
+from __future__ import annotations
+from dataclasses import dataclass
+
+LIMIT = 7
+
+@dataclass(frozen=True)
+class Range:
+    low: int = 0
+
+    @property
+    def empty(self) -> bool:
+        return self.low > LIMIT
+
+def clamped(value: int, low: int = 3) -> int:
+    assert value != 4
+    if value < low and value != -1:
+        raise ValueError("below the limit of 3")
+    return min(value, LIMIT)
+'''
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "sample_under_mutation.py"
+    path.write_text(SOURCE)
+    made = ModuleType("sample_under_mutation")
+    made.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    exec(compile(SOURCE, str(path), "exec", dont_inherit=True), vars(made))
+    return made
+
+
+def mutants() -> dict[str, Mutant]:
+    return {mutant.change: mutant for mutant in mutants_of("sample_under_mutation.py", SOURCE)}
+
+
+def put(change: str) -> None:
+    mutant = mutants()[change]
+    path = Path(mutant.file).resolve()
+    pair = changed_function(compile(SOURCE, str(path), "exec", dont_inherit=True), mutant.compiled())
+    if pair is None:
+        put_into_module(mutant)
+    else:
+        put_into_function(Live([path]), *pair)
+
+
+def test_what_is_changed_and_what_is_left_alone() -> None:
+    assert set(mutants()) == {
+        "LIMIT = 7  ->  LIMIT = 8",
+        "low: int = 0  ->  low: int = 1",
+        "return self.low > LIMIT  ->  return True",
+        "return self.low > LIMIT  ->  return False",
+        "return self.low > LIMIT  ->  return self.low >= LIMIT",
+        "return self.low > LIMIT  ->  return self.low <= LIMIT",
+        "value: int, low: int=3  ->  value: int, low: int=4",
+        "value < low and value != -1  ->  True",
+        "value < low and value != -1  ->  False",
+        "value < low and value != -1  ->  value < low or value != -1",
+        "value < low and value != -1  ->  value != -1",
+        "value < low and value != -1  ->  value < low",
+        "value < low and value != -1  ->  value <= low and value != -1",
+        "value < low and value != -1  ->  value >= low and value != -1",
+        "value < low and value != -1  ->  value < low and value == -1",
+        "value < low and value != -1  ->  value < low and value != 1",
+        "value < low and value != -1  ->  value < low and value != -2",
+        "raise ValueError('below the limit of 3')  ->  pass",
+        "return min(value, LIMIT)  ->  return None",
+        "return min(value, LIMIT)  ->  return max(value, LIMIT)",
+    }
+
+
+def test_making_mutants_leaves_the_source_as_it_was() -> None:
+    first, second = (mutants_of("sample_under_mutation.py", SOURCE) for _ in range(2))
+    for mutant in first:
+        mutant.compiled()
+    assert compile(first[0].tree, "f", "exec") == compile(second[0].tree, "f", "exec")
+
+
+def test_a_function_gets_the_code_of_the_mutant(module: ModuleType) -> None:
+    clamped = module.clamped
+    put("return min(value, LIMIT)  ->  return max(value, LIMIT)")
+    assert clamped(5) == 7
+
+
+def test_a_property_is_reached(module: ModuleType) -> None:
+    whole = module.Range(7)
+    assert not whole.empty
+    put("return self.low > LIMIT  ->  return self.low >= LIMIT")
+    assert whole.empty
+
+
+def test_a_constant_changes_for_who_uses_it(module: ModuleType) -> None:
+    put("LIMIT = 7  ->  LIMIT = 8")
+    assert module.clamped(9) == 8
+
+
+def test_a_default_changes_in_the_class_that_exists(module: ModuleType) -> None:
+    put("low: int = 0  ->  low: int = 1")
+    assert module.Range() == module.Range(1)
+    put("value: int, low: int=3  ->  value: int, low: int=4")
+    with pytest.raises(ValueError):
+        module.clamped(3)
+
+
+def test_a_change_without_effect_is_not_counted(module: ModuleType) -> None:
+    del module.clamped
+    with pytest.raises(NotApplied):
+        put("return min(value, LIMIT)  ->  return None")
+
+
+def test_a_survivor_is_accepted_by_what_was_changed(tmp_path: Path) -> None:
+    one, other = list(mutants().values())[:2]
+    path = tmp_path / "accepted.toml"
+    path.write_text(entry(one))
+    with pytest.raises(ValueError, match="has no reason"):
+        accepted(path)
+    path.write_text(entry(one).replace('reason = ""', 'reason = "because"'))
+    (found,) = accepted(path)
+    assert found.covers(one)
+    assert not found.covers(other)
+    assert stale([found], {one.file}, [other]) == [found]
+    assert stale([found], {one.file}, [one]) == stale([found], {"another.py"}, []) == []
+    assert Accepted(one.file, one.function, "*", "because").covers(one)
+
+
+def test_every_accepted_survivor_has_a_reason_and_a_mutant() -> None:
+    for one in accepted():
+        made = mutants_of(one.file, Path(one.file).read_text())
+        assert any(one.covers(mutant) for mutant in made), f"{one.file} {one.function}: {one.change}"
