@@ -9,7 +9,7 @@ where group_id = %(group_id)s
 for update
 
 -- name: lock_group_or_skip
--- For ticks: whoever holds the lock expires the group itself.
+-- For ticks: the transaction that holds the lock expires the group itself.
 select id, version, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
        new_member_added, join_deadline, join_delay_ms, join_remaining_ms, sync_deadline,
        wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution is not null, jobs,

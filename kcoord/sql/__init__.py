@@ -41,7 +41,7 @@ def parse(text: str, origin: str) -> dict[str, str]:
         if match:
             name = match["name"]
             if name in found:
-                raise ValueError(f"{origin}: {name} stands there twice")
+                raise ValueError(f"{origin}: {name} is defined twice")
             current = found[name] = []
         elif current is not None:
             if not line.startswith("--"):
