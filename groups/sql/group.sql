@@ -13,7 +13,7 @@ where group_id = %(group_id)s
 for update
 
 -- name: lock_group_or_skip
--- For ticks: whoever holds the lock expires the group itself.
+-- For ticks: the transaction that holds the lock expires the group itself.
 -- include: row
 for update skip locked
 

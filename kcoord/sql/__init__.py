@@ -25,12 +25,10 @@ class Queries:
     def __init__(self, package: str, statements: dict[str, str]) -> None:
         self._package = package
         self._statements = statements
+        vars(self).update(statements)
 
     def __getattr__(self, name: str) -> str:
-        try:
-            return self._statements[name]
-        except KeyError:
-            raise AttributeError(f"{self._package}: no statement named {name}") from None
+        raise AttributeError(f"{self._package}: no statement named {name}")
 
     def items(self) -> Iterator[tuple[str, str]]:
         """Name and text of every statement."""
@@ -77,7 +75,7 @@ def _blocks(text: str, origin: str) -> dict[tuple[str, str], list[str]]:
         if match:
             key = match["kind"], match["name"]
             if key in found:
-                raise ValueError(f"{origin}: {match['name']} stands there twice")
+                raise ValueError(f"{origin}: {match['name']} is defined twice")
             current = found[key] = []
         elif current is not None:
             if not line.startswith("--") or _INCLUDE.match(line):

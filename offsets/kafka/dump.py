@@ -192,7 +192,7 @@ class _Reader:
             return
         version, stored = _versioned("value", value, ("version",))
         if not 0 <= version <= NEWEST_VALUE:
-            raise ValueError(f"version {version} of an offset's value; this release knows up to {NEWEST_VALUE}")
+            raise ValueError(f"version {version} of an offset's value; this release reads up to {NEWEST_VALUE}")
         metadata = stored.get("metadata") or ""
         if not isinstance(metadata, str):
             raise ValueError("metadata is not a string")

@@ -223,7 +223,7 @@ BAD = {
     CONSOLE_3[:-20]: "is the line cut off",
     LOG_4[:-5]: "not valid JSON",
     LOG_3[:-40]: "no record|is the line cut off|key",
-    record(5, T0).replace('"version": 4', '"version": 9'): "version 9 of an offset's value; this release knows up to 4",
+    record(5, T0).replace('"version": 4', '"version": 9'): "version 9 of an offset's value; this release reads up to 4",
     record(5, T0).replace('"offset": 5', '"offset": -5'): "the offset -5 is not from 0",
     record(5, T0).replace('"orders"', '"or/ders"'): "is not a valid topic name",
     record(5, T0).replace(f'"commitTimestamp": {T0}', '"x": 1'): "commitTimestamp is missing",

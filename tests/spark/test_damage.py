@@ -94,7 +94,7 @@ def test_a_later_schema_version_is_refused(published: Archive) -> None:
     log = Path(published.path) / "journal" / "_delta_log" / "00000000000000000000.json"
     log.write_text(log.read_text().replace('"kcoord.schema.version":"1"', '"kcoord.schema.version":"2"'))
     published.start = never
-    with pytest.raises(JobError, match="has schema version 2, this release knows up to 1"):
+    with pytest.raises(JobError, match="has schema version 2, this release reads versions up to 1"):
         published.run()
 
 

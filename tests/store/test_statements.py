@@ -103,7 +103,7 @@ def test_fragment_is_written_once_and_stands_in_each_statement_that_includes_it(
         parse(matching + "-- name: one\nselect 1", "f")
     with pytest.raises(ValueError, match="the fragment more includes another"):
         parse(matching + "-- fragment: more\n  -- include: matching\n-- name: one\nselect 1\n-- include: more", "f")
-    with pytest.raises(ValueError, match="matching stands there twice"):
+    with pytest.raises(ValueError, match="matching is defined twice"):
         parse(matching * 2, "f")
     with pytest.raises(ValueError, match="matching has no statement"):
         parse("-- fragment: matching\n-- why\n-- name: one\nselect 1\n-- include: matching", "f")
