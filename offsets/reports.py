@@ -27,8 +27,15 @@ MOST_DAYS = 366
 MOST_MEMBERS = 20
 
 
+class ReportUnreadable(ProtocolError):
+    """UNKNOWN_SERVER_ERROR: the files of a run cannot be read."""
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(Error.UNKNOWN_SERVER_ERROR, f"the files of the report cannot be read: {reason}")
+
+
 class Reports:
-    """Reads reports. Methods raise UNKNOWN_SERVER_ERROR saying why, if the files of a run cannot be read."""
+    """Reads reports. Methods raise ReportUnreadable if the files of a run cannot be read."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runs = runtime.get(SparkRuns)
@@ -79,6 +86,4 @@ class Reports:
             return read(ReportFiles(Storage(self._runs.archive_path), (run.result or {}).get("written") or ()))
         except JobError as error:
             log.warning("report_unreadable", run=run.id, reason=str(error))
-            raise ProtocolError(
-                Error.UNKNOWN_SERVER_ERROR, f"the files of the report cannot be read: {error}"
-            ) from error
+            raise ReportUnreadable(error) from error

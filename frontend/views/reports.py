@@ -13,15 +13,15 @@ from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.archive.reports import DAYS_SHOWN, all_causes, day_plots, group_lines, group_plots, totals
+from frontend.rows import Millis
 from frontend.views.groups import group_url, missing
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
 from frontend.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.days import DAY_MS
-from offsets.reports import Reports
-from offsets.runs.service import SparkRun
+from offsets.reports import Reports, ReportUnreadable
+from offsets.runs.service import RunRefused, SparkRun
 
 if TYPE_CHECKING:
     from offsets.spark.report.reading import GroupReport, GroupsFound, GroupTotals, PartitionTotals
@@ -76,7 +76,7 @@ def report_parts(request: HttpRequest, run: SparkRun) -> dict[str, Any]:
 
     try:
         groups, (partitions, busiest) = bridge.call(read)
-    except ProtocolError as error:
+    except ReportUnreadable as error:
         return parts | {"unreadable": error.detail}
     if groups is not None:
         parts |= {"group_lines": [_line(group, run) for group in groups.groups], "all_groups": groups.total}
@@ -91,28 +91,33 @@ def _line(group: GroupTotals, run: SparkRun) -> GroupLine:
 @page
 def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The groups of a report, one page at a time."""
-    run = _run(str(run_id))
-    if run is None:
-        return _no_report(request)
     sort = choice(request, "sort", SORTS) or next(iter(SORTS))
     q, idle, number = text(request, "q"), choice(request, "idle", ("1",)), _page(request)
-    made_at, idle_days = run.started_at or run.requested_at, int(run.parameters.get("idle_days", 7))
-    found = bridge.call(
-        lambda runtime: runtime.get(Reports).groups(
+
+    async def read(runtime: Runtime) -> tuple[Millis, SparkRun, GroupsFound | None]:
+        reports = runtime.get(Reports)
+        run = await _asked(reports, str(run_id))
+        since = (run.started_at or run.requested_at) - _idle_days(run) * DAY_MS
+        found = await reports.groups(
             run,
             sort=sort,
             q=q,
-            idle_before=made_at - idle_days * DAY_MS if idle else None,
+            idle_before=since if idle else None,
             first=(number - 1) * PAGE_SIZE,
             limit=PAGE_SIZE,
         )
-    )
+        return await queries.now(runtime.db), run, found
+
+    try:
+        now, run, found = bridge.call(read)
+    except (_NoReport, ReportUnreadable) as error:
+        return _without_report(request, error)
     if found is None:
         return message(
             request, 404, "No groups in this report", "Start a new report: this one is from an older release."
         )
     context = {
-        "now": bridge.call(lambda runtime: queries.now(runtime.db)),
+        "now": now,
         "run": run,
         "run_url": run_url(run.id),
         "lines": [_line(group, run) for group in found.groups],
@@ -121,7 +126,7 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "sort": sort,
         "q": q,
         "idle": idle,
-        "idle_days": idle_days,
+        "idle_days": _idle_days(run),
         "filtered": bool(q or idle),
         **_edges(request, number, found.total),
     }
@@ -132,14 +137,20 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @page
 def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The busiest partitions of a report, one page at a time."""
-    run = _run(str(run_id))
-    if run is None:
-        return _no_report(request)
     number = _page(request)
-    first = (number - 1) * PAGE_SIZE
-    total, found = bridge.call(lambda runtime: runtime.get(Reports).partitions(run, first=first, limit=PAGE_SIZE))
+
+    async def read(runtime: Runtime) -> tuple[Millis, SparkRun, int, list[PartitionTotals]]:
+        reports = runtime.get(Reports)
+        run = await _asked(reports, str(run_id))
+        total, found = await reports.partitions(run, first=(number - 1) * PAGE_SIZE, limit=PAGE_SIZE)
+        return await queries.now(runtime.db), run, total, found
+
+    try:
+        now, run, total, found = bridge.call(read)
+    except (_NoReport, ReportUnreadable) as error:
+        return _without_report(request, error)
     context = {
-        "now": bridge.call(lambda runtime: queries.now(runtime.db)),
+        "now": now,
         "run": run,
         "run_url": run_url(run.id),
         "partitions": found,
@@ -159,16 +170,14 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
 
     async def read(runtime: Runtime) -> tuple[SparkRun | None, GroupReport | None, queries.EventPage]:
         reports = runtime.get(Reports)
-        run = await reports.run(asked)
+        run = await _asked(reports, asked) if asked else await reports.run()
         found = await reports.of_group(run, group_id) if run else None
         return run, found, await queries.event_page(runtime.db, group_id, None, limit=1)
 
     try:
         run, found, events = bridge.call(read)
-    except ProtocolError as error:
-        if getattr(error, "status", 0) == 404:
-            return _no_report(request)
-        raise
+    except (_NoReport, ReportUnreadable) as error:
+        return _without_report(request, error)
     if found is None and not events.exists and not events.events:
         return missing(request, group_id)
     context = {
@@ -200,16 +209,29 @@ def _of_group(request: HttpRequest, found: GroupReport) -> Mapping[str, Any]:
     }
 
 
-def _run(run_id: str) -> SparkRun | None:
+class _NoReport(Exception):
+    """There is no successful report run of this id."""
+
+
+async def _asked(reports: Reports, run_id: str) -> SparkRun:
+    """The run that the URL names. Raises _NoReport."""
     try:
-        return bridge.call(lambda runtime: runtime.get(Reports).run(run_id))
-    except ProtocolError as error:
-        if error.error is Error.INVALID_REQUEST and getattr(error, "status", 0) == 404:
-            return None
+        run = await reports.run(run_id)
+    except RunRefused as refusal:
+        if refusal.status == 404:
+            raise _NoReport from refusal
         raise
+    assert run is not None
+    return run
 
 
-def _no_report(request: HttpRequest) -> HttpResponse:
+def _idle_days(run: SparkRun) -> int:
+    return int(run.parameters.get("idle_days", 7))
+
+
+def _without_report(request: HttpRequest, error: _NoReport | ReportUnreadable) -> HttpResponse:
+    if isinstance(error, ReportUnreadable):
+        return message(request, 503, "The report cannot be read", f"{error.detail}.")
     return message(request, 404, "No such report", "There is no such report; the page “Archive” lists all runs.")
 
 

@@ -156,13 +156,23 @@ def test_a_group_of_which_a_report_has_nothing(person: Client, seed: Seed, folde
     assert "No such report" in text_of(person, f"/archive/runs/{other}/partitions", 404)
 
 
-def test_a_report_whose_files_are_gone_says_so(person: Client, seed: Seed, folder: Path) -> None:
+@pytest.mark.parametrize("content", [None, b"", b"\0" * 4096], ids=["gone", "empty", "zeros"])
+def test_a_report_whose_files_cannot_be_read_says_so(
+    person: Client, seed: Seed, folder: Path, content: bytes | None
+) -> None:
     run_id = busy_report(seed.connection, folder, "billing")
-    (folder / f"reports/run={run_id}/groups/00000.parquet").unlink()
+    damaged = folder / f"reports/run={run_id}/groups/00000.parquet"
+    if content is None:
+        damaged.unlink()
+    else:
+        damaged.write_bytes(content)
     page = text_of(person, f"/archive/runs/{run_id}")
     assert "Groups and partitions cannot be shown: the files of the report cannot be read" in page
     assert "Commits a day" in page
-    assert person.get("/groups/billing/report").status_code == 500
+    for path in ("/groups/billing/report", f"/archive/runs/{run_id}/groups"):
+        told = text_of(person, path, 503)
+        assert "The report cannot be read" in told
+        assert "the files of the report cannot be read" in told
 
 
 def test_a_report_of_an_older_release_has_its_days(person: Client, seed: Seed, folder: Path) -> None:
