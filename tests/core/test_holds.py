@@ -9,7 +9,7 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.events import EventKind, events_of
 from groups.core.model.fold import IllegalTransition, apply
 from groups.core.model.holds import MOST_RETRY_AFTER_MS
-from groups.core.model.records import GroupConverted, GroupHeld, MemberPending
+from groups.core.model.records import GroupConverted, GroupHeld, MemberPending, RebalanceStarted
 from groups.core.model.types import ClassicGroup, GroupState, Hold
 from kcoord.protocol.errors import Error
 from tests.core.world import GROUP, START, Call, World, protocols
@@ -192,6 +192,27 @@ def test_kick_of_a_pending_id_lets_the_others_go_on() -> None:
     assert all(call.waits for call in waiting), "a new generation waits for the id that was handed out"
     world.kick(pending)
     assert [call.error for call in waiting] == [Error.NONE, Error.NONE]
+
+
+def test_kick_of_a_pending_id_of_a_stable_group_starts_no_rebalance() -> None:
+    world = World()
+    world.stable(2)
+    pending = world.join().member_id
+    assert world.kick(pending).error is Error.NONE
+    assert world.group is not None
+    assert world.group.state is GroupState.STABLE
+    assert pending not in world.group.pending_join
+
+
+def test_a_rebalance_of_a_hold_is_told_of_the_last_member_that_went() -> None:
+    world = World()
+    world.stable(3)
+    assert world.group is not None
+    last = list(world.group.members)[-1]
+    world.hold(10)
+    assert world.last is not None
+    started = [record for record in world.last.records if isinstance(record, RebalanceStarted)]
+    assert [record.member_id for record in started] == [last]
 
 
 def test_event_of_a_kick() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groups.core.model.commands import ParkKind
+from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import JoinReply, Parked, SyncReply
 from groups.core.model.types import GroupState
 from groups.core.waiting import answer_for
@@ -113,3 +114,13 @@ def test_any_process_sees_the_same_after_the_group_was_read_back() -> None:
     read_back = replace(world.group, members=type(world.group.members)(world.group.members.values()))
     assert world.state is GroupState.COMPLETING_REBALANCE
     assert answer_for(read_back, call.parked) == call.reply
+
+
+def test_a_group_that_goes_on_in_the_consumer_protocol_sends_everybody_to_join_again() -> None:
+    """consumer.md 9.5: also the waiter whose process learns of it later."""
+    group = ConsumerGroup("orders")
+    joining, syncing = answer_for(group, join("m1")), answer_for(group, sync("m1"))
+    assert isinstance(joining, JoinReply)
+    assert (joining.error, joining.member_id) == (Error.REBALANCE_IN_PROGRESS, "m1")
+    assert isinstance(syncing, SyncReply)
+    assert syncing.error is Error.REBALANCE_IN_PROGRESS

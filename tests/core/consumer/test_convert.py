@@ -9,10 +9,17 @@ import pytest
 from groups.core.machine import decide
 from groups.core.model.causes import Cause
 from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_records import ConsumerMemberRemoved
 from groups.core.model.events import EventKind, events_of
 from groups.core.model.records import RebalanceStarted
 from groups.core.model.types import ClassicGroup, GroupState, MigrationPolicy, Protocol
-from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from kcoord.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    decode_assignment,
+    encode_assignment,
+    encode_subscription,
+)
 from kcoord.protocol.errors import Error
 from tests.core.consumer.classic_client import (
     ALL,
@@ -349,3 +356,38 @@ def test_a_classic_member_that_leaves_a_mixed_group_changes_no_protocol() -> Non
     join_classic(made, "d", ("foo",))
     leave_classic(made, (member_id, None))
     assert set(made.consumer.members) == {"m1", "d"}
+
+
+def test_a_downgrade_hands_out_the_target_in_order_and_in_the_version_of_the_subscription() -> None:
+    made = migrating_world()
+    made.set_topics(bar=2)
+    made.join("m1", "foo")
+    old = (Protocol("range", encode_subscription(Subscription(("foo", "bar"), version=1))),)
+    join_classic(made, "c", ("foo",), protocols=old)
+    made.set_topics(bar=None)
+    leave_classic(made, ("m1", None))
+    assert isinstance(made.group, ClassicGroup)
+    member = made.group.members["c"]
+    assert not member.is_new
+    assignment = decode_assignment(member.assignment)
+    assert assignment is not None
+    assert assignment.version == 1
+    assert assignment.partitions == {"foo": (0, 1, 2)}
+
+
+@pytest.mark.parametrize(("limit", "kind"), [(1, ConsumerGroup), (2, ClassicGroup)])
+def test_a_group_as_large_as_a_classic_group_may_be_becomes_one(limit: int, kind: type) -> None:
+    made = migrating_world(max_size=limit)
+    made.join("m1", "foo")
+    for member_id in ("c", "d"):
+        join_classic(made, member_id, ("foo",))
+    leave_classic(made, ("m1", None))
+    assert isinstance(made.group, kind)
+
+
+def test_a_removal_that_changes_the_protocol_names_nobody_who_did_it() -> None:
+    made, _ = mixed()
+    made.heartbeat("m1", -1)
+    assert made.last is not None
+    removed = [record for record in made.last.records if isinstance(record, ConsumerMemberRemoved)]
+    assert [(record.by, record.detail) for record in removed] == [("", "")]
