@@ -56,7 +56,8 @@ def retries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
 
     def uniform(low: float, high: float) -> float:
-        found.append(high)
+        if high != PAUSE_SECONDS:  # on a busy machine some wait longer for a lock
+            found.append(high)
         return low
 
     monkeypatch.setattr(kcoord.database.pool.random, "uniform", uniform)
