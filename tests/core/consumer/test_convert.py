@@ -178,7 +178,7 @@ def test_a_classic_group_is_none_to_members_that_do_not_join(epoch: int) -> None
     assert made.heartbeat("m1", epoch).error is Error.GROUP_ID_NOT_FOUND
 
 
-def test_joins_and_syncs_that_wait_are_told_to_join_again() -> None:
+def test_joins_that_wait_are_told_to_join_again() -> None:
     made = migrating_world()
     first = classic(made)
     waits = join_classic(made, "", ("foo",), instance_id="i2")
@@ -187,6 +187,18 @@ def test_joins_and_syncs_that_wait_are_told_to_join_again() -> None:
     assert waits.error is Error.REBALANCE_IN_PROGRESS
     assert set(made.consumer.members) == {first, waits.reply.member_id, "m1"}
     assert join_classic(made, waits.reply.member_id, ("foo",), instance_id="i2").error is Error.NONE
+
+
+def test_syncs_that_wait_are_told_to_join_again() -> None:
+    made = migrating_world()
+    leader = classic(made)
+    follower = join_classic(made, "", ("foo",), instance_id="i2")
+    join_classic(made, leader, ("foo",), instance_id="i1")
+    waits = sync_classic(made, follower.reply.member_id, 2, instance_id="i2")
+    assert waits.parked is not None
+    made.join("m1", "foo")
+    assert waits.error is Error.REBALANCE_IN_PROGRESS
+    assert follower.reply.member_id in made.consumer.members
 
 
 def test_a_partition_that_a_leader_gave_twice_has_one_owner() -> None:
