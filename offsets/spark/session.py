@@ -33,6 +33,8 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 LOCAL = re.compile(r"local(\[.*\])?$")
 _OURS = re.compile(r"(?:SourceError|JobError): (?P<text>[^\n]+)")
+_CAUSE = re.compile(r"^: (?P<text>.+)$", re.MULTILINE)
+"""Py4J's first line says what was called, its second one what went wrong."""
 _NO_STORE = re.compile(r"(?P<what>No FileSystem for scheme \"?\w+|Class org\.apache\.hadoop\.fs\.\S+ not found)")
 _MODULE = "offsets.spark"
 _RULES = "org.apache.spark.sql.execution.adaptive"
@@ -85,11 +87,12 @@ def start_spark(settings: SparkSettings, environ: Mapping[str, str] | None = Non
     try:
         with _java_home(home):
             spark = builder.getOrCreate()
-    except (PySparkException, OSError) as error:
-        raise JobError(f"Spark does not start at {settings.master}: {first_line(error)}") from error
-    if not is_local:
-        spark.sparkContext.addPyFile(str(_shipped(settings.directory)))
-    spark.dataSource.register(PostgresSource)
+        if not is_local:
+            spark.sparkContext.addPyFile(str(_shipped(settings.directory)))
+        spark.dataSource.register(PostgresSource)
+    except (PySparkException, Py4JError, OSError) as error:
+        where = "where spark-submit says" if submitted else f"at {settings.master}"
+        raise JobError(f"Spark does not start {where}: {explained(error)}") from error
     return spark
 
 
@@ -197,4 +200,5 @@ def explained(error: Exception) -> str:
         return match["text"].strip()
     if match := _NO_STORE.search(text):
         return f"Spark lacks the library for the archive's path ({match['what']}); see docs/archive.md, “Object stores”"
-    return first_line(error)
+    cause = _CAUSE.search(text) if isinstance(error, Py4JError) else None
+    return cause["text"].strip() if cause else first_line(error)

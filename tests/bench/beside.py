@@ -1,4 +1,4 @@
-"""Heartbeats beside a run of the archive, against heartbeats without one: `python -m tests.bench.beside`.
+"""Heartbeats beside a run of the archive, against heartbeats without one: `python -m tests.bench.beside [PER SECOND]`.
 
 A server as `make up` starts it, members that heartbeat at a steady rate over HTTP, and the process of a run as the
 service starts it, with its niceness. A heartbeat's time counts from when it was due, so that a server that stalls is
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -35,26 +36,38 @@ START_SECONDS = 90.0
 LIMIT_SECONDS = 300.0
 
 
-async def heartbeats(members: list[HttpMember], seconds: float) -> list[float]:
-    """Milliseconds from when each heartbeat was due to its answer: PER_SECOND a second, for so many seconds."""
-    found: list[float] = []
-    began = time.perf_counter()
+@dataclass
+class Load:
+    """Members that heartbeat in turns, `per_second` times a second all together."""
 
-    async def one(number: int) -> None:
-        due = began + number / PER_SECOND
-        await asyncio.sleep(due - time.perf_counter())
-        status, answer = await members[number % len(members)].heartbeat()
-        assert status == 200, answer
-        found.append(1_000 * (time.perf_counter() - due))
+    members: list[HttpMember]
+    per_second: int
 
-    await asyncio.gather(*(one(number) for number in range(int(seconds * PER_SECOND))))
-    return found
+    async def measured(self, seconds: float, what: str) -> None:
+        """Print how long heartbeats of so many seconds took, each from when it was due to its answer."""
+        found: list[float] = []
+        lost, began = 0, time.perf_counter()
+        rounds, pause = int(seconds * self.per_second / len(self.members)), len(self.members) / self.per_second
+
+        async def beat(number: int, member: HttpMember) -> None:
+            """One at a time, as members do; httpx's pool takes ever longer with many requests waiting for it."""
+            nonlocal lost
+            for turn in range(rounds):
+                due = began + (turn + number / len(self.members)) * pause
+                await asyncio.sleep(due - time.perf_counter())
+                status, answer = await member.heartbeat()
+                assert status in (0, 200), answer
+                lost += status == 0
+                found.extend([1_000 * (time.perf_counter() - due)] if status else [])
+
+        await asyncio.gather(*(beat(number, member) for number, member in enumerate(self.members)))
+        say(what, found, lost)
 
 
-def say(what: str, found: list[float]) -> None:
-    """One line."""
+def say(what: str, found: list[float], lost: int) -> None:
+    """One line. `lost`: the connection ended before the answer."""
     print(
-        f"{len(found):6} heartbeats {what:28} p50 {statistics.median(found):7.1f} ms   "
+        f"{len(found):6} heartbeats, {lost} lost, {what:28} p50 {statistics.median(found):7.1f} ms   "
         f"p99 {statistics.quantiles(found, n=100)[98]:7.1f} ms   longest {max(found):7.1f} ms",
         flush=True,
     )
@@ -80,28 +93,27 @@ def stage(database: str) -> str:
     return "" if row is None else str(row[0])
 
 
-async def compare(members: list[HttpMember], database: str, directory: Path) -> None:
+async def compare(load: Load, database: str, directory: Path) -> None:
     """Without a run, while Spark starts, while it reads and writes, and without a run again."""
-    await heartbeats(members, 2)
-    say("without a run", await heartbeats(members, PHASE_SECONDS))
+    await load.measured(2, "to warm up")
+    await load.measured(PHASE_SECONDS, "without a run")
     process = started(database, directory)
     try:
-        say("while Spark starts", await heartbeats(members, PHASE_SECONDS / 2))
+        await load.measured(PHASE_SECONDS / 2, "while Spark starts")
         until = time.monotonic() + START_SECONDS
         while stage(database) in ("", "starting", "check", "start Spark"):
             assert process.poll() is None, f"the run ended with {process.returncode}"
             assert time.monotonic() < until, f"Spark did not start within {START_SECONDS:g} s"
             await asyncio.sleep(0.2)
-        before = stage(database)
-        during = await heartbeats(members, PHASE_SECONDS)
-        say(f"during a run ({before} to {stage(database) or 'its end'})", during)
+        await load.measured(PHASE_SECONDS, f"during a run, from {stage(database)!r}")
+        print(f"       the run is at {stage(database)!r} now, its process has ended: {process.poll() is not None}")
     finally:
         process.terminate()
         await asyncio.to_thread(process.wait, 60)
-    say("without a run again", await heartbeats(members, PHASE_SECONDS))
+    await load.measured(PHASE_SECONDS, "without a run again")
 
 
-async def measure(database: str, directory: Path) -> None:
+async def measure(database: str, directory: Path, per_second: int) -> None:
     """One server and its members."""
     headers = {"Authorization": f"Bearer {make_token(database)}"}
     with start_server(database, env={"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 50}) as server:
@@ -112,7 +124,7 @@ async def measure(database: str, directory: Path) -> None:
             members = [HttpMember(client, [server.url], f"beside-{number}", 60_000) for number in range(MEMBERS)]
             for member in members:
                 await member.become_stable()
-            await compare(members, database, directory)
+            await compare(Load(members, per_second), database, directory)
 
 
 def main() -> int:
@@ -121,7 +133,7 @@ def main() -> int:
         for day in range(day_of(START_MS), day_of(START_MS) + DAYS + 1):
             make_day(database, day)
         fill(database, ROWS, first=START_MS, step=DAYS * 86_400_000 // ROWS)
-        asyncio.run(measure(database, Path(directory)))
+        asyncio.run(measure(database, Path(directory), int(sys.argv[1]) if len(sys.argv) > 1 else PER_SECOND))
     return 0
 
 

@@ -58,6 +58,11 @@ def test_a_library_that_spark_lacks_is_named() -> None:
     assert "S3AFileSystem" in told
 
 
+def test_of_an_error_in_java_the_cause_is_said() -> None:
+    said = "An error occurred while calling None.org.apache.spark.sql.SparkSession.\n: java.lang.X: stopped\n\tat y"
+    assert explained(Py4JError(said)) == "java.lang.X: stopped"
+
+
 def test_causes_of_deltalake_are_one_line() -> None:
     shown = "Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing list request\n   \x1b[31m↳\x1b[0m refused\n"
     assert one_line(OSError(shown)) == "Generic S3 error: Error performing list request: refused"
