@@ -1,6 +1,6 @@
 """The jobs with executors that are processes of their own, and do not find kcoord on their path.
 
-Off by default, for it starts three Javas: `TEST_SPARK_CLUSTER=1`.
+Off by default, because it starts three Javas, which take minutes of CPU time: `TEST_SPARK_CLUSTER=1`.
 """
 
 from __future__ import annotations
