@@ -14,11 +14,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from kcoord.config import Config
@@ -70,9 +72,10 @@ class SparkStart:
         return self._session
 
     def stop(self) -> None:
-        """Stop what was started."""
+        """Stop what was started. Java may be gone already: a service manager signals all processes of a group."""
         if self._session is not None:
-            self._session.stop()
+            with suppress(Py4JError, OSError):
+                self._session.stop()
 
 
 Job = Callable[[Run, SparkStart], Outcome]

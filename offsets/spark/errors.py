@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+LONGEST_REASON = 500
 
 
 class JobError(Exception):
@@ -41,3 +44,12 @@ def first_line(error: BaseException) -> str:
     """The first line of an error's text; its type if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0].strip() if lines else type(error).__name__
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def one_line(error: BaseException) -> str:
+    """All lines of an error's text as one; deltalake puts each cause on a line of its own, with an arrow, in colour."""
+    lines = (line.strip().removeprefix("↳").strip() for line in _COLOUR.sub("", str(error)).splitlines())
+    return ": ".join(filter(None, lines))[:LONGEST_REASON] or type(error).__name__

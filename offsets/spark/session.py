@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from offsets.spark.archive.objects import spark_options
 from offsets.spark.errors import JobError, first_line
 from offsets.spark.java import find_java, java_home
 from offsets.spark.runs import Run
@@ -27,8 +28,14 @@ CODE = Path(__file__).resolve().parent.parent.parent
 SHIPPED = ("kcoord/__init__.py", "kcoord/sql/*", "offsets/__init__.py", "offsets/spark/**/*", "offsets/core/**/*")
 """The packages that Python workers on other machines import."""
 
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by `spark-submit` for the Python program that it starts."""
+
 LOCAL = re.compile(r"local(\[.*\])?$")
 _OURS = re.compile(r"(?:SourceError|JobError): (?P<text>[^\n]+)")
+_CAUSE = re.compile(r"^: (?P<text>.+)$", re.MULTILINE)
+"""Py4J's first line says what was called, its second one what went wrong."""
+_NO_STORE = re.compile(r"(?P<what>No FileSystem for scheme \"?\w+|Class org\.apache\.hadoop\.fs\.\S+ not found)")
 _MODULE = "offsets.spark"
 _RULES = "org.apache.spark.sql.execution.adaptive"
 
@@ -56,37 +63,45 @@ def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
 
 
 def start_spark(settings: SparkSettings, environ: Mapping[str, str] | None = None) -> SparkSession:
-    """Start Spark, or use the session of this process. Raises JobError."""
-    java = find_java(os.environ if environ is None else environ)
+    """Start Spark, or use the session of this process. Raises JobError.
+
+    Under `spark-submit` Spark's Java is running already: where executors run, and with how much memory, is its to say.
+    """
+    variables = os.environ if environ is None else environ
+    submitted = SUBMITTED in variables
+    java = None if submitted else find_java(variables)
     try:
         (settings.directory / "local").mkdir(parents=True, exist_ok=True)
-        home = java_home(java, settings.directory)
+        home = java_home(java, settings.directory) if java is not None else None
         log_settings = settings.directory / "log4j2.properties"
         log_settings.write_text(files(_MODULE).joinpath("log4j2.properties").read_text())
     except OSError as error:
         raise JobError(f"{settings.directory} cannot be written: {error.strerror}; see KCOORD_DATA_DIR") from error
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    _find_our_code()
-    is_local = LOCAL.match(settings.master) is not None
-    if is_local:
-        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    builder = SparkSession.builder.master(settings.master).appName("kcoord")
-    for name, value in _settings(settings, log_settings, is_local).items():
+    is_local = not submitted and LOCAL.match(settings.master) is not None
+    _find_our_code(is_local)
+    builder = SparkSession.builder.appName("kcoord")
+    if not submitted:
+        builder = builder.master(settings.master)
+    for name, value in {**_settings(settings, log_settings, is_local), **spark_options(variables)}.items():
         builder = builder.config(name, value)
     try:
         with _java_home(home):
             spark = builder.getOrCreate()
-    except (PySparkException, OSError) as error:
-        raise JobError(f"Spark does not start at {settings.master}: {first_line(error)}") from error
-    if not is_local:
-        spark.sparkContext.addPyFile(str(_shipped(settings.directory)))
-    spark.dataSource.register(PostgresSource)
+        if not is_local:
+            spark.sparkContext.addPyFile(str(_shipped(settings.directory)))
+        spark.dataSource.register(PostgresSource)
+    except (PySparkException, Py4JError, OSError) as error:
+        where = "where spark-submit says" if submitted else f"at {settings.master}"
+        raise JobError(f"Spark does not start {where}: {explained(error)}") from error
     return spark
 
 
 @contextmanager
-def _java_home(home: Path) -> Iterator[None]:
+def _java_home(home: Path | None) -> Iterator[None]:
     """Only for the launcher: the next start would take our script for Java and make it call itself."""
+    if home is None:
+        yield
+        return
     before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = str(home)
     try:
@@ -122,8 +137,17 @@ def _settings(settings: SparkSettings, log_settings: Path, is_local: bool) -> di
     return found
 
 
-def _find_our_code() -> None:
-    """Python workers inherit the environment, not this process's sys.path."""
+def _find_our_code(is_local: bool) -> None:
+    """Python workers inherit the environment, not this process's sys.path.
+
+    Those of other machines get our code sent, and their Python may be elsewhere: PYSPARK_PYTHON says where.
+    """
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if is_local:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(CODE) not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(CODE), *filter(None, paths)])
@@ -132,11 +156,13 @@ def _find_our_code() -> None:
 def _shipped(directory: Path) -> Path:
     """Our code as a zip file for executors on other machines."""
     target = directory / "kcoord-spark.zip"
-    with zipfile.ZipFile(target, "w") as archive:
+    fresh = directory / f"kcoord-spark.zip.{os.getpid()}"  # another run may be sending it at this moment
+    with zipfile.ZipFile(fresh, "w") as archive:
         for pattern in SHIPPED:
             for path in CODE.glob(pattern):
                 if path.is_file() and "__pycache__" not in path.parts:
                     archive.write(path, path.relative_to(CODE))
+    fresh.replace(target)
     return target
 
 
@@ -168,6 +194,11 @@ def guarded(run: Run, spark: SparkSession) -> Iterator[None]:
 
 
 def explained(error: Exception) -> str:
-    """One line for a Spark error: our source's message from a worker, else the first line."""
-    match = _OURS.search(str(error))
-    return match["text"].strip() if match else first_line(error)
+    """One line for a Spark error: our source's message from a worker, a missing library, else the first line."""
+    text = str(error)
+    if match := _OURS.search(text):
+        return match["text"].strip()
+    if match := _NO_STORE.search(text):
+        return f"Spark lacks the library for the archive's path ({match['what']}); see docs/archive.md, “Object stores”"
+    cause = _CAUSE.search(text) if isinstance(error, Py4JError) else None
+    return cause["text"].strip() if cause else first_line(error)

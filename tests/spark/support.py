@@ -119,7 +119,9 @@ class Archive:
 
     def rows(self) -> list[Row]:
         """What a reader of Delta tables sees, without Spark."""
-        return rows_of(DeltaTable(f"{self.path}/journal").to_pyarrow_dataset().to_table())
+        storage = self.storage()
+        table = DeltaTable(storage.delta_path(), storage_options=storage.delta_options())
+        return rows_of(table.to_pyarrow_dataset().to_table())
 
 
 @dataclass

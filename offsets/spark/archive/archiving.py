@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.spark.archive.compaction import MOST_FILES, Compacted, compact
 from offsets.spark.archive.history import archived_below
@@ -17,7 +18,7 @@ from offsets.spark.archive.publishing import make_up, publish, staged_files, swe
 from offsets.spark.archive.schema import VERSION
 from offsets.spark.archive.storage import STAGING, Storage
 from offsets.spark.archive.table import ArchiveTable, open_or_create, read_archive, read_files
-from offsets.spark.errors import ArchiveDamaged
+from offsets.spark.errors import ArchiveDamaged, JobError
 from offsets.spark.postgres import DEADLINE_MS, Snapshot, exported_snapshot
 from offsets.spark.runs import Outcome, Run
 from offsets.spark.session import guarded
@@ -95,9 +96,9 @@ def archive(
     spark = start()
     with guarded(run, spark):
         run.enter("read")
-        snapshot, compares = _stage(run, spark, table, conninfo, options)
+        snapshot, compares, files_read = _stage(run, spark, table, conninfo, options)
         run.enter("publish")
-        staged, days = (_rebased if compares else _added)(run, spark, table, f"{STAGING}/{run.id}")
+        staged, days = (_rebased if compares else _added)(run, spark, table, files_read)
         if staged or compares:
             planned = _planned(run, table, snapshot, [file for _, file in staged], days, rebased=compares)
             table = publish(run, table, staged, planned, adds_rows=True)
@@ -129,39 +130,61 @@ def _check_manifest(run: Run, table: ArchiveTable) -> None:
         raise ArchiveDamaged([f"{path_of(table.number)} was changed: its SHA-256 differs"])
 
 
+Files = list[tuple[str, ArchivedFile]]
+"""Staged files: where they are, and what they will be."""
+
+
 def _stage(
     run: Run, spark: SparkSession, table: ArchiveTable, conninfo: str, options: ArchiveOptions
-) -> tuple[Snapshot, bool]:
-    """Write what is to be archived to the run's staging folder; returns its snapshot, and whether to compare rows."""
+) -> tuple[Snapshot, bool, Files]:
+    """Write what is to be archived to the run's staging folder; the snapshot, whether to compare rows, and the files.
+
+    Raises JobError if not all of it got there.
+    """
+    folder, written = f"{STAGING}/{run.id}", Observation("staged")
     with exported_snapshot(conninfo, options.deadline_ms) as snapshot:
         since = archived_below(run, table, snapshot, adopt=options.adopt)
         read = partial(read_table, since=since, below=snapshot.bound, slice_blocks=options.slice_blocks)
-        rows = dated(read(spark, "journal", conninfo, snapshot.id))
-        target = table.storage.spark_path(f"{STAGING}/{run.id}")
-        laid_out(rows, buckets_for(snapshot.journal_bytes)).write.partitionBy("date").parquet(target)
-    return snapshot, since is None and table.manifest is not None
+        rows = laid_out(dated(read(spark, "journal", conninfo, snapshot.id)), buckets_for(snapshot.journal_bytes))
+        counted = rows.observe(written, F.count(F.lit(1)).alias("rows"))
+        counted.write.partitionBy("date").parquet(table.storage.spark_path(folder))
+    files = staged_files(table.storage, folder, str(run.id))
+    check_complete(table.storage, written.get["rows"], sum(file.rows for _, file in files))
+    return snapshot, since is None and table.manifest is not None, files
 
 
-Staged = tuple[list[tuple[str, ArchivedFile]], tuple[ManifestDay, ...]]
+def check_complete(storage: Storage, written: int, found: int) -> None:
+    """Raise JobError if files lack rows that Spark wrote.
+
+    Executors that do not share the path write to disks of their own. Such a run must not pass for a complete one.
+    """
+    if found != written:
+        raise JobError(
+            f"Spark wrote {written} rows, {found} of them are at {storage.address}, and nothing was published: all "
+            "machines of KCOORD_SPARK_MASTER must reach KCOORD_ARCHIVE_PATH, as a shared mount, s3a:// or hdfs://"
+        )
 
 
-def _added(run: Run, spark: SparkSession, table: ArchiveTable, folder: str) -> Staged:
+Staged = tuple[Files, tuple[ManifestDay, ...]]
+
+
+def _added(run: Run, spark: SparkSession, table: ArchiveTable, files: Files) -> Staged:
     """The staged files, and what they add to each day, read back from them."""
-    staged = staged_files(table.storage, folder, str(run.id))
-    rows = read_files(spark, table.storage, folder, [path for path, _ in staged])
-    return staged, manifest_days(day_totals(rows))
+    rows = read_files(spark, table.storage, f"{STAGING}/{run.id}", [path for path, _ in files])
+    return files, manifest_days(day_totals(rows))
 
 
-def _rebased(run: Run, spark: SparkSession, table: ArchiveTable, folder: str) -> Staged:
+def _rebased(run: Run, spark: SparkSession, table: ArchiveTable, files: Files) -> Staged:
     """From the whole journal, which was staged: what the archive lacks, and all that it then has for each day."""
     storage, missing = table.storage, f"{STAGING}/{run.id}-missing"
-    everything = [path for path, _ in staged_files(storage, folder, str(run.id))]
-    journal = read_files(spark, storage, folder, everything)
+    journal = read_files(spark, storage, f"{STAGING}/{run.id}", [path for path, _ in files])
     archived = read_archive(spark, table)
     laid_out(not_in(journal, archived), 1).write.partitionBy("date").parquet(storage.spark_path(missing))
     staged = staged_files(storage, missing, str(run.id))
     added = read_files(spark, storage, missing, [path for path, _ in staged])
-    return staged, manifest_days(day_totals(also_in(archived.unionByName(added), journal)))
+    days = manifest_days(day_totals(also_in(archived.unionByName(added), journal)))
+    check_complete(storage, sum(file.rows for _, file in files), sum(day.rows for day in days))
+    return staged, days
 
 
 def _planned(

@@ -57,6 +57,7 @@ def publish(
         storage.move(source, f"{JOURNAL}/{file.path}")
     for folder in {f"{JOURNAL}/date={file.date}" for _, file in staged}:
         storage.sync_folder(folder)
+    run.confirm()  # a driver that has lost its lock must not write over the manifest of the one that has it
     write_manifest(storage, planned)
     run.confirm()
     published = table.commit(planned, adds_rows=adds_rows)

@@ -1,5 +1,8 @@
 """The folder of the archive, on a file system of this machine or on one that pyarrow knows (s3, hdfs).
 
+An object store has no folders and no renames: `move` copies and removes there, and may be interrupted in between.
+Nothing relies on more than that a file which was written is there, whole: the entry of the Delta log publishes.
+
     journal/     the Delta table: published rows alone
     manifests/   what each publication says of the files
     staging/     files of runs that are not published yet
@@ -22,6 +25,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from offsets.spark.archive.address import resolved
+from offsets.spark.archive.objects import delta_options
 from offsets.spark.errors import JobError, first_line
 
 JOURNAL, MANIFESTS, STAGING = "journal", "manifests", "staging"
@@ -63,6 +67,10 @@ class Storage:
     def delta_path(self) -> str:
         """The table in the form that the deltalake wheel opens."""
         return f"{self.address.replace('s3a://', 's3://')}/{JOURNAL}"
+
+    def delta_options(self) -> dict[str, str] | None:
+        """What the deltalake wheel is told about the place."""
+        return delta_options(self.address, os.environ)
 
     def check_writable(self) -> None:
         """Raise JobError if the folder cannot be created or written to."""
@@ -121,7 +129,8 @@ class Storage:
     def move(self, source: str, target: str) -> None:
         """Rename a file. On an object store it is copied."""
         with self._explaining(source):
-            self._fs.create_dir(self._full(target).rpartition("/")[0], recursive=True)
+            if not isinstance(self._fs, fs.S3FileSystem):
+                self._fs.create_dir(self._full(target).rpartition("/")[0], recursive=True)
             self._fs.move(self._full(source), self._full(target))
 
     def sync_folder(self, folder: str) -> None:

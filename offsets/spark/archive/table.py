@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable
@@ -20,7 +21,7 @@ from offsets.spark.archive import manifest as manifests
 from offsets.spark.archive.manifest import ArchivedFile, Manifest, ManifestUnreadable
 from offsets.spark.archive.schema import DELTA_SCHEMA, PARTITION, SPARK_SCHEMA, VERSION, VERSION_KEY, check_version
 from offsets.spark.archive.storage import JOURNAL, MANIFESTS, Storage
-from offsets.spark.errors import ArchiveDamaged, JobError, first_line
+from offsets.spark.errors import ArchiveDamaged, JobError, one_line
 
 APPLICATION = "kcoord"
 HASHING_THREADS = 4
@@ -127,32 +128,39 @@ class ArchiveTable:
         except CommitFailedError as error:
             raise JobError("another driver published to the archive at the same time; run it again") from error
         except (DeltaError, OSError) as error:
-            raise JobError(f"the archive cannot be written: {first_line(error)}") from error
+            raise JobError(f"the archive cannot be written: {one_line(error)}") from error
         return open_table(self.storage)
 
 
 def has_table(storage: Storage) -> bool:
-    """Whether there is an archive. Raises ArchiveDamaged if that cannot be read."""
-    try:
-        return bool(DeltaTable.is_deltatable(storage.delta_path()))
-    except (DeltaError, OSError) as error:
-        raise ArchiveDamaged([f"the Delta log of {storage.delta_path()}: {first_line(error)}"]) from error
+    """Whether there is an archive. Raises JobError if the place cannot be read, ArchiveDamaged if the log cannot."""
+    with _explaining(storage):
+        return bool(DeltaTable.is_deltatable(storage.delta_path(), storage.delta_options()))
 
 
 def open_table(storage: Storage) -> ArchiveTable:
     """The archive's table. Raises JobError if it does not exist, ArchiveDamaged if its log cannot be read."""
+    if not has_table(storage):
+        raise JobError(f"there is no archive at {storage.address}; `manage.py archive` creates it")
+    with _explaining(storage):
+        return ArchiveTable(storage, DeltaTable(storage.delta_path(), storage_options=storage.delta_options()))
+
+
+@contextmanager
+def _explaining(storage: Storage) -> Iterator[None]:
+    """Errors of the place are not those of the log: a store that does not answer is not a damaged archive."""
     try:
-        if not DeltaTable.is_deltatable(storage.delta_path()):
-            raise JobError(f"there is no archive at {storage.address}; `manage.py archive` creates it")
-        return ArchiveTable(storage, DeltaTable(storage.delta_path()))
-    except (DeltaError, OSError) as error:
-        raise ArchiveDamaged([f"the Delta log of {storage.delta_path()}: {first_line(error)}"]) from error
+        yield
+    except OSError as error:
+        raise JobError(f"the archive cannot be used: {storage.delta_path()}: {one_line(error)}") from error
+    except DeltaError as error:
+        raise ArchiveDamaged([f"the Delta log of {storage.delta_path()}: {one_line(error)}"]) from error
 
 
 def open_or_create(storage: Storage) -> ArchiveTable:
     """The archive's table, created if the folder is empty. Raises JobError, ArchiveDamaged."""
     storage.check_writable()
-    if DeltaTable.is_deltatable(storage.delta_path()):
+    if has_table(storage):
         return open_table(storage)
     left = [*storage.files(JOURNAL), *storage.files(MANIFESTS)]
     if left:
@@ -164,11 +172,12 @@ def open_or_create(storage: Storage) -> ArchiveTable:
             partition_by=[PARTITION],
             name="kcoord journal",
             configuration={VERSION_KEY: str(VERSION)},
+            storage_options=storage.delta_options(),
             commit_properties=CommitProperties(app_transactions=[Transaction(APPLICATION, 0)]),
             raise_if_key_not_exists=False,
         )
     except (DeltaError, OSError) as error:
-        raise JobError(f"the archive cannot be created at {storage.address}: {first_line(error)}") from error
+        raise JobError(f"the archive cannot be created at {storage.address}: {one_line(error)}") from error
     return open_table(storage)
 
 
