@@ -18,6 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from tests.support.database import cloned_database, embedded_server, make_template
+from tests.support.fixtures import client_with, members, other, service, topic, topics  # noqa: F401 - fixtures
 
 # How long an example takes says nothing on a machine that others use as well.
 hypothesis_settings.register_profile("kcoord", deadline=None)
@@ -108,8 +109,8 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def config() -> Config:
-    """The default settings."""
-    return Config({})
+    """The default settings, but waiters do not look again by themselves: a wake-up that is lost would go unnoticed."""
+    return Config({"notifications.repair.interval.ms": 60_000})
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from offsets.spark.reconcile.reconciling import ReconcileOptions, reconcile
 from offsets.spark.runs import RunRequest, running
 from offsets.spark.session import SparkSettings, start_spark
 from offsets.spark.source import read_table
-from tests.spark.support import Archive, fill, make_day
+from tests.offsets.spark.support import Archive, fill, make_day
 from tests.support.database import ephemeral_database
 from tests.support.freezing import tcp_postgres
 

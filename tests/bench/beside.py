@@ -23,7 +23,7 @@ import psycopg
 from offsets.core.days import day_of
 from offsets.runs import run_process
 from tests.bench.archive import DAYS, START_MS
-from tests.spark.support import fill, make_day
+from tests.offsets.spark.support import fill, make_day
 from tests.support.database import ROOT, ephemeral_database
 from tests.support.http_members import HttpMember, make_token
 from tests.support.processes import database_url, start_server

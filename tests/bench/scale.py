@@ -22,7 +22,7 @@ from offsets.core.days import day_of
 from offsets.spark.archive.archiving import ArchiveOptions
 from offsets.spark.session import SparkSettings, spark_session
 from tests.bench.archive import DAYS, START_MS, PeakMemory, reconciled
-from tests.spark.support import Archive, fill, make_day
+from tests.offsets.spark.support import Archive, fill, make_day
 from tests.support.database import ephemeral_database
 
 WARM_UP = 100_000

@@ -12,9 +12,9 @@ from offsets.models import ReconcileFinding
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.browser.test_pages import AUDIT, SIZES, VIOLATIONS
 from tests.frontend.seed import Seed, working_group
-from tests.rest.spark_reports import busy_report, put_report
-from tests.rest.spark_runs import put_finding, put_run
 from tests.support.processes import Running
+from tests.support.spark_reports import busy_report, put_report
+from tests.support.spark_runs import put_finding, put_run
 
 pytestmark = pytest.mark.browser
 

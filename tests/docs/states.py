@@ -34,8 +34,8 @@ from kcoord.protocol.errors import ProtocolError
 from tests.conformance.cases import read_cases
 from tests.conformance.core_driver import CoreBackend
 from tests.conformance.runner import run_case
-from tests.core.consumer.classic_client import join_classic
-from tests.core.consumer.world import World
+from tests.groups.core.consumer.classic_client import join_classic
+from tests.groups.core.consumer.world import World
 
 Edge = tuple[str, str]
 NOWHERE = "[*]"

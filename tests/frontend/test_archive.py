@@ -18,7 +18,7 @@ from offsets.models import ReconcileFinding, SparkRun
 from offsets.runs.findings import Finding
 from offsets.runs.service import SparkRuns
 from tests.frontend.seed import Seed
-from tests.rest.spark_runs import put_day, put_finding, put_run
+from tests.support.spark_runs import put_day, put_finding, put_run
 
 
 def plain(page: str) -> str:

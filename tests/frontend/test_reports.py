@@ -16,8 +16,8 @@ from offsets.reports import MOST_MEMBERS
 from offsets.spark.report import reading
 from tests.frontend.seed import Seed
 from tests.frontend.test_archive import text_of
-from tests.rest.spark_reports import busy_report, days_before, group_row, put_report
-from tests.rest.spark_runs import now_ms, put_run
+from tests.support.spark_reports import busy_report, days_before, group_row, put_report
+from tests.support.spark_runs import now_ms, put_run
 
 DAY_MS = 86_400_000
 

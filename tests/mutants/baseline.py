@@ -19,7 +19,14 @@ from hypothesis import HealthCheck, Phase, settings
 
 EXAMPLES = 20
 STATEFUL_EXAMPLES = 6
-SOURCES = ("groups/core", "offsets/core", "kcoord/protocol", "tests/core", "tests/conformance")
+SOURCES = (
+    "groups/core",
+    "offsets/core",
+    "kcoord/protocol",
+    "tests/groups/core",
+    "tests/offsets/core",
+    "tests/conformance",
+)
 
 
 @dataclass

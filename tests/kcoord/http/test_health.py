@@ -1,0 +1,143 @@
+"""/livez, /readyz and /metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from kcoord.database import counters
+from kcoord.database.clock import VirtualClock
+from kcoord.database.counters import Counted
+from kcoord.database.pool import Connection
+from kcoord.http import health
+from kcoord.process.runtime import Runtime
+from offsets.core.days import DAY_MS
+from offsets.journal.journal_days import JournalDays
+from tests.support.api import Members, client_of
+from tests.support.journal import drop_days
+
+TICKED = (
+    "insert into kcoord_timerheartbeat values (1, %s) on conflict (id) do update set ticked_at = excluded.ticked_at"
+)
+
+
+@pytest.fixture
+def ticked(database: str, clock: VirtualClock) -> None:
+    """The timers have just run."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(TICKED, [clock.now_ms()])
+
+
+async def checks(status: int) -> dict[str, Any]:
+    """What /readyz says, asked without a token."""
+    async with client_of(None) as client:
+        response = await client.get("/readyz")
+    body: dict[str, Any] = response.json()
+    assert response.status_code == status, body
+    assert body["status"] == ("ready" if status == 200 else "not ready")
+    found: dict[str, Any] = body["checks"]
+    return found
+
+
+@pytest.fixture
+async def days(runtime: Runtime, database: str) -> AsyncIterator[None]:
+    """The journal has its days."""
+    await runtime.get(JournalDays).keep()
+    yield
+    drop_days(database)
+
+
+async def test_ready(runtime: Runtime, ticked: None, days: None, clock: VirtualClock) -> None:
+    clock.advance(15_000)
+    assert await checks(200) == {
+        "database": {"ok": True, "detail": "", "lag_ms": None},
+        "migrations": {"ok": True, "detail": "", "lag_ms": None},
+        "timers": {"ok": True, "detail": "", "lag_ms": 15_000},
+        "listener": {"ok": True, "detail": "", "lag_ms": None},
+    }
+
+
+async def test_a_journal_without_today_is_a_note(
+    runtime: Runtime, ticked: None, days: None, clock: VirtualClock, database: str
+) -> None:
+    clock.advance(4 * DAY_MS)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(TICKED, [clock.now_ms()])
+    journal = (await checks(200))["journal"]
+    assert journal["ok"]
+    assert "today has no partition" in journal["detail"]
+    await runtime.get(JournalDays).keep()
+    assert "journal" not in await checks(200)
+
+
+async def test_late_timers(runtime: Runtime, ticked: None, clock: VirtualClock) -> None:
+    clock.advance(15_001)
+    timers = (await checks(503))["timers"]
+    assert (timers["ok"], timers["lag_ms"]) == (False, 15_001)
+
+
+async def test_timers_that_never_ran(runtime: Runtime) -> None:
+    assert "never" in (await checks(503))["timers"]["detail"]
+
+
+async def test_no_listener(runtime: Runtime, ticked: None) -> None:
+    await runtime.notifications.stop()
+    runtime.notifications._listening.clear()
+    assert not (await checks(503))["listener"]["ok"]
+
+
+async def test_missing_migrations(runtime: Runtime, ticked: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = health.expected_migrations() | {("groups", "9999_future")}
+    monkeypatch.setattr(health, "expected_migrations", lambda: expected)
+    migrations = (await checks(503))["migrations"]
+    assert "groups.9999_future" in migrations["detail"]
+    assert "migrate" in migrations["detail"]
+
+
+async def test_no_database(runtime: Runtime) -> None:
+    await runtime.db.close()
+    found = await checks(503)
+    assert not found["database"]["ok"]
+    async with client_of(None) as client:
+        assert (await client.get("/livez")).json() == {"status": "alive"}
+
+
+async def test_metrics_have_what_other_processes_counted(runtime: Runtime) -> None:
+    async def work(connection: Connection) -> None:
+        await counters.count(connection, Counted.OFFSETS_EXPIRED, 3)
+        await counters.count(connection, Counted.OFFSETS_EXPIRED, 0)
+
+    before = (await counters.read(runtime.db))[Counted.OFFSETS_EXPIRED]
+    await runtime.db.transaction(work)
+    async with client_of(None) as client:
+        lines = (await client.get("/metrics")).text.splitlines()
+    assert f"kcoord_offsets_expired_total {before + 3}.0" in lines
+    assert any(line.startswith("kcoord_transactions_abandoned_total ") for line in lines)
+    assert any(line.startswith("kcoord_offsets_committed_total ") for line in lines)
+
+
+async def test_metrics_need_no_token_and_name_nobody(members: Members, runtime: Runtime) -> None:
+    await members.stable("very-secret-group")
+    async with client_of(None) as client:
+        response = await client.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/plain")
+    for expected in (
+        'kcoord_commands_total{command="join",error="MEMBER_ID_REQUIRED"}',
+        'kcoord_commands_total{command="sync",error="NONE"}',
+        'kcoord_http_requests_total{method="POST",route="/v1/groups/{group_id}/join",status="200"}',
+        'kcoord_http_request_seconds_bucket{le="+Inf",route="/v1/groups/{group_id}/sync"}',
+        'kcoord_parked_requests{kind="join"} 0.0',
+        'kcoord_group_transactions_total{outcome="committed"}',
+    ):
+        assert expected in response.text
+    assert "very-secret-group" not in response.text
+
+
+async def test_the_service_endpoints_are_read_only(api: httpx.AsyncClient) -> None:
+    for path in ("/livez", "/readyz", "/metrics"):
+        assert (await api.post(path)).status_code == 405

@@ -1,0 +1,176 @@
+"""Managing tokens over the REST API."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from kcoord.access.tokens import create_token, parse_rule
+from kcoord.database.clock import VirtualClock
+from kcoord.http.types import rfc3339
+from kcoord.protocol.errors import Error
+from kcoord.rest.paging import INT64_MAX
+from tests.conftest import START_MS
+from tests.support.api import assert_problem, client_of
+from tests.support.fixtures import ClientWith
+
+TOKENS = "/v1/tokens"
+READ = {"operation": "read", "resource": "group", "pattern": "prefix", "name": "billing-"}
+
+
+async def created(api: httpx.AsyncClient, name: str = "member", **fields: Any) -> dict[str, Any]:
+    """A token that was just made."""
+    response = await api.post(TOKENS, json={"name": name, "rules": [READ], **fields})
+    assert response.status_code == 201, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+async def test_a_secret_is_shown_once_and_works(api: httpx.AsyncClient) -> None:
+    made = await created(api, expires_at="2099-01-01T01:00:00+01:00")
+    assert made["secret"].startswith(made["prefix"])
+    assert (made["name"], made["rules"], made["expires_at"]) == ("member", [READ], "2099-01-01T00:00:00.000Z")
+    listed = (await api.get(TOKENS)).json()["tokens"]
+    assert listed[-1] == {name: value for name, value in made.items() if name != "secret"}
+    assert made["secret"] not in (await api.get(TOKENS)).text
+    async with client_of(made["secret"]) as member:
+        assert (await member.get("/v1/groups")).status_code == 200
+        assert_problem(await member.get(TOKENS), Error.CLUSTER_AUTHORIZATION_FAILED)
+
+
+async def test_a_deleted_token_is_refused_once_it_is_no_longer_believed(
+    database: str, token: str, clock: VirtualClock
+) -> None:
+    from kcoord.config import Config
+    from kcoord.process import runtime as runtimes
+
+    running = runtimes.Runtime(Config({"token.cache.ms": 0}), database, clock)
+    await running.start()
+    runtimes.use(running)
+    try:
+        async with client_of(token) as api:
+            made = await created(api)
+            async with client_of(made["secret"]) as member:
+                assert (await member.get("/v1/groups")).status_code == 200
+                assert (await api.delete(f"{TOKENS}/{made['id']}")).status_code == 204
+                assert_problem(await member.get("/v1/groups"), Error.SASL_AUTHENTICATION_FAILED)
+            assert_problem(await api.delete(f"{TOKENS}/{made['id']}"), Error.INVALID_REQUEST, status=404)
+            assert made["name"] not in [entry["name"] for entry in (await api.get(TOKENS)).json()["tokens"]]
+    finally:
+        runtimes.use(None)
+        await running.stop()
+
+
+@pytest.mark.parametrize(
+    "token_id", ["0", "-1", "x", "1.5", "", "%00", "%FF", "1%2F2", "1/2", str(INT64_MAX + 1), "9" * 300]
+)
+async def test_ids_that_no_token_has(api: httpx.AsyncClient, token_id: str) -> None:
+    assert_problem(await api.delete(f"{TOKENS}/{token_id}"), Error.INVALID_REQUEST, status=404)
+
+
+async def test_pages_follow_each_other_by_age(api: httpx.AsyncClient) -> None:
+    for number in range(3):
+        await created(api, f"member-{number}")
+    seen: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        page = (await api.get(f"{TOKENS}?limit=2{cursor}")).json()
+        seen += [entry["name"] for entry in page["tokens"]]
+        cursor = page["next_cursor"] and f"&cursor={page['next_cursor']}"
+    assert seen[1:] == ["member-0", "member-1", "member-2"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"rules": [READ]}, "name"),
+        ({"name": "", "rules": [READ]}, "name"),
+        ({"name": " ", "rules": [READ]}, "name"),
+        ({"name": "x" * 201, "rules": [READ]}, "name"),
+        ({"name": 5, "rules": [READ]}, "name"),
+        ({"name": "m", "rules": []}, "rules"),
+        ({"name": "m", "rules": "all"}, "rules"),
+        ({"name": "m", "rules": [READ, 1]}, "rules[1]"),
+        ({"name": "m", "rules": [{**READ, "operation": "write"}]}, "rules[0].operation"),
+        ({"name": "m", "rules": [{**READ, "operation": True}]}, "rules[0].operation"),
+        ({"name": "m", "rules": [{**READ, "resource": "broker"}]}, "rules[0].resource"),
+        ({"name": "m", "rules": [{**READ, "pattern": "regex"}]}, "rules[0].pattern"),
+        ({"name": "m", "rules": [{**READ, "pattern": "literal", "name": ""}]}, "rules[0].name"),
+        ({"name": "m", "rules": [{**READ, "name": "x" * 256}]}, "rules[0].name"),
+        ({"name": "m", "rules": [{**READ, "name": "\0"}]}, "rules[0].name"),
+        ({"name": "m", "rules": [{**READ, "host": "*"}]}, "rules[0].host"),
+        ({"name": "m", "rules": [READ], "expires_at": 5}, "expires_at"),
+        ({"name": "m", "rules": [READ], "expires_at": rfc3339(START_MS)}, "expires_at"),
+        ({"name": "m", "rules": [READ], "owner": "root"}, "owner"),
+    ],
+)
+async def test_bad_tokens(api: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+    assert_problem(await api.post(TOKENS, json=body), Error.INVALID_REQUEST, field=field)
+    assert len((await api.get(TOKENS)).json()["tokens"]) == 1
+
+
+async def test_a_name_is_used_once(api: httpx.AsyncClient) -> None:
+    await created(api)
+    response = await api.post(TOKENS, json={"name": "member", "rules": [READ]})
+    assert_problem(response, Error.INVALID_REQUEST, field="name")
+
+
+async def test_the_same_rule_twice_is_one_rule(api: httpx.AsyncClient) -> None:
+    assert (await created(api, rules=[READ, READ]))["rules"] == [READ]
+
+
+async def test_an_expiry_beyond_what_can_be_written_is_shown_as_the_last_instant(
+    api: httpx.AsyncClient, database: str
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("update kcoord_apitoken set expires_at = %s", (INT64_MAX,))
+    assert (await api.get(TOKENS)).json()["tokens"][0]["expires_at"] == "9999-12-31T23:59:59.999Z"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ["admin:group:*"],
+        ["admin:topic:*"],
+        ["admin:group:*", "admin:topic:*", "admin:cluster:*"],
+        ["admin:group:*", "admin:topic:*", "admin:transactional-id:*"],
+        ["admin:group:team-*", "admin:topic:team-*"],
+        ["admin:group:x", "admin:topic:x"],
+        ["read:group:*", "describe:topic:*", "delete:group:*", "kick:group:*", "alter-offsets:group:*"],
+    ],
+)
+async def test_only_admins_of_everything_manage_tokens(client_with: ClientWith, rules: list[str]) -> None:
+    client = await client_with(*rules)
+    for method, path in (("GET", TOKENS), ("POST", TOKENS), ("DELETE", f"{TOKENS}/1")):
+        assert_problem(await client.request(method, path, json={}), Error.CLUSTER_AUTHORIZATION_FAILED)
+
+
+async def test_an_admin_of_everything_does(client_with: ClientWith) -> None:
+    client = await client_with("admin:group:*", "admin:topic:*", "admin:transactional-id:*", "admin:cluster:*")
+    assert (await client.get(TOKENS)).status_code == 200
+
+
+def test_tokens_of_before_there_were_more_resources_keep_what_they_may(database: str) -> None:
+    """The migration gives admins of everything that there was admin on the rest too, and nobody else anything."""
+    statement = importlib.import_module("kcoord.migrations.0003_more_resources").ADMINS_OF_EVERYTHING
+    rules = {
+        "everything": ["admin:group:*", "admin:topic:*", "read:group:*"],
+        "groups": ["admin:group:*", "admin:topic:team-*"],
+        "reader": ["read:group:*", "read:topic:*"],
+    }
+    for name, texts in rules.items():
+        create_token(name, [parse_rule(text) for text in texts])
+    with psycopg.connect(database, autocommit=True) as connection:
+        for _ in range(2):
+            connection.execute(statement.encode())
+        rows = connection.execute(
+            "select t.name, r.operation || ':' || r.resource || ':' || r.name || '*' from kcoord_accessrule r"
+            " join kcoord_apitoken t on t.id = r.token_id"
+        ).fetchall()
+    found = {name: {rule for owner, rule in rows if owner == name} for name in rules}
+    new = {"admin:transactional-id:*", "admin:cluster:*"}
+    assert found == {name: set(texts) | (new if name == "everything" else set()) for name, texts in rules.items()}

@@ -1,0 +1,156 @@
+"""The journal is read by index, of the days asked for alone; lists by topic read no table as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from kcoord.rest.paging import EVERYTHING, INT64_MAX
+from kcoord.sql import queries
+from offsets.core.days import DAY_MS, partition_name
+from tests.kcoord.sql.test_statements import fill, numbered
+from tests.support.journal import drop_days
+
+Q = queries("offsets")
+DAYS = 4
+FIRST_DAY = 20_000
+GROUPS = 10
+LINES_A_DAY = 20_000
+
+EVERY_PARAMETER: dict[str, Any] = {
+    "group_id": "g7",
+    "topic": None,
+    "partition": None,
+    "kinds": None,
+    "since": 0,
+    "before_at": INT64_MAX,
+    "before_id": INT64_MAX,
+    "limit": 11,
+    **EVERYTHING.parameters(),
+}
+
+
+@pytest.fixture
+def journal(database: str) -> Iterator[psycopg.Connection[Any]]:
+    """Four days of twenty thousand lines of ten groups, in a transaction that nobody else sees."""
+    drop_days(database)
+    with psycopg.connect(database) as connection:
+        for day in range(FIRST_DAY, FIRST_DAY + DAYS):
+            connection.execute(
+                f"create table {partition_name(day)} partition of offset_commit_log"
+                f" for values from ({day * DAY_MS}) to ({(day + 1) * DAY_MS})"
+            )
+            connection.execute(
+                "insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset)"
+                " select %(at)s + n, case when n %% 5000 = 0 then 'reset' else 'commit' end, 'g' || n %% %(groups)s,"
+                " 't' || n %% 3, n %% 7, n from generate_series(0, %(lines)s - 1) n",
+                {"at": day * DAY_MS, "groups": GROUPS, "lines": LINES_A_DAY},
+            )
+        connection.execute("analyze offset_commit_log")
+        yield connection
+        connection.rollback()
+
+
+def plan(connection: psycopg.Connection[Any], statement: str, parameters: dict[str, Any]) -> str:
+    """How a statement is carried out with these values."""
+    return "\n".join(row[0] for row in connection.execute(f"explain {statement}".encode(), parameters))
+
+
+def generic_plan(connection: psycopg.Connection[Any], statement: str, parameters: dict[str, Any]) -> str:
+    """How it is carried out by a plan that was made for any values, as a server makes it after a few uses."""
+    names: dict[str, None] = {}
+    with connection.transaction(force_rollback=True):
+        connection.execute("set local plan_cache_mode = force_generic_plan")
+        connection.execute(f"prepare it as {numbered(statement)}".encode())
+        for piece in statement.split("%(")[1:]:
+            names.setdefault(piece.partition(")")[0])
+        placeholders = ", ".join(f"%({name})s" for name in names)
+        given = psycopg.ClientCursor(connection).mogrify(placeholders.encode(), parameters)
+        lines = connection.execute(f"explain (analyze, costs off, timing off) execute it ({given})".encode()).fetchall()
+        connection.execute("deallocate it")
+    return "\n".join(row[0] for row in lines)
+
+
+STATEMENTS = [
+    ("journal_page", {}),
+    ("journal_page", {"kinds": ["commit", "reset"]}),
+    ("journal_page", {"topic": "t1"}),
+    ("journal_page_of_partition", {"topic": "t1", "partition": 3}),
+    ("journal_page_of_changes", {"kinds": ["reset", "delete"]}),
+]
+
+
+@pytest.mark.parametrize(("name", "wanted"), STATEMENTS)
+def test_a_page_reads_its_days_by_index(journal: psycopg.Connection[Any], name: str, wanted: dict[str, Any]) -> None:
+    day = FIRST_DAY + 1
+    parameters = {**EVERY_PARAMETER, **wanted, "since": day * DAY_MS, "before_at": (day + 1) * DAY_MS - 1}
+    for found in (plan(journal, getattr(Q, name), parameters), generic_plan(journal, getattr(Q, name), parameters)):
+        assert partition_name(day) in found, found
+        for other in range(FIRST_DAY, FIRST_DAY + DAYS):
+            assert other == day or partition_name(other) not in found, found
+        assert f"Seq Scan on {partition_name(day)}" not in found, found
+        assert "->  Sort" not in found, found
+
+
+@pytest.mark.parametrize(("name", "wanted"), STATEMENTS)
+def test_the_first_page_reads_no_more_than_it_shows(
+    journal: psycopg.Connection[Any], name: str, wanted: dict[str, Any]
+) -> None:
+    found = plan(journal, getattr(Q, name), {**EVERY_PARAMETER, **wanted})
+    assert "Seq Scan on offset_commit_log_2" not in found, found
+    assert "Index" in found, found
+
+
+def test_what_was_not_committed_has_its_index(journal: psycopg.Connection[Any]) -> None:
+    parameters = {**EVERY_PARAMETER, "group_id": "g0", "kinds": ["reset"], "limit": 101}
+    found = plan(journal, Q.journal_page_of_changes, parameters)
+    index = journal.execute(
+        "select indexrelid::regclass::text from pg_index where indpred is not null and indrelid = %s::regclass",
+        (partition_name(FIRST_DAY),),
+    ).fetchone()
+    assert index is not None
+    assert index[0] in found, found
+    rows = journal.execute(Q.journal_page_of_changes.encode(), parameters).fetchall()
+    assert len(rows) == DAYS * LINES_A_DAY // 5_000
+
+
+def test_whether_a_group_is_known_is_one_look_for_each_day(journal: psycopg.Connection[Any]) -> None:
+    found = plan(journal, Q.journal_knows_group, {"group_id": "nobody"})
+    assert "Seq Scan on offset_commit_log_2" not in found, found
+    assert "Seq Scan on groups_group" not in found, found
+
+
+@pytest.mark.parametrize("condition", [{"topic": "t"}, {"labelled": ["t", "u"]}])
+@pytest.mark.parametrize(
+    "name",
+    ["by_id", "by_id_before", "by_change", "by_change_before", "by_state", "by_members", "by_lag", "by_lag_before"],
+)
+def test_groups_are_found_by_topic_through_indexes(database: str, name: str, condition: dict[str, Any]) -> None:
+    parameters: dict[str, Any] = {
+        "after": "",
+        "after_key": {"by_state": "", "by_change_before": 0}.get(name),
+        "sign": 1,
+        "states": None,
+        "types": None,
+        "q": "",
+        "topic": None,
+        "labelled": None,
+        "member": None,
+        "min_lag": None,
+        "lagging": None,
+        "lag_of": None,
+        "lags": None,
+        "limit": 101,
+        **EVERYTHING.parameters(),
+        **condition,
+    }
+    with psycopg.connect(database) as connection:
+        fill(connection)
+        connection.execute("set enable_seqscan = off")  # tables that are empty here would be read whole
+        found = plan(connection, getattr(Q, f"list_groups_{name}"), parameters)
+    assert "offsets_committedoffset" in found, found
+    for table in ("offsets_committedoffset", "groups_assignment", "groups_consumermember"):
+        assert f"Seq Scan on {table}" not in found, found

