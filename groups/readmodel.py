@@ -142,12 +142,14 @@ class GroupReads:
         parameters = {"group_id": group_id, "member_id": member_id}
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.member_holdings, parameters)
-        owned = [row[1:] for row in rows if row[1] is not None]
-        return Holdings(
-            rows[0][0] if rows else None,
-            {topic_id: frozenset(partitions) for topic_id, _, partitions in owned},
-            {name: topic_id for topic_id, name, _ in owned},
-        )
+        member_epoch = None
+        by_id: dict[str, frozenset[int]] = {}
+        ids: dict[str, str] = {}
+        for member_epoch, topic_id, name, owned in rows:  # noqa: B007 - the same in each row
+            if topic_id is not None:
+                by_id[topic_id] = frozenset(owned)
+                ids[name] = topic_id
+        return Holdings(member_epoch, by_id, ids)
 
     async def events(
         self,

@@ -47,7 +47,7 @@ async def consumer_part(
     return ConsumerPart(
         counts=rows.Counts(*counts),
         computation=rows.Computation(*computation),
-        votes={str(row[0]): int(row[1]) for row in votes},
+        votes={str(assignor): int(members) for assignor, members in votes},
         details={detail.member_id: detail for detail in details},
         differences=tuple(rows.Difference(*(*row[:3], tuple(row[3]))) for row in differences),
         handovers=tuple(rows.Handover(*(*row[:6], tuple(row[6]), *row[7:13])) for row in moves),
@@ -63,5 +63,4 @@ async def _unknown(db: Database, connection: Connection, details: Iterable[rows.
     names = {name for detail in details for name in detail.topic_names}
     if not names:
         return frozenset()
-    known = await db.rows(connection, Q.known_topics, {"names": sorted(names)})
-    return frozenset(names - {row[0] for row in known})
+    return frozenset(names.difference(await db.column(connection, Q.known_topics, {"names": sorted(names)})))

@@ -279,7 +279,8 @@ class TopicService:
         row = await self._db.row(connection, Q.lock_topic, {"name": name})
         if row is None:
             raise unknown_topic(name)
-        return row[0], Topic(*row[1:])
+        pk, *topic = row
+        return pk, Topic(*topic)
 
 
 def partition_counts(view: TopicView, names: Iterable[str]) -> dict[str, int]:

@@ -19,15 +19,16 @@ _compared: set[tuple[type[Any], str]] = set()
 def rows_as(kind: type[T], statement: str) -> Callable[[psycopg.AsyncCursor[Any]], Callable[[Sequence[Any]], T]]:
     """The row factory of a named tuple or dataclass. Raises TypeError, when rows come, if the names differ."""
     make: Callable[[Sequence[Any]], T] = getattr(kind, "_make", None) or (lambda values: kind(*values))
+    key = kind, statement
 
     def factory(cursor: psycopg.AsyncCursor[Any]) -> Callable[[Sequence[Any]], T]:
-        if cursor.description is not None and (kind, statement) not in _compared:
+        if key not in _compared and cursor.description is not None:  # in this order: the description is made on request
             columns = tuple(column.name for column in cursor.description)
             if columns != fields_of(kind):
                 raise TypeError(
                     f"{kind.__name__} has the fields {fields_of(kind)}, the rows have {columns}: {statement}"
                 )
-            _compared.add((kind, statement))
+            _compared.add(key)
         return make
 
     return factory

@@ -140,7 +140,7 @@ class JournalDays:
                 if await self._try(partition_name(day), report, partial(self._drop, connection, day)):
                     report.dropped.append(partition_name(day))
             report.trimmed = await self._trim_default(connection, bounds(calendar.oldest)[0])
-        in_default = [row[0] for row in await self._db.rows(connection, Q.days_in_default)]
+        in_default = await self._db.column(connection, Q.days_in_default)
         for day in calendar.to_make(there, in_default):
             await self._make(connection, calendar, day, report, taken=day in days)
 
@@ -249,7 +249,7 @@ class JournalDays:
         self, connection: Connection, calendar: Calendar, there: list[Day], report: UpkeepReport
     ) -> None:
         """Drop the old days that the archive covers, with their lines in the default partition; keep the rest."""
-        in_default = [row[0] for row in await self._db.rows(connection, Q.days_in_default)]
+        in_default = await self._db.column(connection, Q.days_in_default)
         for day in calendar.to_drop({*there, *in_default}):
             name = partition_name(day)
             problem = await self._archived.problem_of_files(connection, day)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
@@ -80,7 +79,8 @@ class SampleService:
                 return sampled
             row = await self._batch(Q.sample_lag, {"after": after, "upto": upto, "now": now}, _SAMPLING_LOCK)
             assert row is not None
-            after, sampled = upto, sampled + row[0]
+            (groups,) = row
+            after, sampled = upto, sampled + groups
 
     async def thin(self) -> int:
         """Thin older samples, drop those that are too old or of deleted topics; returns the number dropped."""
@@ -98,7 +98,7 @@ class SampleService:
 
     async def _thin_lag(self, now: Millis) -> int:
         async with self._db.connection() as connection:
-            instants = [row[0] for row in await self._db.rows(connection, Q.lag_sample_instants)]
+            instants = await self._db.column(connection, Q.lag_sample_instants)
             await connection.execute(Q.drop_lag_of_deleted_groups.encode())
         oldest = now - self._retention_ms
         unwanted = [instant for instant in instants if instant < oldest]
@@ -171,10 +171,10 @@ class SampleReads:
         else:
             async with self._db.connection() as own:
                 rows = await self._db.rows(own, Q.samples_around, parameters)
-        return {
-            partition: in_order(Sample(*row[1:]) for row in found)
-            for partition, found in groupby(rows, key=lambda row: int(row[0]))
-        }
+        found: dict[int, list[Sample]] = {}
+        for partition, *sample in rows:
+            found.setdefault(partition, []).append(Sample(*sample))
+        return {partition: in_order(samples) for partition, samples in found.items()}
 
 
 def in_order(samples: Iterable[Sample]) -> tuple[Sample, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from groups.core.subscription import subscribed_topics
+from groups.core.subscription import SubscribedTopics, subscribed_topics
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from kcoord.process.runtime import Runtime
@@ -129,7 +129,7 @@ class LagReads:
         async with self._db.snapshot() as connection:
             now = await self._db.now_ms(connection)
             rows = await self._db.rows(connection, Q.lag_topics, {**named.parameters(), "now": now})
-            topics = [self._topic(row, row[0] in subscribed, now) for row in rows]
+            topics = [self._topic(row, subscribed, now) for row in rows]
             shown: list[PartitionPosition] = []
             if partitions:
                 page = {"after_topic": after[0], "after_partition": after[1], "limit": limit + 1}
@@ -140,7 +140,7 @@ class LagReads:
             return _of_partitions(group_id, total, topics, shown, limit)
         return _of_topics(group_id, total, topics, after[0], limit)
 
-    def _topic(self, row: Sequence[Any], subscribed: bool, now: Millis) -> TopicLag:
+    def _topic(self, row: Sequence[Any], subscribed: SubscribedTopics, now: Millis) -> TopicLag:
         topic, owned, deleted, count, unknown, lag, time_lag_ms, at_least_ms, sampled_at = row
         exact, least = TimeLag(time_lag_ms), TimeLag(at_least_ms=at_least_ms)
         total = TotalLag(
@@ -151,7 +151,7 @@ class LagReads:
             sampled_at,
             sampled_at is not None and now - sampled_at > self._stale_ms,
         )
-        return TopicLag(topic, subscribed or owned, deleted, total)
+        return TopicLag(topic, topic in subscribed or owned, deleted, total)
 
     def _partition(self, row: Sequence[Any], now: Millis) -> PartitionPosition:
         topic, partition, committed_offset, committed_at, member_id, *numbers = row

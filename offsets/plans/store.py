@@ -66,7 +66,7 @@ class PlanStore:
     async def journal_topics(self, group_id: str) -> list[str]:
         """Topics for which the journal has anything about the group."""
         async with self._db.connection() as connection:
-            return [row[0] for row in await self._db.rows(connection, Q.journal_topics, {"group_id": group_id})]
+            return await self._db.column(connection, Q.journal_topics, {"group_id": group_id})
 
     async def journal_at(
         self, group_id: str, partitions: Sequence[TopicPartition], since: Millis, until: Millis
@@ -153,7 +153,7 @@ class PlanStore:
     async def topics(self, plan_id: str) -> list[str]:
         """The topics of a plan."""
         async with self._db.connection() as connection:
-            return [row[0] for row in await self._db.rows(connection, Q.plan_topics, {"id": plan_id})]
+            return await self._db.column(connection, Q.plan_topics, {"id": plan_id})
 
     async def lines(self, plan_id: str) -> list[Line]:
         """All lines. They never change, so they may be read without a lock."""
@@ -191,9 +191,9 @@ class PlanStore:
         statement = Q.moved_since_planned if state is PlanState.PLANNED else Q.moved_since_applied
         parameters = {"id": plan_id, "group": -1 if group is None else group, "limit": limit}
         if connection is not None:
-            return [(row[0], row[1]) for row in await self._db.rows(connection, statement, parameters)]
+            return [(topic, partition) for topic, partition in await self._db.rows(connection, statement, parameters)]
         async with self._db.connection() as own:
-            return [(row[0], row[1]) for row in await self._db.rows(own, statement, parameters)]
+            return [(topic, partition) for topic, partition in await self._db.rows(own, statement, parameters)]
 
     async def gone(self, topics: Sequence[str], since: Millis, connection: Connection | None = None) -> list[str]:
         """Which of these topics were deleted since an instant (ms), including those created again since.
@@ -202,14 +202,15 @@ class PlanStore:
         """
         parameters = {"topics": list(topics), "since": since}
         if connection is not None:
-            return [row[0] for row in await self._db.rows(connection, Q.topics_gone, parameters)]
+            return await self._db.column(connection, Q.topics_gone, parameters)
         async with self._db.connection() as own:
-            return [row[0] for row in await self._db.rows(own, Q.topics_gone, parameters)]
+            return await self._db.column(own, Q.topics_gone, parameters)
 
     async def pending(self, locked: LockedGroup, plan_id: str, limit: int) -> list[TopicPartition]:
         """Partitions of the plan on which a transaction of the group is open."""
         parameters = {"id": plan_id, "group": locked.pk, "limit": limit}
-        return [(row[0], row[1]) for row in await self._db.rows(locked.connection, Q.pending_on_plan, parameters)]
+        rows = await self._db.rows(locked.connection, Q.pending_on_plan, parameters)
+        return [(topic, partition) for topic, partition in rows]
 
     async def applied(self, locked: LockedGroup, plan_id: str, principal: str) -> None:
         """Record that a plan is applied, and which lines of the journal did so."""
@@ -254,13 +255,12 @@ def _log(start: int | None, end: int | None) -> Log | None:
 
 
 def _position(row: TupleRow) -> Position:
-    topic, partition, exists, *committed = row[:9]
-    return Position(topic, partition, exists, _committed(committed), _log(*row[9:]))
+    topic, partition, exists, *committed, start, end = row
+    return Position(topic, partition, exists, _committed(committed), _log(start, end))
 
 
 def _line(row: TupleRow) -> Line:
-    topic, partition, *old = row[:8]
-    requested, new, start, end, note = row[8:]
+    topic, partition, *old, requested, new, start, end, note = row
     return Line(topic, partition, _committed(old), requested, new, _log(start, end), note)
 
 

@@ -170,7 +170,7 @@ class RepairService:
             "line_at": [mend.line_at for mend in mends],
         }
         rows = await self._db.rows(locked.connection, Q.repair_stands, parameters)
-        now = {(row[0], row[1]): row[2:] for row in rows}
+        now = {(topic, partition): found for topic, partition, *found in rows}
         return {mend.key: _judged(mend, *now[mend.key]) for mend in mends}
 
 

@@ -80,7 +80,7 @@ class RestoreService:
     async def groups(self) -> list[str]:
         """Groups that the journal knows, and groups with committed offsets."""
         async with self._db.connection() as connection:
-            return [row[0] for row in await self._db.rows(connection, Q.groups_with_offsets)]
+            return await self._db.column(connection, Q.groups_with_offsets)
 
     async def plan(self, group_id: str, order: RestoreOrder, *, pick: bool) -> GroupRestore:
         """Create the plan of a group and store it; nothing is committed.

@@ -182,7 +182,8 @@ class SparkRuns:
     async def _held(self, connection: Connection) -> tuple[Millis, Collection[str]]:
         row = await self._db.row(connection, Q.held_spark_kinds, {"kinds": list(KINDS)})
         assert row is not None
-        return row[0], frozenset(row[1])
+        now, held = row
+        return now, frozenset(held)
 
     async def _request(self, connection: Connection, kind: str, run_id: str, principal: str) -> None:
         await connection.execute(Q.lock_spark_request.encode(), {"kind": kind})

@@ -73,8 +73,7 @@ class TransactionStore:
 
         Raises StartOver if it wrote to another group in between.
         """
-        found = await self._db.rows(connection, Q.groups_of_producer, {"transactional_id": transactional_id})
-        keys = [row[0] for row in found]
+        keys = await self._db.column(connection, Q.groups_of_producer, {"transactional_id": transactional_id})
         locked = await self._db.rows(connection, Q.lock_groups, {"groups": keys}) if keys else []
         groups = tuple(HeldGroup(*row) for row in locked)
         producer = await self._producer(connection, Q.lock_producer, transactional_id)
@@ -107,8 +106,7 @@ class TransactionStore:
         """Remove up to `limit` producers that ended no transaction since `before` (ms) and have nothing pending."""
 
         async def work(connection: Connection) -> int:
-            rows = await self._db.rows(connection, Q.lock_idle_producers, {"before": before, "limit": limit})
-            idle = [row[0] for row in rows]
+            idle = await self._db.column(connection, Q.lock_idle_producers, {"before": before, "limit": limit})
             return len(await self._db.rows(connection, Q.forget_producers, {"producers": idle}))
 
         return await self._db.transaction(work)
@@ -183,8 +181,7 @@ class TransactionStore:
     async def abandoned(self, before: Millis, limit: int) -> list[str]:
         """Transactional ids whose transaction has been open since `before` (ms) or longer, oldest first."""
         async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.abandoned_transactions, {"before": before, "limit": limit})
-        return [row[0] for row in rows]
+            return await self._db.column(connection, Q.abandoned_transactions, {"before": before, "limit": limit})
 
     async def _producer(self, connection: Connection, statement: str, transactional_id: str) -> Producer | None:
         row = await self._db.row(connection, statement, {"transactional_id": transactional_id})
