@@ -232,6 +232,7 @@ def _deleted(result: DeletedGroup) -> dict[str, Any]:
 
 
 def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
+    """A group in the list. `protocol_name` is "" unless the group is Stable (classic.md 1)."""
     return {
         "group_id": group.group_id,
         "type": group.type,
