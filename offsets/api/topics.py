@@ -33,10 +33,14 @@ class Topics:
         self._view = TopicView()
 
     async def load(self, names: Iterable[str], topic_ids: Iterable[uuid.UUID] = ()) -> None:
-        """Look up the topics of these names and ids."""
+        """Look up the topics of these names and ids.
+
+        Offsets are stored by name: an id that the copy still knows, of a topic that was deleted and created again by
+        another process, would reach the offsets of the new one. So ids are looked up in the catalogue as of now.
+        """
         may_be_told = {name for name in names if self._describable(name)}
-        ids = {str(topic_id) for topic_id in topic_ids}
-        self._view = await self._runtime.get(TopicService).find(names=may_be_told, topic_ids=ids)
+        topics = self._runtime.get(TopicService)
+        self._view = await (topics.current() if any(True for _ in topic_ids) else topics.find(names=may_be_told))
 
     async def resolve(
         self, entries: Sequence[wire.CommitTopic | wire.FetchTopic], where: str = "topics"

@@ -76,10 +76,10 @@ async def committed(api: httpx.AsyncClient, **topic: Any) -> list[str]:
 async def test_commit_takes_one_connection(api: httpx.AsyncClient, runtime: Runtime, topic: str, taken: Taken) -> None:
     assert await committed(api, name=topic) == ["NONE", "NONE"]
     topic_id = str((await runtime.get(TopicService).get(topic)).topic_id)
-    for named in ({"name": topic}, {"topic_id": topic_id}):
+    for named, pools in (({"name": topic}, ["writers"]), ({"topic_id": topic_id}, ["readers", "writers"])):
         taken.clear()
         assert await committed(api, **named) == ["NONE", "NONE"]
-        assert taken == ["writers"]
+        assert taken == pools
 
 
 async def test_commit_of_a_member_takes_one_connection(
@@ -135,7 +135,21 @@ async def test_topic_that_another_process_has_just_created_is_found(
     await elsewhere.update("by-id", partitions=2)
     taken.clear()
     assert await committed(api, topic_id=str(by_id.topic_id)) == ["NONE", "NONE"]
-    assert taken == ["readers", "writers"], "the copy is renewed once, because it has one partition of the topic alone"
+    assert taken == ["readers", "writers"]
+
+
+async def test_id_of_a_topic_that_another_process_has_just_replaced_is_unknown(
+    api: httpx.AsyncClient, runtime: Runtime, elsewhere: TopicService, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else an old consumer would set the offsets of the new topic."""
+    old = str((await runtime.get(TopicService).get(topic)).topic_id)
+    assert await committed(api, topic_id=old) == ["NONE", "NONE"]
+    deaf(runtime, monkeypatch)
+    await elsewhere.delete(topic)
+    await elsewhere.create(topic, 3)
+    assert await committed(api, topic_id=old) == ["UNKNOWN_TOPIC_ID"] * 2
+    response = await api.post(f"{GROUP}/fetch", json={"topics": [{"topic_id": old, "partitions": [0]}]})
+    assert response.json()["topics"][0]["partitions"][0]["error"] == "UNKNOWN_TOPIC_ID"
 
 
 async def test_topic_that_does_not_exist_is_looked_for_in_the_database(
