@@ -23,7 +23,7 @@ from kcoord.process import bridge
 from tests.conftest import EMPTIED
 from tests.support.rest_groups import stable_group
 
-EXAMPLES_PER_OPERATION = 25
+EXAMPLES_PER_OPERATION = 12
 """Enough to meet each branch of a document that is this strict; the whole file takes about a minute."""
 LONGEST_LIST = 100
 SEEDED = {"group_id": "seeded", "name": "orders"}
