@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from offsets.core.days import DAY_MS
+from offsets.spark.archive import archiving
 from offsets.spark.archive.archiving import ArchiveOptions
 from offsets.spark.errors import ArchiveDamaged, JobError, RunInProgress
 from offsets.spark.runs import RunRequest, running
@@ -167,3 +168,15 @@ def test_one_run_at_a_time(archive: Archive) -> None:
         with pytest.raises(RunInProgress, match=str(first.id)):
             archive.run()
     assert [run[1] for run in runs_of(archive.conninfo)] == ["succeeded"]
+
+
+def test_rows_that_executors_kept_to_themselves_are_missed(published: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is published, and the next run takes them all."""
+    before, found = published.rows(), archiving.staged_files
+    monkeypatch.setattr(archiving, "staged_files", lambda *given: found(*given)[:-1])
+    with pytest.raises(JobError, match="Spark wrote 50 rows, 0 of them are at"):
+        published.run()
+    assert published.rows() == before
+    monkeypatch.undo()
+    assert published.run().rows == 50
+    assert published.rows() == journal_rows(published.conninfo)
