@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kcoord.protocol.errors import Error
+from offsets.core.plan_types import Committed, Found, Line, Position
 from offsets.core.transactions import TransactionEnd
 from offsets.core.types import (
     NO_OFFSET,
@@ -39,3 +40,11 @@ def test_answers_and_origins_without_more_are_empty() -> None:
     assert TransactionEnd() == TransactionEnd(ended=0, committed=0)
     origin = Provenance(next(iter(ChangeKind)))
     assert (origin.principal, origin.member_id, origin.generation_id, origin.client_id) == ("", "", -1, "")
+
+
+def test_partitions_of_a_plan_without_more_exist_and_have_no_note() -> None:
+    offset = Committed(5)
+    assert (offset.leader_epoch, offset.metadata, offset.commit_timestamp, offset.record_offset) == (-1, "", 0, 0)
+    position = Position("orders", 0)
+    assert (position.exists, position.committed, position.log) == (True, None, None)
+    assert (Found(5).note, Line("orders", 0, None, None, None).note) == ("", "")

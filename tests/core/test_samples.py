@@ -233,3 +233,5 @@ def test_tiers_begin_after_three_hours_and_after_a_day() -> None:
     now = 40 * DAY_MS
     quarter = [now - 3 * HOUR_MS - part * minute for part in range(4)]
     assert surplus(quarter, now) == [now - 3 * HOUR_MS - 2 * minute], "the instant at the edge is not older than it"
+    day = now - DAY_MS
+    assert surplus([day, day + 5 * minute, day + 10 * minute], now) == [day + 5 * minute]
