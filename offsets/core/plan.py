@@ -171,15 +171,14 @@ def _line(position: Position, offset: int, note: str = "", requested: int | None
     return Line(position.topic, position.partition, position.committed, asked, offset, position.log, note)
 
 
-def _clamped(position: Position, offset: int, note: str = "") -> Line | Problem:
+def _clamped(position: Position, offset: int) -> Line | Problem:
     if position.log is None:
         return _unknown_log(position)
     inside = position.log.clamp(offset)
-    if inside != offset:
-        limit = "starts at" if inside == position.log.start and offset < inside else "ends at"
-        clamped = f"{offset} is outside the log, which {limit} {inside}"
-        note = f"{note}; {clamped}" if note else clamped
-    return _line(position, inside, note, offset)
+    if inside == offset:
+        return _line(position, offset)
+    limit = "starts at" if offset < inside else "ends at"
+    return _line(position, inside, f"{offset} is outside the log, which {limit} {inside}", offset)
 
 
 def _as_it_is(position: Position, offset: int, note: str = "") -> Line:

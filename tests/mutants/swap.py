@@ -12,6 +12,7 @@ import gc
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from inspect import CO_NEWLOCALS
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
@@ -29,10 +30,10 @@ def functions_in(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if not isinstance(constant, CodeType):
             continue
-        if constant.co_flags & 0x2:  # CO_NEWLOCALS: a function, not the body of a class
-            yield constant
-        else:
+        if not constant.co_flags & CO_NEWLOCALS:  # the body of a class
             yield from functions_in(constant)
+        elif constant.co_name == "<lambda>" or not constant.co_name.startswith("<"):  # a comprehension runs once
+            yield constant
 
 
 def changed_function(original: CodeType, mutated: CodeType) -> tuple[CodeType, CodeType] | None:
@@ -51,13 +52,16 @@ class Live:
         names = {str(path.resolve()) for path in files}
         self.found: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
         for one in gc.get_objects():
-            if isinstance(one, FunctionType) and one.__code__.co_filename in names:
+            # Not isinstance, which would ask a weak proxy for the class of what is gone.
+            if type(one) is FunctionType and one.__code__.co_filename in names:
                 code = one.__code__
                 self.found[code.co_filename, code.co_qualname, code.co_firstlineno].append(one)
 
     def of(self, code: CodeType) -> list[FunctionType]:
         alike = self.found[code.co_filename, code.co_qualname, code.co_firstlineno]
-        return [function for function in alike if function.__code__ == code]
+        # Code that has run is not equal to itself compiled again, since it carries what the interpreter has learnt.
+        positions = list(code.co_positions())
+        return [function for function in alike if list(function.__code__.co_positions()) == positions]
 
     def using(self, names: set[str]) -> Iterator[CodeType]:
         """The code of the functions that mention one of `names`."""

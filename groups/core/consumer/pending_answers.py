@@ -11,7 +11,7 @@ from groups.core.model.consumer_state import ConsumerMember, MemberState
 from groups.core.model.replies import Parked
 
 
-def has_pending_answer(group: ConsumerGroup, member: ConsumerMember, *, target_deferred: bool = False) -> bool:
+def has_pending_answer(group: ConsumerGroup, member: ConsumerMember, *, target_deferred: bool) -> bool:
     """Would a heartbeat of this member that reports nothing change anything for it?
 
     `target_deferred`: a target that the group awaits may not be computed yet.

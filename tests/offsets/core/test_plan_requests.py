@@ -63,6 +63,25 @@ def test_a_scope_names_something_and_nothing_twice(scope: Any, field: str) -> No
     assert refusal(Reset(Strategy.TO_LATEST, scope)).fields["field"] == field
 
 
+def test_a_scope_of_topics_and_of_partitions_is_taken() -> None:
+    check(Reset(Strategy.TO_LATEST, (("a", (0, 2, 1)), ("b", None), ("c", (0,)))))
+
+
+def test_the_partition_that_is_named_twice_is_told() -> None:
+    assert "1 is named twice" in refusal(Reset(Strategy.TO_LATEST, (("a", (0, 1, 2, 1, 0)),))).detail
+
+
+@pytest.mark.parametrize(
+    ("reset", "told"),
+    [
+        (Reset(Strategy.TO_LATEST, by=1), "the strategy to-latest, which takes no parameter"),
+        (Reset(Strategy.SHIFT_BY, by=1, offset=2), "the strategy shift-by, which takes by"),
+    ],
+)
+def test_a_parameter_that_does_not_belong_is_told_with_what_does(reset: Reset, told: str) -> None:
+    assert told in refusal(reset).detail
+
+
 def test_a_file_is_its_own_scope() -> None:
     assert refusal(Reset(Strategy.FROM_FILE, (("orders", None),), csv={("orders", 0): 1})).fields["field"] == "topics"
 
@@ -244,6 +263,7 @@ def test_each_bad_line_is_told_with_its_problem_and_the_message_ends_where_the_l
         with pytest.raises(ProtocolError) as raised:
             read_offset_file(bad * lines).refuse_bad_lines()
         assert raised.value.detail.endswith("; and 1 more") is more
+        assert ("; and" in raised.value.detail) is more
 
 
 @pytest.mark.parametrize("text", ["", "\n \r\n"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcoord.protocol.errors import Error
-from offsets.core.plan import INT64_MAX, INT64_MIN, application, plan, restoration, totals
+from offsets.core.plan import INT64_MAX, INT64_MIN, MAX_LINES, application, plan, restoration, too_many, totals
 from offsets.core.plan_types import Change, Committed, Found, Line, Log, Position
 from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import TopicPartition
@@ -218,14 +218,14 @@ def test_lag_counts_what_still_exists() -> None:
 def test_what_is_written_is_each_new_offset_and_what_goes_is_each_old_one_without_a_new_one() -> None:
     set_, kept_out = Line("a", 0, Committed(3), 7, 7), Line("a", 1, None, None, None)
     removed, added = Line("a", 2, Committed(5), None, None), Line("a", 3, None, 9, 9)
-    lines = [set_, kept_out, removed, added]
+    lines = [set_, kept_out, removed, added, Line("a", 4, Committed(6), None, None)]
     applied = application(lines)
     assert [(record.partition, record.offset) for record in applied.records] == [(0, 7), (3, 9)]
-    assert applied.removed == (("a", 2),)
+    assert applied.removed == (("a", 2), ("a", 4))
     undone = restoration(lines)
-    assert [(record.partition, record.offset) for record in undone.records] == [(0, 3), (2, 5)]
+    assert [(record.partition, record.offset) for record in undone.records] == [(0, 3), (2, 5), (4, 6)]
     assert undone.removed == (("a", 3),)
-    assert (totals(lines).partitions, totals(lines).changed, totals(lines).removed) == (4, 3, 1)
+    assert (totals(lines).partitions, totals(lines).changed, totals(lines).removed) == (5, 4, 2)
 
 
 @pytest.mark.parametrize(
@@ -239,6 +239,12 @@ def test_what_is_written_is_each_new_offset_and_what_goes_is_each_old_one_withou
         (Reset(Strategy.TO_DATETIME), Found(100), "nothing was written at that time or later: the end of the log"),
         (Reset(Strategy.COPY_FROM_GROUP), Found(50, "n"), "n"),
         (Reset(Strategy.COPY_FROM_GROUP), Found(50), ""),
+        (
+            Reset(Strategy.COPY_FROM_GROUP),
+            Found(5, "n"),
+            "n; outside of the log, which has 10 to 100: consumers will reset",
+        ),
+        (Reset(Strategy.TO_CURRENT), None, ""),
         (Reset(Strategy.COPY_FROM_GROUP), Found(5), "outside of the log, which has 10 to 100: consumers will reset"),
         (Reset(Strategy.TO_COMMITTED_AT), None, "nothing was committed then"),
         (Reset(Strategy.TO_COMMITTED_AT), Found(None), "nothing was committed then"),
@@ -248,3 +254,14 @@ def test_what_is_written_is_each_new_offset_and_what_goes_is_each_old_one_withou
 def test_a_line_says_why_it_is_not_what_was_asked(reset: Reset, found: Found | None, note: str) -> None:
     (line,), _ = plan(reset, [AT_40], {} if found is None else {AT_40.key: found})
     assert line.note == note
+
+
+def test_an_empty_log_ends_before_what_lies_above_it() -> None:
+    position = replace(AT_40, log=Log(10, 10))
+    (line,), _ = plan(Reset(Strategy.TO_OFFSET, offset=11), [position], {})
+    assert line.note == "11 is outside of the log, which ends at 10"
+
+
+def test_a_plan_of_too_many_partitions_is_refused_with_the_limit() -> None:
+    assert too_many(MAX_LINES + 1).error is Error.INVALID_REQUEST
+    assert str(MAX_LINES) in too_many(MAX_LINES + 1).detail

@@ -212,3 +212,26 @@ def test_how_many_samples_are_kept_of_a_week() -> None:
 
 def test_a_step_divides_the_next() -> None:
     assert [coarse.step_ms % fine.step_ms for fine, coarse in pairwise(TIERS)] == [0]
+
+
+def test_an_instant_at_which_the_log_still_ended_there_is_not_interpolated() -> None:
+    samples = series((1_000, 5_000, 100), (6_000, 200))
+    assert [offset_at(samples, instant) for instant in (4_999, 5_000, 5_001)] == [100, 100, 101]
+
+
+def test_what_is_dropped_is_told_in_order_and_a_step_begins_with_its_first_instant() -> None:
+    now, step = 40 * DAY_MS, HOUR_MS
+    begins = now - 10 * DAY_MS
+    instants = [begins + part * step // 4 for part in range(8)]
+    assert surplus(reversed(instants), now) == [instants[1], instants[2], instants[5], instants[6]]
+
+
+def test_tiers_begin_after_three_hours_and_after_a_day() -> None:
+    minute = 60_000
+    assert (60 * minute, 24 * 60 * minute) == (HOUR_MS, DAY_MS)
+    assert [(tier.age_ms, tier.step_ms) for tier in TIERS] == [(3 * HOUR_MS, 15 * minute), (DAY_MS, HOUR_MS)]
+    now = 40 * DAY_MS
+    quarter = [now - 3 * HOUR_MS - part * minute for part in range(4)]
+    assert surplus(quarter, now) == [now - 3 * HOUR_MS - 2 * minute], "the instant at the edge is not older than it"
+    day = now - DAY_MS
+    assert surplus([day, day + 5 * minute, day + 10 * minute], now) == [day + 5 * minute]

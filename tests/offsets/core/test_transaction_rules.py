@@ -55,6 +55,15 @@ def test_a_successor_fences_whoever_it_follows(epoch: int) -> None:
         standing(following, before)
 
 
+@pytest.mark.parametrize(
+    ("epoch", "following"), [(0, 1), (MAX_PRODUCER_EPOCH - 1, MAX_PRODUCER_EPOCH), (MAX_PRODUCER_EPOCH, None)]
+)
+def test_epochs_are_16_bits_and_then_a_new_id_is_needed(epoch: int, following: int | None) -> None:
+    assert MAX_PRODUCER_EPOCH == 2**15 - 1
+    found = successor(Producer("t", 7, epoch))
+    assert found == (None if following is None else Producer("t", 7, following))
+
+
 @given(st.lists(st.tuples(st.integers(1, 9), st.none() | st.integers(1, 9))))
 def test_the_one_written_later_prevails(turns: list[tuple[int, int | None]]) -> None:
     pending = [PendingOffset(1, "a", n, written, other, 0) for n, (written, other) in enumerate(turns)]
