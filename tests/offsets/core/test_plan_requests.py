@@ -68,14 +68,14 @@ def test_a_scope_of_topics_and_of_partitions_is_taken() -> None:
 
 
 def test_the_partition_that_is_named_twice_is_told() -> None:
-    assert "1 is named twice" in refusal(Reset(Strategy.TO_LATEST, (("a", (0, 1, 2, 1, 0)),))).detail
+    assert "1 is listed twice" in refusal(Reset(Strategy.TO_LATEST, (("a", (0, 1, 2, 1, 0)),))).detail
 
 
 @pytest.mark.parametrize(
     ("reset", "told"),
     [
-        (Reset(Strategy.TO_LATEST, by=1), "the strategy to-latest, which takes no parameter"),
-        (Reset(Strategy.SHIFT_BY, by=1, offset=2), "the strategy shift-by, which takes by"),
+        (Reset(Strategy.TO_LATEST, by=1), "strategy to-latest, which takes none"),
+        (Reset(Strategy.SHIFT_BY, by=1, offset=2), "strategy shift-by, which takes by: leave it out"),
     ],
 )
 def test_a_parameter_that_does_not_belong_is_told_with_what_does(reset: Reset, told: str) -> None:
@@ -256,7 +256,7 @@ def test_each_bad_line_is_told_with_its_problem_and_the_message_ends_where_the_l
     with pytest.raises(ProtocolError) as raised:
         read_offset_file(bad + "single\n").refuse_bad_lines()
     first, second = raised.value.fields["lines"]  # type: ignore[misc]
-    assert first == {"line": 1, "problem": "'or ders' is not the name of a topic"}
+    assert first == {"line": 1, "problem": "'or ders' is not a valid topic name"}
     assert second["problem"] == "1 field; a line is topic,partition,offset or group,topic,partition,offset"
     assert raised.value.detail.endswith("; line 2: " + second["problem"])
     for lines, more in ((MAX_NAMED, False), (MAX_NAMED + 1, True)):
@@ -270,7 +270,7 @@ def test_each_bad_line_is_told_with_its_problem_and_the_message_ends_where_the_l
 def test_a_file_without_lines_is_refused(text: str) -> None:
     with pytest.raises(ProtocolError, match="contains no offsets"):
         read_offset_file(text).of_group("g")
-    with pytest.raises(ProtocolError, match="no line"):
+    with pytest.raises(ProtocolError, match="contains no offsets"):
         read_offset_file(text).refuse_bad_lines()
 
 

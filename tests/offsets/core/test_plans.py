@@ -233,21 +233,29 @@ def test_what_is_written_is_each_new_offset_and_what_goes_is_each_old_one_withou
     [
         (Reset(Strategy.TO_LATEST), None, ""),
         (Reset(Strategy.TO_OFFSET, offset=50), None, ""),
-        (Reset(Strategy.TO_OFFSET, offset=5), None, "5 is outside of the log, which starts at 10"),
-        (Reset(Strategy.TO_OFFSET, offset=500), None, "500 is outside of the log, which ends at 100"),
+        (Reset(Strategy.TO_OFFSET, offset=5), None, "5 is outside the log, which starts at 10"),
+        (Reset(Strategy.TO_OFFSET, offset=500), None, "500 is outside the log, which ends at 100"),
         (Reset(Strategy.TO_DATETIME), Found(99), ""),
-        (Reset(Strategy.TO_DATETIME), Found(100), "nothing was written at that time or later: the end of the log"),
+        (
+            Reset(Strategy.TO_DATETIME),
+            Found(100),
+            "no record was written at or after that time: uses the end of the log",
+        ),
         (Reset(Strategy.COPY_FROM_GROUP), Found(50, "n"), "n"),
         (Reset(Strategy.COPY_FROM_GROUP), Found(50), ""),
         (
             Reset(Strategy.COPY_FROM_GROUP),
             Found(5, "n"),
-            "n; outside of the log, which has 10 to 100: consumers will reset",
+            "n; outside the log (10 to 100): consumers will apply their own reset policy",
         ),
         (Reset(Strategy.TO_CURRENT), None, ""),
-        (Reset(Strategy.COPY_FROM_GROUP), Found(5), "outside of the log, which has 10 to 100: consumers will reset"),
-        (Reset(Strategy.TO_COMMITTED_AT), None, "nothing was committed then"),
-        (Reset(Strategy.TO_COMMITTED_AT), Found(None), "nothing was committed then"),
+        (
+            Reset(Strategy.COPY_FROM_GROUP),
+            Found(5),
+            "outside the log (10 to 100): consumers will apply their own reset policy",
+        ),
+        (Reset(Strategy.TO_COMMITTED_AT), None, "no offset was committed then"),
+        (Reset(Strategy.TO_COMMITTED_AT), Found(None), "no offset was committed then"),
         (Reset(Strategy.TO_COMMITTED_AT), Found(None, "it was deleted"), "it was deleted"),
     ],
 )
@@ -259,7 +267,7 @@ def test_a_line_says_why_it_is_not_what_was_asked(reset: Reset, found: Found | N
 def test_an_empty_log_ends_before_what_lies_above_it() -> None:
     position = replace(AT_40, log=Log(10, 10))
     (line,), _ = plan(Reset(Strategy.TO_OFFSET, offset=11), [position], {})
-    assert line.note == "11 is outside of the log, which ends at 10"
+    assert line.note == "11 is outside the log, which ends at 10"
 
 
 def test_a_plan_of_too_many_partitions_is_refused_with_the_limit() -> None:
