@@ -32,7 +32,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (
         {"group_protocol": "consumer", "partition_assignment_strategy": ["range"]},
         "partition_assignment_strategy",
-        "the service decides",
+        "the service determines this",
     ),
     ({"group_protocol": "consumer", "group_remote_assignor": " "}, "group_remote_assignor", "the name of an assignor"),
     ({"group_remote_assignor": "uniform"}, "group_remote_assignor", "use partition_assignment_strategy"),

@@ -209,4 +209,4 @@ def test_an_unreachable_broker_is_one_line_with_the_remedy(tmp_path: Path) -> No
 
 
 def test_a_setting_that_cannot_be_used_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    assert refused({"KCOORD_PORTS": 1}, tmp_path / "data").startswith("kcoord: KCOORD_PORTS: there is no such setting")
+    assert refused({"KCOORD_PORTS": 1}, tmp_path / "data").startswith("kcoord: KCOORD_PORTS: no such setting")

@@ -141,8 +141,8 @@ async def test_every_bad_line_is_named_and_nothing_is_imported(run: Import, data
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a,orders,0,20\nb,orders,9,5", "group b: no plan was made:  orders-9: does not exist"),
-        ("a,orders,0,20\nb,nothing,0,5", "group b: no plan was made:  nothing-0: does not exist"),
+        ("a,orders,0,20\nb,orders,9,5", "group b: no plan was made: orders-9: does not exist"),
+        ("a,orders,0,20\nb,nothing,0,5", "group b: no plan was made: nothing-0: does not exist"),
         ("", "contains no offsets"),
         (b"a,orders,0,20\n\xff", "not UTF-8 at byte 14"),
     ],

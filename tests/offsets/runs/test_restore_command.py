@@ -113,7 +113,7 @@ async def test_a_group_with_members_is_a_finding(
     await stable_member(runtime.get(GroupService), clock, "a")
     status, _, err = await run("--all-groups", "--at", AT, "--apply")
     assert status == 1
-    assert "group a: NON_EMPTY_GROUP: the group 'a' has 1 members: stop them first" in err
+    assert "group a: NON_EMPTY_GROUP: group 'a' has 1 members: stop them first" in err
     assert "nothing is committed" in err
     assert offsets(database) == {"a": 20, "b": 20}
 
