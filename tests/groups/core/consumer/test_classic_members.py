@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groups.core.model.commands import DeleteGroup
+from groups.core.model.consumer_state import MemberState
 from groups.core.model.types import ClassicGroup, MigrationPolicy, Protocol
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.classic_client import (
@@ -266,3 +267,17 @@ def test_a_classic_member_is_called_when_all_it_waits_for_is_free(classic: str) 
         assert (beat_classic(made, classic, epoch).error is Error.REBALANCE_IN_PROGRESS) is has_all
     assert join_classic(made, classic, ("foo",)).reply.generation_id == epoch
     assert len(synced(sync_classic(made, classic, epoch))["foo"]) == 2
+
+
+def test_who_has_to_give_up_a_topic_must_join_before_the_new_target_is_there() -> None:
+    made = migrating_world()
+    made.set_topics(bar=2)
+    made.join("m1", "foo")
+    generation = join_classic(made, "c", ("bar",)).reply.generation_id
+    assert synced(sync_classic(made, "c", generation)) == {"bar": [0, 1]}
+    made.config = replace(made.config, consumer_assignment_inline_limit=0)
+    joined = join_classic(made, "c", ("foo",), {"bar": [0, 1]}).reply.generation_id
+    member = made.consumer.members["c"]
+    assert (member.member_epoch, made.consumer.assignment_epoch) == (joined, joined), "its target is not computed yet"
+    assert member.state is MemberState.UNREVOKED_PARTITIONS
+    assert beat_classic(made, "c", joined).error is Error.REBALANCE_IN_PROGRESS
