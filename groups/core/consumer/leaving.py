@@ -73,7 +73,7 @@ def _leaving_member(group: ConsumerGroup, member_id: str, instance_id: str | Non
     return member
 
 
-def drop_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str = "", detail: str = "") -> None:
+def drop_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str, detail: str) -> None:
     """Delete the members and everything they have. `by`: the principal that kicks them; `detail`: its reason."""
     for member_id in member_ids:
         member = turn.consumer.members[member_id]
@@ -86,7 +86,7 @@ def _session_timeout(turn: Turn, member: ConsumerMember) -> Millis:
     return turn.config.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
 
 
-def remove_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str = "", detail: str = "") -> None:
+def remove_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str, detail: str) -> None:
     """consumer.md 3.5, step 2: delete the members and bump the group epoch once. The target waits for a heartbeat."""
     drop_members(turn, member_ids, cause, by=by, detail=detail)
     refresh_epoch(turn, cause, member_ids[0])
