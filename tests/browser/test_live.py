@@ -111,7 +111,7 @@ async def test_a_group_that_goes_says_so_and_one_that_comes_shows_itself(page: P
     await live(page)
     seed.connection.execute("delete from groups_group")
     seed.changed("billing")
-    await expect(page.get_by_text("There is no such group any more.")).to_be_visible()
+    await expect(page.get_by_text("This group was deleted.")).to_be_visible()
     seed.group("billing", "Empty", generation=0)
     seed.changed("billing")
     await expect(page.locator(".group-head .badge")).to_have_text("Empty")

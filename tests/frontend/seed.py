@@ -9,6 +9,8 @@ from uuid import UUID, uuid5
 import psycopg
 from psycopg.types.json import Jsonb
 
+from kcoord.sql import queries
+
 NAMESPACE = UUID("5c1f7e0e-7a55-4f0c-9c7e-6d6f9f1a2b3c")
 NOBYTES = b""
 
@@ -214,6 +216,7 @@ class Seed:
                 "values (%s, %s, 0, %s, %s)",
                 [(row[0], partition, end, now - 4_000) for partition, end in enumerate(ends)],
             )
+        self.connection.execute(queries("groups").bump_revision.encode(), {"subject": "topics"})
 
     def journal(
         self,
