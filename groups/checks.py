@@ -9,7 +9,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from groups.engine.server_assignors import AssignorLoadError, load_assignors
+from groups.server_assignors import AssignorLoadError, load_assignors
 from kcoord.checks import REFERENCE, TAG
 
 

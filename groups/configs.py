@@ -21,8 +21,8 @@ from groups.catalogue import revisions
 from groups.catalogue.revisions import Subject
 from groups.core.model.events import EventKind, GroupEvent
 from groups.core.model.types import Millis
-from groups.engine.server_assignors import SETTING as ASSIGNORS
-from groups.engine.server_assignors import load_assignors
+from groups.server_assignors import SETTING as ASSIGNORS
+from groups.server_assignors import load_assignors
 from groups.store.store import GroupStore
 from kcoord.config import BY_NAME, INT_MAX, Config, Value
 from kcoord.database.pool import Connection

@@ -38,11 +38,3 @@ BATCH_SIZE = Histogram(
 )
 PARKED = Gauge("kcoord_parked_requests", "Requests waiting on the server.", ["kind"])
 TICK_LAG_MS = Gauge("kcoord_tick_lag_ms", "How long ago the timers last ran, in ms, when this process last looked.")
-
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-
-def observe_request(route: str, method: str, status: int, seconds: float) -> None:
-    """Count one request. `route` is a path template, `status` 499 for a client that disconnected."""
-    REQUESTS.labels(route, method if method in _METHODS else "other", str(status)).inc()
-    LATENCY.labels(route).observe(seconds)

@@ -22,8 +22,8 @@ from groups.catalogue.revisions import Subject
 from groups.catalogue.topic_deletion import TopicDeletion, follow_up_deletion, note_deletion
 from groups.core.model import types as core
 from groups.core.model.types import Millis, TopicView
-from groups.engine import off_loop
 from kcoord.database.pool import Connection
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.process.watched_copy import WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError

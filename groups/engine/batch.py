@@ -20,7 +20,7 @@ from groups.core.model.events import GroupEvent, events_of
 from groups.core.model.group import Group
 from groups.core.model.replies import Parked, Reply
 from groups.core.model.types import Env, Millis
-from groups.engine import off_loop
+from groups.core.size import size_of_decision
 from groups.engine.decision_context import DecisionContext
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
@@ -28,6 +28,7 @@ from groups.store.store import GroupStore
 from groups.store.stored import Stored
 from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
+from kcoord.process import off_loop
 from kcoord.protocol.errors import Error
 
 log = structlog.get_logger(__name__)
@@ -149,7 +150,7 @@ class Batch:
     ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
         """Decide in order, and collect the outcomes. If it takes long, other groups are served meanwhile."""
         env = self.context.at(self.now)
-        size = off_loop.size_of_decision(group, (work.command for work in self.works), env.topics)
+        size = size_of_decision(group, (work.command for work in self.works), env.topics)
         after, decided = await off_loop.run(size, self._decide_in_order, group, refusals, env)
         replies: list[Reply | Parked | Exception] = []
         for work, before, found in decided:

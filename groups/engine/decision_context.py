@@ -19,7 +19,7 @@ from groups.core.assignors import Assignor
 from groups.core.model.commands import ApplyRegexResolution
 from groups.core.model.effects import ResolveRegexes
 from groups.core.model.types import ConsumerProtocol, Env, GroupConfig, MigrationPolicy, TopicView
-from groups.engine.server_assignors import load_assignors
+from groups.server_assignors import load_assignors
 from kcoord.config import Config, Value
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Assignment, decode_assignment, decode_subscription, encode_assignment

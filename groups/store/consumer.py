@@ -22,11 +22,12 @@ from groups.core.model.consumer_state import (
 from groups.core.model.deadlines import wake_at, wake_at_to_store
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.types import Millis, Protocol
-from groups.engine import off_loop
+from groups.core.size import size_of
 from groups.store.consumer_changes import ConsumerChanges, Owned, changes
 from groups.store.header import GroupRow, hold_columns
 from groups.store.stored import GroupAppeared, Stored
 from kcoord.database.pool import Connection, Database
+from kcoord.process import off_loop
 from kcoord.sql import queries
 
 Q = queries("groups")
@@ -244,7 +245,7 @@ class ConsumerRows:
         """Write what changed. Raises GroupAppeared."""
         assert before.group is None or isinstance(before.group, ConsumerGroup)
         due = wake_at(after)
-        size = off_loop.size_of(before.group) + off_loop.size_of(after)
+        size = size_of(before.group) + size_of(after)
         difference = await off_loop.run(size, changes, before.group, after)
         if difference.only_timers:
             due = wake_at_to_store(before.wake_at, due, now)

@@ -25,6 +25,9 @@ API = "/v1/"
 QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
 """Routes that machines request every few seconds: logged at level debug."""
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Values of the metrics' label; anything else that a client sends is `other`."""
+
 
 class RequestLog:
     """ASGI middleware, the outermost: gives each request its id and writes one line for each."""
@@ -62,7 +65,9 @@ class RequestLog:
             context.leave(token)
 
     def _finish(self, scope: Scope, request: context.RequestContext, seconds: float) -> None:
-        metrics.observe_request(request.route, scope["method"], request.status, seconds)
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        metrics.REQUESTS.labels(request.route, method, str(request.status)).inc()
+        metrics.LATENCY.labels(request.route).observe(seconds)
         write = log.debug if request.route in QUIET_ROUTES else log.info
         write(
             "request",

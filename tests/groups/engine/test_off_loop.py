@@ -13,8 +13,8 @@ from groups.catalogue.topics import TopicService
 from groups.core.assignors import BUILT_IN
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.engine import off_loop
 from groups.engine.service import GroupService
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.store.test_roundtrip import walk

@@ -14,8 +14,8 @@ from groups import configs as module
 from groups.configs import ASSIGNMENT_INTERVAL, ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
 from groups.core.assignors import RangeAssignor
 from groups.core.model.types import ClassicGroup
-from groups.engine.server_assignors import AssignorLoadError, load_assignors
 from groups.engine.service import GroupService
+from groups.server_assignors import AssignorLoadError, load_assignors
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Database

@@ -1,58 +1,16 @@
-"""Work that grows with the partitions of a group leaves the event loop, so that other groups are served meanwhile.
-
-A thread shares the interpreter with the loop, which gets its turn every few milliseconds. For small groups the round
-trip to a thread would cost more than the work.
-"""
+"""How much work a look at a group, or a decision about it, is: how many partitions or topics it involves. Pure."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from itertools import islice
-from typing import ParamSpec, TypeVar
-
-from psycopg.rows import TupleRow
+from collections.abc import Collection, Iterable
 
 from groups.core.model.commands import ApplyRegexResolution, ApplyTarget, Command, ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
 from groups.core.model.types import TopicView
-from kcoord.database.pool import Connection
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-ABOVE = 5_000
-"""Work on more partitions or topics than these is done in a thread."""
-PART = 1_000
-"""Rows that are sent to Postgres, or fetched from it, before the loop serves others."""
 FEW_NAMES = 100
 """Up to this number of topics their partitions are counted; above it only the topics are."""
-
-
-async def run(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Returns the result of `work`, which runs in a thread if `size` (partitions or topics) is large."""
-    if size <= ABOVE:
-        return work(*args, **kwargs)
-    return await asyncio.to_thread(work, *args, **kwargs)
-
-
-async def in_parts(items: Iterable[T]) -> AsyncIterator[list[T]]:
-    """`items` in lists of PART; the loop has its turn after each."""
-    rest = iter(items)
-    while part := list(islice(rest, PART)):
-        yield part
-        await asyncio.sleep(0)
-
-
-async def fetch(connection: Connection, statement: str, parameters: dict[str, object] | None = None) -> list[TupleRow]:
-    """All rows, converted to Python values part by part."""
-    cursor = await connection.execute(statement.encode(), parameters)
-    rows: list[TupleRow] = []
-    while part := await cursor.fetchmany(PART):
-        rows += part
-        await asyncio.sleep(0)
-    return rows
 
 
 def size_of(group: Group | None) -> int:
