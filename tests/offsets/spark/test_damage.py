@@ -128,7 +128,7 @@ def forget_runs(archive: Archive) -> None:
 def test_an_archive_of_another_installation_is_refused(published: Archive) -> None:
     of_another_cluster(published)
     before = published.rows()
-    with pytest.raises(JobError, match=r"belongs to another installation \(cluster 1, .*--adopt"):
+    with pytest.raises(JobError, match=r"belongs to another installation \(cluster 1; .*--adopt"):
         published.run()
     assert published.rows() == before
 

@@ -97,5 +97,5 @@ def test_a_later_version_is_refused(tmp_path: Path, file: str, said: str, says: 
     before = written.read_text()
     assert said in before
     written.write_text(before.replace(said, says))
-    with pytest.raises((JobError, ArchiveDamaged), match=r"version 2.*this release knows up to 1"):
+    with pytest.raises((JobError, ArchiveDamaged), match=r"version 2.*this release reads versions up to 1"):
         open_table(Storage(str(tmp_path / "archive")))
