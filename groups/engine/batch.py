@@ -103,8 +103,14 @@ class Batch:
 
     @property
     def skipped(self) -> bool:
-        """Nothing was decided, because another transaction holds the group (or because it does not exist)."""
-        return self.stored is None or (self.skip_locked and self.stored.pk is None)
+        """Nothing is known of the group: another transaction holds it, or it does not exist. Valid after the commit."""
+        return self.skip_locked and self.committed.pk is None
+
+    @property
+    def committed(self) -> Stored:
+        """The group as the transaction left it. Valid once it is persisted."""
+        assert self.stored is not None
+        return self.stored
 
     def oldest(self) -> Receipt | None:
         """The receipts of the requests that write."""
@@ -205,9 +211,9 @@ class Batch:
             return outcome.value if isinstance(reply, Parked) else reply
         if outcome.work.within is None or reply.error is not Error.NONE or outcome.group is None:
             return reply
-        assert self.stored is not None
-        assert self.stored.pk is not None
-        locked = LockedGroup(connection, self.group_id, self.stored.pk, outcome.group, reply, self.now, self._events)
+        pk = self.committed.pk
+        assert pk is not None
+        locked = LockedGroup(connection, self.group_id, pk, outcome.group, reply, self.now, self._events)
         return await outcome.work.within(locked)
 
     def undo(self) -> None:
@@ -222,8 +228,7 @@ class Batch:
     def publish(self) -> None:
         """It is committed: answer all callers."""
         if not self.skipped:
-            assert self.stored is not None
-            self._store.remember(self.group_id, self.stored)
+            self._store.remember(self.group_id, self.committed)
         for outcome in self._outcomes:
             self._parked.answer(outcome.claims)
             if isinstance(outcome.value, Waiter):

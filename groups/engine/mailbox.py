@@ -20,6 +20,7 @@ from groups.core.consumer.target import compute
 from groups.core.model.commands import AbandonWait, ApplyRegexResolution, ApplyTarget, Command, Tick
 from groups.core.model.deadlines import wake_at
 from groups.core.model.effects import ComputeTarget, ResolveRegexes, WakeMembers
+from groups.core.model.group import Group
 from groups.core.model.types import Millis
 from groups.engine.batch import Batch, Work
 from groups.engine.decision_context import DecisionContexts
@@ -157,15 +158,14 @@ class Mailbox:
     def _follow_up(self, batch: Batch) -> None:
         """What follows from a committed batch. Work that is lost is requested again by a later heartbeat."""
         if not batch.skipped:
-            assert batch.stored is not None
-            self._arm(batch.group_id, wake_at(batch.stored.group), batch.now)
+            self._arm(batch.group_id, batch.committed.group, batch.now)
         for effect in batch.effects:
             if isinstance(effect, WakeMembers):
                 self._parked.look_soon(effect.group_id)
             else:
                 self._spawn(self._work_off(effect), self._background)
 
-    def _arm(self, group_id: str, due: Millis | None, now: Millis) -> None:
+    def _arm(self, group_id: str, group: Group | None, now: Millis) -> None:
         """Tick the group at its earliest deadline, if requests wait for it in this process.
 
         For precision only: what is overdue is guaranteed by Celery's tick.
@@ -173,10 +173,13 @@ class Mailbox:
         timer = self._timers.pop(group_id, None)
         if timer is not None:
             timer.cancel()
-        if due is None or self._parked.closed or not self._parked.has_waiters(group_id):
+        if self._parked.closed or not self._parked.has_waiters(group_id):
             return
         if not isinstance(self._db.clock, DatabaseClock):
             return  # virtual time: the test advances it and ticks
+        due = wake_at(group)  # it looks at every member, so it comes last
+        if due is None:
+            return
         delay_ms = max(due - now, 0) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - not a secret
         self._timers[group_id] = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick, group_id)
 
