@@ -99,7 +99,7 @@ class GroupFinder:
         return [Found(*row) for row in await self._db.rows(self._connection, statement, parameters)]
 
     async def summaries(self, ids: Sequence[int], *, topics: int, committed: bool = False) -> list[GroupSummary]:
-        """What is shown of these groups, in the given order, with the names of at most so many topics.
+        """What is shown of these groups, in the given order, with the names of at most `topics` topics.
 
         `committed`: also of topics that a group has committed offsets on, and not only of those its members own.
         """

@@ -99,8 +99,8 @@ CHOICES = (
     Choice(
         Strategy.TO_CURRENT,
         "Current",
-        "The committed offset, or the end of the log where there is none. Commits it again, so that it does not "
-        "expire.",
+        "The committed offset, or the end of the log for a partition without one. Commits it again, so that it does "
+        "not expire.",
     ),
 )
 

@@ -170,8 +170,8 @@ order by l.topic, l.partition
 limit %(limit)s
 
 -- name: moved_since_applied
--- Where the plan removed an offset there is none, as after a later commit that was removed again: the journal tells
--- them apart.
+-- A partition whose offset the plan removed looks the same if a later commit was removed again: the journal tells the
+-- two apart.
 select l.topic, l.partition
 from offsets_offsetplan p
 join offsets_plannedoffset l on l.plan_id = p.id

@@ -44,7 +44,7 @@ class Load:
     per_second: int
 
     async def measured(self, seconds: float, what: str) -> None:
-        """Print how long heartbeats of so many seconds took, each from when it was due to its answer."""
+        """Send heartbeats for `seconds`, and print how long they took, each from when it was due to its answer."""
         found: list[float] = []
         lost, began = 0, time.perf_counter()
         rounds, pause = int(seconds * self.per_second / len(self.members)), len(self.members) / self.per_second

@@ -156,7 +156,7 @@ def _run(put: Callable[[], None], items: list[pytest.Item], baseline: Baseline) 
     except Exception:  # noqa: BLE001 - the module cannot even be imported with this change
         return "killed", ""
     for index, item in enumerate(items):
-        # Time of the processor, so that a busy machine kills no mutant; waiting for ever is limited too.
+        # CPU time, so that a busy machine kills no mutant; the second limit ends a test that waits and never wakes.
         limit = 2 + 5 * baseline.seconds[item.nodeid]
         signal.setitimer(signal.ITIMER_PROF, limit)
         signal.setitimer(signal.ITIMER_REAL, 60 + 20 * limit)
