@@ -12,8 +12,7 @@ from uuid import UUID, uuid4
 
 from groups.core.model.deadlines import wake_at, wake_at_to_store
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
-from groups.store.header import GroupRow, hold_columns
-from groups.store.stored import GroupAppeared, Stored
+from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
 from kcoord.database.pool import Connection, Database
 from kcoord.protocol.consumer_protocol import decode_assignment
 from kcoord.sql import queries

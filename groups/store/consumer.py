@@ -24,8 +24,7 @@ from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.types import Millis, Protocol
 from groups.core.size import size_of
 from groups.store.consumer_changes import ConsumerChanges, Owned, changes
-from groups.store.header import GroupRow, hold_columns
-from groups.store.stored import GroupAppeared, Stored
+from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
 from kcoord.sql import queries

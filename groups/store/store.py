@@ -1,7 +1,7 @@
 """The store of groups: the only writer of their tables.
 
 One group, one row lock, one transaction. The lock is a separate statement; the clock and what is not cached are read in
-the statements after it. A folded group stays in memory (`groups.store.copies`): under the lock an equal version with an
+the statements after it. A folded group stays in memory (`groups.store.stored`): under the lock an equal version with an
 equal tag means that nothing changed it since, so nothing is loaded.
 
 Source: architecture.md 4.
@@ -20,10 +20,8 @@ from groups.core.model.group import Group
 from groups.core.model.types import Millis
 from groups.store.classic import ClassicRows
 from groups.store.consumer import ConsumerRows
-from groups.store.copies import Copies, Copy
 from groups.store.events import EventStore
-from groups.store.header import GroupRow
-from groups.store.stored import MISSING, Stored
+from groups.store.stored import MISSING, Copies, Copy, GroupRow, Stored
 from kcoord.database.notifications import CHANGED, WAKE
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime

@@ -1,13 +1,72 @@
-"""A group as it is stored in the database."""
+"""A group as it is stored: its row, what was committed last, and the folded groups in the memory of a process.
+
+A copy is current as long as the row has its key, its version and its version tag. The version alone is not enough:
+after a failover to a standby that lags behind, or a restore, Postgres counts from an older number again and reaches the
+same one with other content. The tag is random, drawn with each version.
+
+Copies that are dropped are remembered by key, version and generation, so that a row that went back in time is detected.
+
+Source: architecture.md 4.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.deadlines import wake_at
 from groups.core.model.group import Group
-from groups.core.model.types import Millis
+from groups.core.model.types import Hold, Millis
+
+
+class GroupRow(NamedTuple):
+    """The columns of `lock_group`. What belongs to the other protocol has its default or is None."""
+
+    id: int
+    version: int
+    type: str
+    state: str
+    previous_state: str
+    state_since: Millis
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    leader_id: str | None
+    new_member_added: bool
+    join_deadline: Millis | None
+    join_delay_ms: Millis | None
+    join_remaining_ms: Millis | None
+    sync_deadline: Millis | None
+    wake_at: Millis | None
+    assignment_epoch: int
+    assignment_timestamp: Millis
+    metadata_hash: str
+    metadata_version: int
+    has_resolution: bool
+    jobs: dict[str, Any] | None
+    held_until: Millis | None
+    held_by: str | None
+    hold_reason: str | None
+    version_tag: UUID
+
+    @property
+    def hold(self) -> Hold | None:
+        """Who keeps members out, and until when."""
+        if self.held_until is None:
+            return None
+        return Hold(self.held_until, self.held_by or "", self.hold_reason or "")
+
+
+def hold_columns(hold: Hold | None) -> dict[str, Any]:
+    """Parameters of a group's row that depend on its hold, for both protocols."""
+    return {
+        "held_until": hold.until if hold else None,
+        "held_by": hold.by if hold else None,
+        "hold_reason": hold.reason if hold else None,
+    }
 
 
 class GroupAppeared(Exception):
@@ -34,3 +93,70 @@ class Stored:
 
 
 MISSING = Stored(pk=None, version=0, version_tag=None, wake_at=None, group=None)
+
+
+@dataclass(slots=True)
+class Copy:
+    """What was committed last. `era`: that of the connections that it was read and written with."""
+
+    stored: Stored
+    generation: int
+    era: int
+
+
+class Copies:
+    """At most `capacity` groups; the least recently used one is dropped first."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._copies: OrderedDict[str, Copy] = OrderedDict()
+        self._era = 0
+
+    def find(self, group_id: str, row: GroupRow) -> Group | None:
+        """The group that the row describes, None if it must be loaded."""
+        copy = self._copies.get(group_id)
+        if copy is None or copy.era != self._era:
+            return None
+        stored = copy.stored
+        if (stored.pk, stored.version, stored.version_tag) != (row.id, row.version, row.version_tag):
+            return None
+        self._copies.move_to_end(group_id)
+        return stored.group
+
+    def ahead_of(self, group_id: str, row: GroupRow) -> Copy | None:
+        """What this process saw committed but the row, locked now, does not have: Postgres went back. Else None.
+
+        Not detected if other processes have raised the row above the version that this process knows.
+        """
+        copy = self._copies.get(group_id)
+        if copy is None or copy.stored.pk != row.id:
+            return None
+        # The generation is not enough: that of an empty group restarts when the group changes its protocol.
+        stored = copy.stored
+        other_content = stored.version == row.version and stored.version_tag != row.version_tag
+        return copy if stored.version > row.version or other_content else None
+
+    def put(self, group_id: str, stored: Stored) -> None:
+        """Keep what was committed; forget a deleted group."""
+        if stored.pk is None or stored.group is None:
+            self._copies.pop(group_id, None)
+            return
+        self._copies[group_id] = Copy(stored, generation_of(stored.group), self._era)
+        self._copies.move_to_end(group_id)
+        while len(self._copies) > self._capacity:
+            self._copies.popitem(last=False)
+
+    def drop(self, group_id: str) -> None:
+        """Make the next use load the group."""
+        copy = self._copies.get(group_id)
+        if copy is not None:
+            copy.era = -1
+
+    def drop_all(self) -> None:
+        """Make the next use of every group load it."""
+        self._era += 1
+
+
+def generation_of(group: Group) -> int:
+    """The generation of a classic group, the epoch of a consumer group."""
+    return group.group_epoch if isinstance(group, ConsumerGroup) else group.generation_id

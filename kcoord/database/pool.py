@@ -18,7 +18,7 @@ import psycopg
 import structlog
 from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, class_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from kcoord.config import Config
@@ -27,7 +27,6 @@ from kcoord.database.blockers import Blockers
 from kcoord.database.clock import Clock, DatabaseClock
 from kcoord.database.liveness import TCP_BOUNDS, LivenessWatch, WatchedConnection
 from kcoord.database.lock_waits import CROWDED_TRY_MS, FIRST_TRY_MS, LockWaits
-from kcoord.database.records import rows_as
 from kcoord.database.request_age import Receipt, RequestAge
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
@@ -287,7 +286,7 @@ class Database:
         self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any]
     ) -> tuple[T | None, int]:
         """The first row of a statement, and the time read by the next: both are sent together in a pipeline."""
-        cursor = connection.cursor(row_factory=rows_as(kind, statement))
+        cursor = connection.cursor(row_factory=class_row(kind))
         await cursor.execute(statement.encode(), parameters)
         clock = await connection.execute(Q.read_clocks.encode(), {"override": self.clock.override_ms()})
         return await cursor.fetchone(), self._read(connection, await clock.fetchone())
@@ -320,8 +319,8 @@ class Database:
     async def records(
         self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any] | None = None
     ) -> list[T]:
-        """All rows as `kind`, whose fields are the columns (`kcoord.database.records`)."""
-        cursor = connection.cursor(row_factory=rows_as(kind, statement))
+        """All rows as `kind`, whose fields are the columns."""
+        cursor = connection.cursor(row_factory=class_row(kind))
         await cursor.execute(statement.encode(), parameters)
         return await cursor.fetchall()
 
@@ -329,7 +328,7 @@ class Database:
         self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any] | None = None
     ) -> T | None:
         """The first row as `kind`, or None."""
-        cursor = connection.cursor(row_factory=rows_as(kind, statement))
+        cursor = connection.cursor(row_factory=class_row(kind))
         await cursor.execute(statement.encode(), parameters)
         return await cursor.fetchone()
 

@@ -1,4 +1,4 @@
-"""Rows as objects: by position, once the names of the columns were found to be those of the fields."""
+"""Rows as objects: by the names of the columns, which are those of the fields."""
 
 from __future__ import annotations
 
@@ -54,12 +54,17 @@ async def test_rows_become_objects(db: Database, kind: type) -> None:
 
 
 @pytest.mark.parametrize("kind", [Pair, Told])
+async def test_the_order_of_columns_does_not_matter(db: Database, kind: type) -> None:
+    async with db.connection() as connection:
+        assert await db.records(connection, kind, "select 1 as size, 'a' as name") == [kind("a", 1)]
+
+
+@pytest.mark.parametrize("kind", [Pair, Told])
 @pytest.mark.parametrize(
     "statement",
-    ["select 1 as size, 'a' as name", "select 'a' as name, 1 as length", "select 'a' as name, 1 as size, 2 as more"],
+    ["select 'a' as name", "select 'a' as name, 1 as length", "select 'a' as name, 1 as size, 2 as more"],
 )
 async def test_columns_that_are_not_the_fields_are_refused(db: Database, kind: type, statement: str) -> None:
     async with db.connection() as connection:
-        for _ in range(2):
-            with pytest.raises(TypeError, match="has the fields"):
-                await db.records(connection, kind, statement)
+        with pytest.raises(TypeError, match="argument"):
+            await db.records(connection, kind, statement)
