@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -36,6 +38,16 @@ _OURS = re.compile(r"(?:SourceError|JobError): (?P<text>[^\n]+)")
 _CAUSE = re.compile(r"^: (?P<text>.+)$", re.MULTILINE)
 """Py4J's first line says what was called, its second one what went wrong."""
 _NO_STORE = re.compile(r"(?P<what>No FileSystem for scheme \"?\w+|Class org\.apache\.hadoop\.fs\.\S+ not found)")
+_HEAP_FULL = re.compile(r"\b(Spark)?OutOfMemoryError\b|UNABLE_TO_ACQUIRE_MEMORY")
+_ENDED = re.compile(r"was shut down|Answer from Java side is empty|Error while sending or receiving|Connection refused")
+OUT_OF_MEMORY_STATUS = 52
+"""The exit status of Spark's Java after an OutOfMemoryError (`SparkExitCode.OOM`)."""
+ENDING_SECONDS = 20
+"""How long Java may take to end after it closed its connections."""
+OUT_OF_MEMORY = (
+    "Spark ran out of memory ({memory} of Java heap), and nothing of this step was published: raise "
+    "KCOORD_SPARK_DRIVER_MEMORY_MB, or the memory of the executors if KCOORD_SPARK_MASTER is a cluster"
+)
 _MODULE = "offsets.spark"
 _RULES = "org.apache.spark.sql.execution.adaptive"
 
@@ -59,7 +71,8 @@ def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        spark.stop()
+        with suppress(Py4JError, OSError):  # Java may have ended itself; the error of the block says why
+            spark.stop()
 
 
 def start_spark(settings: SparkSettings, environ: Mapping[str, str] | None = None) -> SparkSession:
@@ -174,6 +187,7 @@ def guarded(run: Run, spark: SparkSession) -> Iterator[None]:
     """
     context = spark.sparkContext
     tracker = context.statusTracker()
+    memory = context.getConf().get("spark.driver.memory", "the default")
 
     def progress() -> tuple[int, int]:
         try:
@@ -188,9 +202,24 @@ def guarded(run: Run, spark: SparkSession) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         run.check()
+        if ran_out_of_memory(context, error):
+            raise JobError(OUT_OF_MEMORY.format(memory=memory)) from error
         raise JobError(explained(error)) from error
     finally:
         run.progress = run.on_cancel = None
+
+
+def ran_out_of_memory(context: SparkContext, error: Exception) -> bool:
+    """Whether Java's heap was too small. Java then ends itself, and the error is that of a lost connection."""
+    if _HEAP_FULL.search(str(error)):
+        return True
+    java = getattr(context._gateway, "proc", None)  # none under spark-submit, which started Java itself
+    if java is None or not _ENDED.search(str(error)):
+        return False
+    try:
+        return bool(java.wait(ENDING_SECONDS) == OUT_OF_MEMORY_STATUS)
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def explained(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """Does the archive grow with its rows? `python -m tests.bench.scale [ROWS…]`, by default a million and ten million.
 
-One Spark for all sizes, after a small archive while Java compiles. Each size has a journal and an archive of its own.
+One Spark for all sizes, after a small archive while Java compiles. Each size has a journal and an archive of its own:
+10,000 partitions of 1,000 groups, committed in turns. With `--disorder` nearly every line is a finding of reconcile.
 CPU time is that of the driver, Java and the Python workers, without Postgres: it says more than the clock does on a
 machine that is busy with other work.
 """
@@ -26,6 +27,15 @@ from tests.offsets.spark.support import Archive, fill, make_day
 from tests.support.database import ephemeral_database
 
 WARM_UP = 100_000
+
+STEADY = """
+insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset, leader_epoch, metadata,
+                               member_id, generation_id, client_id, principal)
+select %(first)s + i * %(step)s, 'commit', 'group-' || i %% 1000, 'topic-' || i %% 10, i %% 10000 / 1000, i, 0, '',
+       'worker-' || i %% 10000, 1 + 20 * i / %(count)s, 'worker', 'token ' || i %% 1000
+from generate_series(1, %(count)s::bigint) i
+"""
+"""What consumers without faults write: offsets and generations that grow, one member for each partition."""
 
 
 def cpu_seconds() -> float:
@@ -55,12 +65,18 @@ def say(what: str, rows: int, work: Callable[[], object]) -> None:
     )
 
 
-def measure(spark: SparkSession, rows: int, path: str, *, quietly: bool = False) -> None:
+def fill_steadily(conninfo: str, count: int, *, first: int, step: int) -> None:
+    """Write `count` lines, one each `step` ms."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(STEADY, {"first": first, "step": step, "count": count})
+
+
+def measure(spark: SparkSession, rows: int, path: str, write: Callable[..., None], *, quietly: bool = False) -> None:
     """Archive and reconcile of a journal of `rows` rows in three days."""
     with ephemeral_database() as conninfo:
         for day in range(day_of(START_MS), day_of(START_MS) + DAYS + 1):
             make_day(conninfo, day)
-        fill(conninfo, rows, first=START_MS, step=max(1, DAYS * 86_400_000 // rows))
+        write(conninfo, rows, first=START_MS, step=max(1, DAYS * 86_400_000 // rows))
         with psycopg.connect(conninfo, autocommit=True) as connection:
             connection.execute("vacuum analyze offset_commit_log")
         archive = Archive(conninfo, path, lambda: spark, ArchiveOptions())
@@ -78,14 +94,17 @@ def main() -> int:
     """Measure each number of rows."""
     parser = argparse.ArgumentParser(prog="tests.bench.scale")
     parser.add_argument("rows", type=int, nargs="*", default=[1_000_000, 10_000_000])
+    parser.add_argument("--disorder", action="store_true", help="lines in which reconcile finds something everywhere")
+    parser.add_argument("--memory", type=int, default=SparkSettings("", Path()).memory_mb, help="Java's heap in MB")
     given = parser.parse_args()
+    write = fill if given.disorder else fill_steadily
     with (
         tempfile.TemporaryDirectory(prefix="kcoord-bench-") as directory,
-        spark_session(SparkSettings("local[2]", Path(directory) / "spark")) as spark,
+        spark_session(SparkSettings("local[2]", Path(directory) / "spark", given.memory)) as spark,
     ):
-        measure(spark, WARM_UP, f"{directory}/warm-up", quietly=True)
+        measure(spark, WARM_UP, f"{directory}/warm-up", write, quietly=True)
         for rows in given.rows:
-            measure(spark, rows, f"{directory}/{rows}")
+            measure(spark, rows, f"{directory}/{rows}", write)
     return 0
 
 
