@@ -39,7 +39,6 @@ _CAUSE = re.compile(r"^: (?P<text>.+)$", re.MULTILINE)
 """Py4J's first line says what was called, its second one what went wrong."""
 _NO_STORE = re.compile(r"(?P<what>No FileSystem for scheme \"?\w+|Class org\.apache\.hadoop\.fs\.\S+ not found)")
 _HEAP_FULL = re.compile(r"\b(Spark)?OutOfMemoryError\b|UNABLE_TO_ACQUIRE_MEMORY")
-_ENDED = re.compile(r"was shut down|Answer from Java side is empty|Error while sending or receiving|Connection refused")
 OUT_OF_MEMORY_STATUS = 52
 """The exit status of Spark's Java after an OutOfMemoryError (`SparkExitCode.OOM`)."""
 ENDING_SECONDS = 20
@@ -210,16 +209,23 @@ def guarded(run: Run, spark: SparkSession) -> Iterator[None]:
 
 
 def ran_out_of_memory(context: SparkContext, error: Exception) -> bool:
-    """Whether Java's heap was too small. Java then ends itself, and the error is that of a lost connection."""
+    """Whether Java's heap was too small. Java then ends itself, and the error is any that its ending causes."""
     if _HEAP_FULL.search(str(error)):
         return True
     java = getattr(context._gateway, "proc", None)  # none under spark-submit, which started Java itself
-    if java is None or not _ENDED.search(str(error)):
+    if java is None or not _is_ending(context):
         return False
     try:
         return bool(java.wait(ENDING_SECONDS) == OUT_OF_MEMORY_STATUS)
     except subprocess.TimeoutExpired:
         return False
+
+
+def _is_ending(context: SparkContext) -> bool:
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
 
 
 def explained(error: Exception) -> str:

@@ -196,7 +196,7 @@ async def test_every_page_is_readable_and_sound(
     await page.goto("/groups/billing/reset")
     await page.get_by_label("Latest").check()
     await page.get_by_label("Topics").fill("orders")
-    await page.get_by_role("button", name="Make the plan").click()
+    await page.get_by_role("button", name="Create plan").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Offset plan")
     await audit(page.url)
     assert complaints == {}

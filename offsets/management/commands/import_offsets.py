@@ -62,7 +62,7 @@ class Command(BaseCommand):
             "OffsetsMessageFormatter or by kafka-dump-log with --offsets-decoder; its history is imported as well",
         )
         parser.add_argument("--skip-bad-lines", action="store_true", help="with --from-kafka-dump: skip bad lines")
-        parser.add_argument("--dry-run", action="store_true", help="make the plans and show them; commit nothing")
+        parser.add_argument("--dry-run", action="store_true", help="create the plans and show them; commit nothing")
         parser.add_argument("--reason", default="", help="why; recorded in the events of the groups")
 
     def handle(self, *args: Any, **options: Any) -> None:
