@@ -211,23 +211,23 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
     """Everything about one group, None if the group does not exist."""
 
     async def read(connection: Connection) -> GroupPage | None:
-        found = await db.row(connection, Q.group_header, {"group_id": group_id})
-        if found is None:
+        header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
+        if header is None:
             return None
-        header = rows.GroupHeader(*found)
         group = {"pk": header.pk, "epoch": header.assignment_epoch}
-        counts = await db.row(connection, Q.group_counts, group)
-        timer = await db.row(connection, Q.earliest_timer, group)
+        counts = await db.record(connection, rows.GroupCounts, Q.group_counts, group)
+        timer = await db.record(connection, rows.MemberTimer, Q.earliest_timer, group)
         now = await db.now_ms(connection)
         lag = await lag_part(db, connection, header.pk, group_id, now, limits.lag, limits.topics, limits.q)
-        offsets = await db.rows(connection, Q.partition_offsets, {**group, "q": limits.q, "limit": limits.offsets})
+        searched = {**group, "q": limits.q, "limit": limits.offsets}
+        offsets = await db.records(connection, rows.PartitionOffset, Q.partition_offsets, searched)
         events = await _events(db, connection, group_id, None, limits.events + 1)
         assert counts is not None
         picture = await _picture(db, connection, group, limits)
-        members = await _members(db, connection, group, limits, counts[0])
+        members = await _members(db, connection, group, limits, counts.members)
         member_ids = [member.member_id for member in members]
         shown = {**group, "member_ids": member_ids, "topics": limits.member_topics}
-        owned = await db.rows(connection, Q.owned_partitions, shown)
+        owned = await db.records(connection, rows.OwnedPartitions, Q.owned_partitions, shown)
         consumer = None
         if header.type == "consumer":
             consumer = await consumer_part(
@@ -236,16 +236,16 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
         return GroupPage(
             now=now,
             header=header,
-            counts=rows.GroupCounts(*counts),
-            earliest_timer=rows.MemberTimer(*timer) if timer else None,
+            counts=counts,
+            earliest_timer=timer,
             members=members,
-            owned=tuple(rows.OwnedPartitions(*(*row[:3], tuple(row[3]))) for row in owned),
+            owned=tuple(owned),
             topics=picture.topics,
             more_topics=picture.more,
             widths=picture.widths,
             owners=picture.owners,
             totals=lag.totals,
-            offsets=tuple(rows.PartitionOffset(*row) for row in offsets),
+            offsets=tuple(offsets),
             events=tuple(events[: limits.events]),
             more_events=len(events) > limits.events,
             lag=lag,
@@ -259,7 +259,7 @@ async def _members(
     db: Database, connection: Connection, group: dict[str, int], limits: Limits, count: int
 ) -> tuple[rows.Member, ...]:
     parameters = {**group, "limit": limits.members, "unsettled_first": count > limits.members}
-    return tuple(rows.Member(*row) for row in await db.rows(connection, Q.group_members, parameters))
+    return tuple(await db.records(connection, rows.Member, Q.group_members, parameters))
 
 
 class _Picture(NamedTuple):
@@ -270,12 +270,13 @@ class _Picture(NamedTuple):
 
 
 async def _picture(db: Database, connection: Connection, group: dict[str, int], limits: Limits) -> _Picture:
-    found = await db.rows(connection, Q.group_topics, {**group, "q": limits.q, "limit": limits.topics + 1})
-    topics = tuple(rows.GroupTopic(*row) for row in found[: limits.topics])
+    searched = {**group, "q": limits.q, "limit": limits.topics + 1}
+    found = await db.records(connection, rows.GroupTopic, Q.group_topics, searched)
+    topics = tuple(found[: limits.topics])
     widths = shares({topic.topic: topic.size for topic in topics}, limits.cells)
     drawn = {**group, "topics": list(widths), "widths": list(widths.values())}
-    owners = await db.rows(connection, Q.partition_owners, drawn)
-    return _Picture(topics, len(found) > limits.topics, widths, tuple(rows.PartitionOwner(*row) for row in owners))
+    owners = await db.records(connection, rows.PartitionOwner, Q.partition_owners, drawn)
+    return _Picture(topics, len(found) > limits.topics, widths, tuple(owners))
 
 
 def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
@@ -298,8 +299,7 @@ async def group_brief(db: Database, group_id: str) -> GroupBrief | None:
     """A summary of one group, None if it does not exist."""
     async with db.snapshot() as connection:
         now = await db.now_ms(connection)
-        found = await db.row(connection, Q.group_brief, {"group_id": group_id})
-    return GroupBrief(now, *found) if found else None
+        return await db.record(connection, GroupBrief, Q.group_brief, {"group_id": group_id, "now": now})
 
 
 async def event_page(db: Database, group_id: str, before: int | None, limit: int = 100) -> EventPage:
@@ -321,16 +321,13 @@ async def topic_list(db: Database, q: str, after: str | None, before: str | None
         like = {"q": q or None}
         start = after
         if before is not None:
-            earlier = await db.rows(connection, Q.topics_before, {**like, "before": before, "limit": PAGE_SIZE + 1})
-            start = earlier[PAGE_SIZE][0] if len(earlier) > PAGE_SIZE else None
-        found = await db.rows(
-            connection,
-            Q.topics_after,
-            {**like, "after": start, "limit": PAGE_SIZE + 1, "rows": TOPIC_GROUP_ROWS},
-        )
-        topics = tuple(rows.Topic(*(*row[:4], tuple(row[4]))) for row in found[:PAGE_SIZE])
+            earlier = await db.column(connection, Q.topics_before, {**like, "before": before, "limit": PAGE_SIZE + 1})
+            start = earlier[PAGE_SIZE] if len(earlier) > PAGE_SIZE else None
+        page = {**like, "after": start, "limit": PAGE_SIZE + 1, "rows": TOPIC_GROUP_ROWS}
+        found = await db.records(connection, rows.Topic, Q.topics_after, page)
+        topics = tuple(found[:PAGE_SIZE])
         has_previous = bool(topics) and bool(
-            await db.rows(connection, Q.topics_before, {**like, "before": topics[0].name, "limit": 1})
+            await db.column(connection, Q.topics_before, {**like, "before": topics[0].name, "limit": 1})
         )
         return TopicList(
             now=await db.now_ms(connection),
@@ -346,8 +343,8 @@ async def topic_list(db: Database, q: str, after: str | None, before: str | None
 async def _events(
     db: Database, connection: Connection, group_id: str, before: int | None, limit: int
 ) -> list[rows.Event]:
-    found = await db.rows(connection, Q.events_before, {"group_id": group_id, "before": before, "limit": limit})
-    return [rows.Event(*row) for row in found]
+    parameters = {"group_id": group_id, "before": before, "limit": limit}
+    return await db.records(connection, rows.Event, Q.events_before, parameters)
 
 
 async def _snapshot(db: Database, read: Callable[[Connection], Awaitable[T]]) -> T:

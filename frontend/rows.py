@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +86,7 @@ class OwnedPartitions:
     member_id: str
     topic: str
     pending: bool
-    partitions: tuple[int, ...]
+    partitions: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,4 +180,4 @@ class Topic:
     partitions: int
     created_at: Millis
     watermarks: int
-    groups: tuple[str, ...]
+    groups: Sequence[str]

@@ -139,9 +139,12 @@ class GroupAdmin(ReadOnlyAdmin):
     def assignments(self, group: Group) -> SafeString:
         """Who owns what."""
         owned = Assignment.objects.filter(group=group).order_by("topic", "partition")
-        rows = list(owned.values_list("topic", "partition", "member_id", "generation_id", "pending")[:MOST_ROWS])
-        shown = [(*row[:4], "pending revocation" if row[4] else "") for row in rows]
-        return table(("topic", "partition", "member", "generation", ""), shown, owned.count())
+        columns = ("topic", "partition", "member_id", "generation_id", "pending")
+        rows = [
+            (a.topic, a.partition, a.member_id, a.generation_id, "pending revocation" if a.pending else "")
+            for a in owned.values_list(*columns, named=True)[:MOST_ROWS]
+        ]
+        return table(("topic", "partition", "member", "generation", ""), rows, owned.count())
 
 
 @admin.register(Member)
@@ -258,8 +261,11 @@ class TopicAdmin(ReadOnlyAdmin):
     def watermarks(self, topic: Topic) -> SafeString:
         """Where each partition's log begins and ends."""
         known = Watermark.objects.filter(topic=topic).order_by("partition")
-        values = known.values_list("partition", "log_start_offset", "log_end_offset", "sampled_at")[:MOST_ROWS]
-        rows = [(*row[:3], utc(row[3])) for row in values]
+        columns = ("partition", "log_start_offset", "log_end_offset", "sampled_at")
+        rows = [
+            (mark.partition, mark.log_start_offset, mark.log_end_offset, utc(mark.sampled_at))
+            for mark in known.values_list(*columns, named=True)[:MOST_ROWS]
+        ]
         return table(("partition", "log start", "log end", "sampled"), rows, known.count())
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, Protocol
 
 from groups.core.model.types import Millis
@@ -178,10 +179,10 @@ class GroupReads:
             **visible.parameters(),
         }
         async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.list_events, parameters)
-            if not rows and not await self._db.value(connection, Q.group_is_known, {"group_id": group_id}):
+            found = await self._db.records(connection, partial(_logged, visible), Q.list_events, parameters)
+            if not found and not await self._db.value(connection, Q.group_is_known, {"group_id": group_id}):
                 raise unknown_group(group_id)
-        events, more = cut([_logged(row, visible) for row in rows], limit)
+        events, more = cut(found, limit)
         return Page(events, encode_cursor(events[-1].id) if more else None)
 
 
@@ -190,7 +191,5 @@ def unknown_group(group_id: str) -> ProtocolError:
     return ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
 
 
-def _logged(row: Sequence[Any], visible: Visible) -> LoggedEvent:
-    *columns, detail = row
-    values: tuple[Any, ...] = (*columns, seen_detail(columns[2], detail, visible))
-    return LoggedEvent(*values)
+def _logged(visible: Visible, *, kind: str, detail: Mapping[str, Any], **columns: Any) -> LoggedEvent:
+    return LoggedEvent(kind=kind, detail=seen_detail(kind, detail, visible), **columns)

@@ -39,6 +39,10 @@ from offsets.spark.archive.days import written_day
 admin.site.unregister(Group)
 
 
+def _or_dash(value: object) -> object:
+    return "–" if value is None else value
+
+
 @admin.register(Group)
 class GroupWithOffsetsAdmin(GroupAdmin):
     """Groups, with what they committed."""
@@ -51,8 +55,10 @@ class GroupWithOffsetsAdmin(GroupAdmin):
         """The next offsets to read."""
         committed = CommittedOffset.objects.filter(group=group).order_by("topic", "partition")
         columns = ("topic", "partition", "committed_offset", "metadata", "commit_timestamp")
-        values = committed.values_list(*columns)[:MOST_ROWS]
-        rows = [(*row[:4], utc(row[4])) for row in values]
+        rows = [
+            (line.topic, line.partition, line.committed_offset, line.metadata, utc(line.commit_timestamp))
+            for line in committed.values_list(*columns, named=True)[:MOST_ROWS]
+        ]
         return table(("topic", "partition", "offset", "metadata", "committed at"), rows, committed.count())
 
 
@@ -165,8 +171,12 @@ class OffsetPlanAdmin(ReadOnlyAdmin):
         lines = PlannedOffset.objects.filter(plan=plan).order_by("topic", "partition")
         columns = ("topic", "partition", "old_offset", "requested_offset", "new_offset", "note")
         rows = [
-            (*row[:2], *("–" if offset is None else offset for offset in row[2:5]), row[5])
-            for row in lines.values_list(*columns)[:MOST_ROWS]
+            (
+                *(line.topic, line.partition),
+                *map(_or_dash, (line.old_offset, line.requested_offset, line.new_offset)),
+                line.note,
+            )
+            for line in lines.values_list(*columns, named=True)[:MOST_ROWS]
         ]
         return table(("topic", "partition", "old", "requested", "new", "note"), rows, lines.count())
 
@@ -187,7 +197,13 @@ class ProducerAdmin(ReadOnlyAdmin):
         """The offsets of the open transaction."""
         pending = PendingOffset.objects.filter(producer=producer).order_by("group", "topic", "partition")
         columns = ("group__group_id", "topic", "partition", "committed_offset", "metadata", "commit_timestamp")
-        rows = [(*row[:5], utc(row[5])) for row in pending.values_list(*columns)[:MOST_ROWS]]
+        rows = [
+            (
+                *(line.group__group_id, line.topic, line.partition, line.committed_offset, line.metadata),
+                utc(line.commit_timestamp),
+            )
+            for line in pending.values_list(*columns, named=True)[:MOST_ROWS]
+        ]
         return table(("group", "topic", "partition", "offset", "metadata", "written at"), rows, pending.count())
 
 
@@ -242,7 +258,10 @@ class SparkRunAdmin(ReadOnlyAdmin):
         """What it published for each day, and whether that still counts for the journal."""
         days = ArchivedDay.objects.filter(run=run).order_by("manifest", "day")
         columns = ("manifest", "day", "rows", "checksum", "counts")
-        rows = [(row[0], written_day(row[1]), *row[2:]) for row in days.values_list(*columns)[:MOST_ROWS]]
+        rows = [
+            (day.manifest, written_day(day.day), day.rows, day.checksum, day.counts)
+            for day in days.values_list(*columns, named=True)[:MOST_ROWS]
+        ]
         return table(("manifest", "day", "rows", "checksum", "counts"), rows, days.count())
 
     @admin.display(description="findings")
@@ -251,7 +270,10 @@ class SparkRunAdmin(ReadOnlyAdmin):
         found = ReconcileFinding.objects.filter(run=run).order_by("number")
         columns = ("kind", "group_name", "topic", "partition", "expected", "found", "evidence")
         rows = [
-            (*row[:4], *("–" if value is None else value for value in row[4:6]), row[6].get("journal_ids"))
-            for row in found.values_list(*columns)[:MOST_ROWS]
+            (
+                *(one.kind, one.group_name, one.topic, one.partition),
+                *(_or_dash(one.expected), _or_dash(one.found), one.evidence.get("journal_ids")),
+            )
+            for one in found.values_list(*columns, named=True)[:MOST_ROWS]
         ]
         return table(("kind", "group", "topic", "partition", "expected", "found", "journal"), rows, found.count())

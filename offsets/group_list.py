@@ -96,7 +96,7 @@ class GroupFinder:
             "after": "" if start is None else start.group_id,
             "limit": limit,
         }
-        return [Found(*row) for row in await self._db.rows(self._connection, statement, parameters)]
+        return await self._db.records(self._connection, Found, statement, parameters)
 
     async def summaries(self, ids: Sequence[int], *, topics: int, committed: bool = False) -> list[GroupSummary]:
         """What is shown of these groups, in the given order, with the names of at most `topics` topics.
@@ -147,7 +147,7 @@ class GroupFinder:
             "names": [name for name, value in labels if value is None],
             **self._visible_topics.parameters(),
         }
-        return [name for (name,) in await self._db.rows(self._connection, Q.labelled_topics, parameters)]
+        return await self._db.column(self._connection, Q.labelled_topics, parameters)
 
     async def _lags(self, ids: Sequence[int] | None, min_lag: int | None) -> list[tuple[int, int]]:
         """The lag of groups on the visible topics, as of the last sample."""

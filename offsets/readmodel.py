@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from groups.readmodel import unknown_group
@@ -87,14 +87,29 @@ class OffsetReads:
             **visible.parameters(),
         }
         async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.committed_page, parameters)
-        found, more = cut([_partition(row, rule) for row in rows], limit)
-        return Page(found, encode_cursor(found[-1].topic, found[-1].partition) if more else None)
+            found = await self._db.records(connection, partial(_partition, rule), Q.committed_page, parameters)
+        shown, more = cut(found, limit)
+        return Page(shown, encode_cursor(shown[-1].topic, shown[-1].partition) if more else None)
 
 
-def _partition(row: Sequence[Any], rule: RetentionRule) -> CommittedPartition:
-    *columns, expire_timestamp, pending = row
-    topic, partition, _, _, _, committed_at, *_ = columns
+def _partition(
+    rule: RetentionRule,
+    *,
+    topic: str,
+    partition: int,
+    committed_at: Millis,
+    expire_timestamp: Millis | None,
+    pending: bool,
+    **columns: Any,
+) -> CommittedPartition:
     fate = rule.fate(StoredOffset(topic, partition, committed_at, expire_timestamp, pending))
-    values: tuple[Any, ...] = (*columns, pending, topic in rule.pins, fate.expires_at, fate.kept)
-    return CommittedPartition(*values)
+    return CommittedPartition(
+        topic=topic,
+        partition=partition,
+        committed_at=committed_at,
+        pending=pending,
+        pinned=topic in rule.pins,
+        expires_at=fate.expires_at,
+        kept=fate.kept,
+        **columns,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from frontend.consumer import rows
 from frontend.consumer.rows import ConsumerPart
@@ -31,32 +32,44 @@ async def consumer_part(
     `partial`: changes of ownership are looked for in those topics only, because the group has many partitions.
     """
     group = {name: shown[name] for name in ("pk", "epoch")}
-    counts = await db.row(connection, Q.consumer_counts, group)
-    computation = await db.row(connection, Q.consumer_computation, group)
+    counts = await db.record(connection, rows.Counts, Q.consumer_counts, group)
+    computation = await db.record(connection, rows.Computation, Q.consumer_computation, group)
     votes = await db.rows(connection, Q.assignor_votes, group)
-    found = await db.rows(connection, Q.consumer_details, {**shown, "names": NAMES_PER_MEMBER})
+    details = await db.records(connection, rows.Detail, Q.consumer_details, {**shown, "names": NAMES_PER_MEMBER})
     assert counts is not None
     assert computation is not None
-    details = [rows.Detail(*(*row[:2], tuple(row[2]), *row[3:])) for row in found]
-    settled = counts[0] == 0
+    settled = counts.unsettled == 0
     only = {"only": list(drawn) if partial else None}
-    differences = [] if settled else await db.rows(connection, Q.differences, {**shown, **only})
-    moves = [] if settled else await db.rows(connection, Q.handovers, {**group, **only, "limit": handovers})
+    differences = [] if settled else await db.records(connection, rows.Difference, Q.differences, {**shown, **only})
+    limited = {**group, **only, "limit": handovers}
+    moves = [] if settled else await db.records(connection, _move, Q.handovers, limited)
     places = {**group, "topics": list(drawn), "widths": list(drawn.values())}
-    heirs = [] if settled else await db.rows(connection, Q.heirs, places)
+    heirs = [] if settled else await db.records(connection, rows.Heir, Q.heirs, places)
     return ConsumerPart(
-        counts=rows.Counts(*counts),
-        computation=rows.Computation(*computation),
+        counts=counts,
+        computation=computation,
         votes={str(assignor): int(members) for assignor, members in votes},
         details={detail.member_id: detail for detail in details},
-        differences=tuple(rows.Difference(*(*row[:3], tuple(row[3]))) for row in differences),
-        handovers=tuple(rows.Handover(*(*row[:6], tuple(row[6]), *row[7:13])) for row in moves),
-        handover_lines=int(moves[0][13]) if moves else 0,
-        moving=int(moves[0][14]) if moves else 0,
-        heirs=tuple(rows.Heir(*row) for row in heirs),
+        differences=tuple(differences),
+        handovers=tuple(move.handover for move in moves),
+        handover_lines=moves[0].lines if moves else 0,
+        moving=moves[0].moving if moves else 0,
+        heirs=tuple(heirs),
         partial=partial and not settled,
         unknown_topics=await _unknown(db, connection, details),
     )
+
+
+class _Move(NamedTuple):
+    """A row of `handovers`, each of which says how many `lines` there are, with `moving` partitions in total."""
+
+    handover: rows.Handover
+    lines: int
+    moving: int
+
+
+def _move(*, lines: int, moving: int, **handover: Any) -> _Move:
+    return _Move(rows.Handover(**handover), lines, moving)
 
 
 async def _unknown(db: Database, connection: Connection, details: Iterable[rows.Detail]) -> frozenset[str]:

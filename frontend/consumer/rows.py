@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from frontend.rows import Millis
@@ -45,7 +45,7 @@ class Detail:
 
     member_id: str
     rack_id: str | None
-    topic_names: tuple[str, ...]
+    topic_names: Sequence[str]
     topic_count: int
     regex: str
     matched: int | None
@@ -62,7 +62,7 @@ class Difference:
     member_id: str
     topic: str
     gains: bool
-    partitions: tuple[int, ...]
+    partitions: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Handover:
     heir_pk: int | None
     heir: str | None
     topic: str
-    partitions: tuple[int, ...]
+    partitions: Sequence[int]
     deadline: Millis | None
     holder_epoch: int | None
     holder_heartbeat_at: Millis | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from frontend.offsets.rows import Bucket, LagPart, LatestSample, Millis, TopicLag
 from frontend.rows import PartitionTotals
@@ -12,8 +13,6 @@ from kcoord.sql import queries
 Q = queries("frontend")
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
-TOTALS = 5
-"""Columns of `topic_lags` that are the same in every row: the sums."""
 SAMPLE_AGE_MS = HOUR_MS
 """An older sample says nothing about the present."""
 
@@ -39,22 +38,44 @@ async def lag_part(
 
     The totals cover all topics.
     """
-    found = await db.rows(connection, Q.topic_lags, {"pk": pk, "limit": topics + 1, "q": q})
-    lags = [TopicLag(*row[TOTALS:]) for row in found[:topics] if row[TOTALS] is not None]
+    found = await db.records(connection, _line, Q.topic_lags, {"pk": pk, "limit": topics + 1, "q": q})
+    lags = [line.lag for line in found[:topics] if line.lag is not None]
     first, last = now - drawn.length_ms, now + 1
     names = {"group_id": group_id, "topics": [lag.topic for lag in lags]}
     past = {"group_id": group_id, "first": first, "last": last, "slices": drawn.slices}
-    latest = await db.rows(connection, Q.latest_lag_samples, {**names, "since": now - SAMPLE_AGE_MS})
-    history = await db.rows(connection, Q.lag_history, {**names, **past})
-    total = await db.rows(connection, Q.total_lag_history, past)
+    recent = {**names, "since": now - SAMPLE_AGE_MS}
+    latest = await db.records(connection, LatestSample, Q.latest_lag_samples, recent)
+    history = await db.records(connection, Bucket, Q.lag_history, {**names, **past})
+    total = await db.records(connection, Bucket, Q.total_lag_history, past)
     return LagPart(
-        totals=PartitionTotals(*found[0][:TOTALS]),
+        totals=found[0].totals,
         topics=lags,
         more_topics=len(found) > topics,
-        latest={row[0]: LatestSample(*row) for row in latest},
-        history=[Bucket(*row) for row in history],
-        total=[Bucket(*row) for row in total],
+        latest={sample.topic: sample for sample in latest},
+        history=history,
+        total=total,
         first=first,
         last=last,
         slices=drawn.slices,
     )
+
+
+class _Line(NamedTuple):
+    """A row of `topic_lags`: the sums, which are the same in every row, and a topic unless the group has none."""
+
+    totals: PartitionTotals
+    lag: TopicLag | None
+
+
+def _line(
+    *,
+    all_partitions: int,
+    all_committed: int,
+    all_measured: int,
+    all_lag: int | None,
+    topics: int,
+    topic: str | None,
+    **lag: Any,
+) -> _Line:
+    totals = PartitionTotals(all_partitions, all_committed, all_measured, all_lag, topics)
+    return _Line(totals, None if topic is None else TopicLag(topic, **lag))

@@ -1,18 +1,18 @@
 -- name: consumer_counts
 -- Members that are not settled: each counts once, under the first condition that is true.
-select count(*) filter (where not settled),
-       count(*) filter (where not settled and not away and state = 1),
-       count(*) filter (where not settled and not away and state = 2),
-       count(*) filter (where not settled and not away and state not in (1, 2)),
-       count(*) filter (where away)
+select count(*) filter (where not settled) as unsettled,
+       count(*) filter (where not settled and not away and state = 1) as giving_up,
+       count(*) filter (where not settled and not away and state = 2) as waiting,
+       count(*) filter (where not settled and not away and state not in (1, 2)) as behind,
+       count(*) filter (where away) as away
 from (select m.state, m.member_epoch = -2 as away, m.state = 0 and m.member_epoch = %(epoch)s as settled
       from groups_consumermember m
       where m.group_id = %(pk)s) m
 
 -- name: consumer_computation
 -- A job without an epoch is the pause after a failure.
-select nullif(assignment_timestamp, 0), (jobs->'target'->>0)::bigint, (jobs->'target'->>1)::bigint,
-       coalesce((jobs->'target'->>2)::int = 0, false)
+select nullif(assignment_timestamp, 0) as computed_at, (jobs->'target'->>0)::bigint as started_at,
+       (jobs->'target'->>1)::bigint as deadline, coalesce((jobs->'target'->>2)::int = 0, false) as failed
 from groups_group
 where id = %(pk)s
 
@@ -23,10 +23,11 @@ where group_id = %(pk)s and server_assignor is not null
 group by server_assignor
 
 -- name: consumer_details
-select m.member_id, m.rack_id, m.subscribed_topic_names[1:%(names)s], cardinality(m.subscribed_topic_names),
-       m.subscribed_topic_regex, jsonb_array_length(g.resolution->m.topic_rights->'topics'->m.subscribed_topic_regex),
-       m.server_assignor, m.classic_session_timeout_ms is not null, m.rebalance_deadline,
-       least(m.join_deadline, m.sync_deadline)
+select m.member_id, m.rack_id, m.subscribed_topic_names[1:%(names)s] as topic_names,
+       cardinality(m.subscribed_topic_names) as topic_count, m.subscribed_topic_regex as regex,
+       jsonb_array_length(g.resolution->m.topic_rights->'topics'->m.subscribed_topic_regex) as matched,
+       m.server_assignor as assignor, m.classic_session_timeout_ms is not null as classic, m.rebalance_deadline,
+       least(m.join_deadline, m.sync_deadline) as rejoin_deadline
 from groups_consumermember m
 join groups_group g on g.id = m.group_id
 where m.group_id = %(pk)s and m.member_id = any(%(member_ids)s)
@@ -97,9 +98,12 @@ line as (
     full join held h using (topic_id, partition)
     where w.heir is distinct from h.holder
     group by h.holder, told, w.heir, topic_id)
-select holder.id, l.holder, l.told, heir.id, l.heir, coalesce(l.topic, n.name, l.topic_id), l.partitions,
-       holder.rebalance_deadline, holder.member_epoch, holder.session_armed_at, holder.session_deadline,
-       heir.member_epoch, heir.session_armed_at, count(*) over (), (sum(cardinality(l.partitions)) over ())::bigint
+select holder.id as holder_pk, l.holder, l.told, heir.id as heir_pk, l.heir,
+       coalesce(l.topic, n.name, l.topic_id) as topic, l.partitions, holder.rebalance_deadline as deadline,
+       holder.member_epoch as holder_epoch, holder.session_armed_at as holder_heartbeat_at,
+       holder.session_deadline as holder_session, heir.member_epoch as heir_epoch,
+       heir.session_armed_at as heir_heartbeat_at, count(*) over () as lines,
+       (sum(cardinality(l.partitions)) over ())::bigint as moving
 from line l
 left join member holder on holder.member_id = l.holder
 left join member heir on heir.member_id = l.heir
@@ -113,7 +117,7 @@ with drawn as materialized (
     select n.topic_id::text as topic_id, n.name, d.width
     from unnest(%(topics)s::text[], %(widths)s::int[]) as d (topic, width)
     join groups_topic n on n.name = d.topic)
-select d.name, p.value::int, m.member_id, m.id
+select d.name as topic, p.value::int as partition, m.member_id, m.id as member_pk
 from groups_consumermember m
 cross join lateral jsonb_each(m.target) t
 join drawn d on d.topic_id = t.key

@@ -1,26 +1,26 @@
 -- name: group_header
-select id, group_id, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name, leader_id,
-       join_deadline, join_delay_ms, sync_deadline, assignment_epoch, created_at, updated_at, held_until, held_by,
-       hold_reason
+select id as pk, group_id, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name,
+       leader_id, join_deadline, join_delay_ms, sync_deadline, assignment_epoch, created_at, updated_at, held_until,
+       held_by, hold_reason
 from groups_group
 where group_id = %(group_id)s
 
 -- name: group_brief
-select g.group_id, g.type, g.state,
+select %(now)s::bigint as now, g.group_id, g.type, g.state,
        (select count(*) from groups_member m where m.group_id = g.id)
-       + (select count(*) from groups_consumermember m where m.group_id = g.id),
-       (select count(*) from offsets_committedoffset o where o.group_id = g.id),
-       (select count(distinct topic) from offsets_committedoffset o where o.group_id = g.id), g.held_until
+       + (select count(*) from groups_consumermember m where m.group_id = g.id) as members,
+       (select count(*) from offsets_committedoffset o where o.group_id = g.id) as offsets,
+       (select count(distinct topic) from offsets_committedoffset o where o.group_id = g.id) as topics, g.held_until
 from groups_group g
 where g.group_id = %(group_id)s
 
 -- name: group_counts
 -- A group has members of one kind.
 select (select count(*) from groups_member where group_id = %(pk)s)
-       + (select count(*) from groups_consumermember where group_id = %(pk)s),
-       (select count(*) from groups_member where group_id = %(pk)s and join_parked_until is not null),
-       (select count(*) from groups_pendingmember where group_id = %(pk)s),
-       (select min(deadline) from groups_pendingmember where group_id = %(pk)s)
+       + (select count(*) from groups_consumermember where group_id = %(pk)s) as members,
+       (select count(*) from groups_member where group_id = %(pk)s and join_parked_until is not null) as joined,
+       (select count(*) from groups_pendingmember where group_id = %(pk)s) as pending_ids,
+       (select min(deadline) from groups_pendingmember where group_id = %(pk)s) as pending_deadline
 
 -- name: earliest_timer
 -- Timers of members; those of the group itself are in its header.
@@ -40,9 +40,9 @@ limit 1
 -- name: group_members
 -- In the order of arrival; if not all are shown, members that a consumer group waits for come first. The
 -- session length of a consumer member is the one last armed.
-select m.id, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync, m.pending_sync,
-       m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
-       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.member_id = m.member_id)
+select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync,
+       m.pending_sync, m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
+       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.member_id = m.member_id) as owned
 from (select id, member_id, instance_id, client_id, client_host, join_parked_until is not null as awaiting_join,
              sync_parked_until is not null as awaiting_sync, pending_sync, session_timeout_ms, session_deadline,
              last_heartbeat_at, null::int as member_epoch, null::smallint as consumer_state, 0 as place
@@ -99,10 +99,10 @@ awaited as (
     order by n.name
     limit %(limit)s)
 select t.topic, c.partitions,
-       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.topic = t.topic),
+       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.topic = t.topic) as owned,
        greatest((select max(a.partition) from groups_assignment a where a.group_id = %(pk)s and a.topic = t.topic),
                 (select max(o.partition) from offsets_committedoffset o
-                 where o.group_id = %(pk)s and o.topic = t.topic), -1) + 1
+                 where o.group_id = %(pk)s and o.topic = t.topic), -1) + 1 as seen
 from (select topic from owned union select topic from committed union select topic from awaited
       order by topic
       limit %(limit)s) t
@@ -110,7 +110,7 @@ left join groups_topic c on c.name = t.topic
 order by t.topic
 
 -- name: partition_owners
-select a.topic, a.partition, a.member_id, m.id, a.pending
+select a.topic, a.partition, a.member_id, m.id as member_pk, a.pending
 from unnest(%(topics)s::text[], %(widths)s::int[]) as drawn (topic, width)
 join groups_assignment a on a.group_id = %(pk)s and a.topic = drawn.topic and a.partition < drawn.width
 left join lateral (select id from groups_member where group_id = a.group_id and member_id = a.member_id
@@ -125,7 +125,7 @@ order by a.topic, a.partition
 select p.topic, p.partition, p.owner, p.committed_offset, p.metadata, p.commit_timestamp,
        w.log_start_offset, w.log_end_offset, w.sampled_at, p.expire_timestamp,
        exists (select from offsets_pendingoffset t
-               where t.group_id = %(pk)s and t.topic = p.topic and t.partition = p.partition)
+               where t.group_id = %(pk)s and t.topic = p.topic and t.partition = p.partition) as pending
 from (select topic, partition, a.member_id as owner, o.committed_offset, o.metadata, o.commit_timestamp,
              o.expire_timestamp
       from (select topic, partition, member_id from groups_assignment

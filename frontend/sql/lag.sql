@@ -30,9 +30,10 @@ furthest as (
     where strpos(lower(topic), lower(%(q)s)) > 0
     order by lag desc nulls last, topic
     limit %(limit)s)
-select total.*, f.topic, f.partitions, f.committed, f.measured, f.lag, f.sampled_at, t.id is not null
-from (select coalesce(sum(partitions), 0)::bigint, coalesce(sum(committed), 0)::bigint,
-             coalesce(sum(measured), 0)::bigint, sum(lag)::bigint, count(*)
+select total.*, f.topic, f.partitions, f.committed, f.measured, f.lag, f.sampled_at, t.id is not null as "exists"
+from (select coalesce(sum(partitions), 0)::bigint as all_partitions,
+             coalesce(sum(committed), 0)::bigint as all_committed, coalesce(sum(measured), 0)::bigint as all_measured,
+             sum(lag)::bigint as all_lag, count(*) as topics
       from line) total
 left join furthest f on true
 left join groups_topic t on t.name = f.topic
@@ -48,7 +49,8 @@ cross join lateral (select topic, at, lag, time_lag_ms
                     limit 1) s
 
 -- name: lag_history
-select topic, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice, max(lag), max(time_lag_ms)
+select topic, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice, max(lag) as lag,
+       max(time_lag_ms) as time_lag_ms
 from offsets_lagsample
 where group_name = %(group_id)s and topic = any(%(topics)s) and at >= %(first)s and at < %(last)s
 group by topic, slice
@@ -56,7 +58,7 @@ order by topic, slice
 
 -- name: total_lag_history
 -- One look samples all topics at the same instant.
-select '', slice, max(lag), max(time_lag_ms)
+select '' as topic, slice, max(lag) as lag, max(time_lag_ms) as time_lag_ms
 from (select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice, sum(lag)::bigint as lag,
              max(time_lag_ms) as time_lag_ms
       from offsets_lagsample

@@ -135,8 +135,9 @@ class TopicService:
         check_partitions(partitions)
 
         async def work(connection: Connection) -> Topic:
-            row = await self._db.row(
+            topic = await self._db.record(
                 connection,
+                Topic,
                 Q.insert_topic,
                 {
                     "name": name,
@@ -146,10 +147,10 @@ class TopicService:
                     "now": await self._db.now_ms(connection),
                 },
             )
-            if row is None:
+            if topic is None:
                 raise ProtocolError(Error.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
             await _changed(connection)
-            return Topic(*row)
+            return topic
 
         return await self._change(work)
 
@@ -157,10 +158,10 @@ class TopicService:
         """The topic of this name. Raises ProtocolError INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION."""
         check_topic_name(name)
         async with self._db.connection() as connection:
-            row = await self._db.row(connection, Q.read_topic, {"name": name})
-        if row is None:
+            topic = await self._db.record(connection, Topic, Q.read_topic, {"name": name})
+        if topic is None:
             raise unknown_topic(name)
-        return Topic(*row)
+        return topic
 
     async def search(
         self, *, q: str = "", cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
@@ -172,8 +173,8 @@ class TopicService:
         (after,) = decode_cursor(cursor, str) if cursor is not None else ("",)
         parameters = {"after": after, "q": q, "limit": limit + 1, **visible.parameters()}
         async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.list_topics, parameters)
-        topics, more = cut([Topic(*row) for row in rows], limit)
+            found = await self._db.records(connection, Topic, Q.list_topics, parameters)
+        topics, more = cut(found, limit)
         return Page(topics, encode_cursor(topics[-1].name) if more else None)
 
     async def update(
@@ -194,8 +195,9 @@ class TopicService:
                 raise _invalid_partitions(
                     f"topic {name!r} has {topic.partitions} partitions; it can only be raised, not set to {partitions}"
                 )
-            row = await self._db.row(
+            updated = await self._db.record(
                 connection,
+                Topic,
                 Q.update_topic,
                 {
                     "id": pk,
@@ -203,10 +205,10 @@ class TopicService:
                     "labels": Jsonb(dict(topic.labels if labels is None else labels)),
                 },
             )
-            assert row is not None
+            assert updated is not None
             if partitions is not None:
                 await _changed(connection)
-            return Topic(*row)
+            return updated
 
         return await self._change(work)
 
@@ -265,9 +267,9 @@ class TopicService:
         (after,) = decode_cursor(cursor, int) if cursor is not None else (-1,)
         parameters = {"name": name, "after": after, "limit": limit + 1}
         async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.list_watermarks, parameters)
-        found, more = cut([Watermark(*row) for row in rows], limit)
-        return Page(found, encode_cursor(found[-1].partition) if more else None)
+            found = await self._db.records(connection, Watermark, Q.list_watermarks, parameters)
+        shown, more = cut(found, limit)
+        return Page(shown, encode_cursor(shown[-1].partition) if more else None)
 
     async def _change(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Commit a change of the catalogue; this process sees it immediately, others once they are notified."""
@@ -276,11 +278,14 @@ class TopicService:
         return result
 
     async def _lock(self, connection: Connection, name: str) -> tuple[int, Topic]:
-        row = await self._db.row(connection, Q.lock_topic, {"name": name})
-        if row is None:
+        locked = await self._db.record(connection, _with_key, Q.lock_topic, {"name": name})
+        if locked is None:
             raise unknown_topic(name)
-        pk, *topic = row
-        return pk, Topic(*topic)
+        return locked
+
+
+def _with_key(*, pk: int, **topic: Any) -> tuple[int, Topic]:
+    return pk, Topic(**topic)
 
 
 def partition_counts(view: TopicView, names: Iterable[str]) -> dict[str, int]:

@@ -28,7 +28,7 @@ limit %(limit)s
 
 -- name: lock_topic
 -- For a change of the topic itself: waits for watermark writers, and they for us.
-select id, name, topic_id, partitions, labels, created_at
+select id as pk, name, topic_id, partitions, labels, created_at
 from groups_topic
 where name = %(name)s
 for update

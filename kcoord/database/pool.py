@@ -18,7 +18,7 @@ import psycopg
 import structlog
 from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import TupleRow, class_row
+from psycopg.rows import TupleRow, kwargs_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from kcoord.config import Config
@@ -283,10 +283,10 @@ class Database:
         return int(now)
 
     async def record_and_now(
-        self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any]
+        self, connection: Connection, kind: Callable[..., T], statement: str, parameters: dict[str, Any]
     ) -> tuple[T | None, int]:
         """The first row of a statement, and the time read by the next: both are sent together in a pipeline."""
-        cursor = connection.cursor(row_factory=class_row(kind))
+        cursor = connection.cursor(row_factory=kwargs_row(kind))
         await cursor.execute(statement.encode(), parameters)
         clock = await connection.execute(Q.read_clocks.encode(), {"override": self.clock.override_ms()})
         return await cursor.fetchone(), self._read(connection, await clock.fetchone())
@@ -317,18 +317,18 @@ class Database:
         return [row[0] for row in await self.rows(connection, statement, parameters)]
 
     async def records(
-        self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any] | None = None
+        self, connection: Connection, kind: Callable[..., T], statement: str, parameters: dict[str, Any] | None = None
     ) -> list[T]:
-        """All rows as `kind`, whose fields are the columns."""
-        cursor = connection.cursor(row_factory=class_row(kind))
+        """All rows as `kind`: a class whose fields are the columns, or a function that takes them by name."""
+        cursor = connection.cursor(row_factory=kwargs_row(kind))
         await cursor.execute(statement.encode(), parameters)
         return await cursor.fetchall()
 
     async def record(
-        self, connection: Connection, kind: type[T], statement: str, parameters: dict[str, Any] | None = None
+        self, connection: Connection, kind: Callable[..., T], statement: str, parameters: dict[str, Any] | None = None
     ) -> T | None:
         """The first row as `kind`, or None."""
-        cursor = connection.cursor(row_factory=class_row(kind))
+        cursor = connection.cursor(row_factory=kwargs_row(kind))
         await cursor.execute(statement.encode(), parameters)
         return await cursor.fetchone()
 

@@ -31,6 +31,14 @@ class Published:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """How many rows of a day there are, and the sum of their hashes."""
+
+    rows: int
+    checksum: int
+
+
 class ArchivedDays:
     """Decides whether a day may be dropped."""
 
@@ -59,13 +67,14 @@ class ArchivedDays:
         if published is None:
             return f"no run has published to {self._path} yet"
         first, after = bounds(day)
-        journal = await self._db.row(connection, Q.day_in_journal, {"first": first, "after": after})
-        archive = await self._db.row(connection, Q.day_in_archive, {"day": day, "archive_id": published.archive_id})
+        journal = await self._db.record(connection, _Rows, Q.day_in_journal, {"first": first, "after": after})
+        parameters = {"day": day, "archive_id": published.archive_id}
+        archive = await self._db.record(connection, _Rows, Q.day_in_archive, parameters)
         assert journal is not None
         assert archive is not None
-        if journal[0] != archive[0]:
-            return f"the journal has {journal[0]} rows of it, the archive {archive[0]}"
-        if journal[1] != archive[1]:
+        if journal.rows != archive.rows:
+            return f"the journal has {journal.rows} rows of it, the archive {archive.rows}"
+        if journal.checksum != archive.checksum:
             return "its rows in the journal and in the archive have different checksums"
         return None
 
@@ -77,8 +86,7 @@ class ArchivedDays:
         return trimmed.rowcount
 
     async def _published(self, connection: Connection) -> Published | None:
-        row = await self._db.row(connection, Q.newest_publication, {"path": resolved(self._path)})
-        return None if row is None else Published(*row)
+        return await self._db.record(connection, Published, Q.newest_publication, {"path": resolved(self._path)})
 
 
 def _problem_of_files(path: str, published: Published, day: Day) -> str | None:

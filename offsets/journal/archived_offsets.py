@@ -16,6 +16,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
 from offsets.core.types import Millis, TopicPartition
+from offsets.journal.archived_days import Published
 from offsets.spark.archive import manifest as manifests
 from offsets.spark.archive.address import resolved
 from offsets.spark.archive.manifest import Manifest
@@ -97,15 +98,15 @@ class ArchivedOffsets:
         if not self._path:
             return None
         async with self.runtime.db.connection() as connection:
-            row = await self.runtime.db.row(connection, Q.newest_publication, {"path": resolved(self._path)})
-        if row is None:
+            path = {"path": resolved(self._path)}
+            published = await self.runtime.db.record(connection, Published, Q.newest_publication, path)
+        if published is None:
             return None
-        _, number, sha256 = row
 
         def read(storage: Storage) -> Manifest:
-            where = manifests.path_of(number)
+            where = manifests.path_of(published.manifest)
             data = storage.read(where)
-            if manifests.digest(data) != sha256:
+            if manifests.digest(data) != published.sha256:
                 raise manifests.ManifestUnreadable(f"{where} was changed")
             return manifests.parse(data)
 

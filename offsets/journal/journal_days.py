@@ -128,7 +128,7 @@ class JournalDays:
 
     async def _keep(self, connection: Connection, report: UpkeepReport) -> None:
         calendar = Calendar(await self._db.now_ms(connection), self._retention_days)
-        for (name,) in await self._db.rows(connection, Q.shut_days):
+        for name in await self._db.column(connection, Q.shut_days):
             await self._try(name, report, partial(self._reopen, connection, name))
         tables: dict[str, bool] = dict(await self._db.rows(connection, Q.journal_tables))
         days = {day: attached for name, attached in tables.items() if (day := day_named(name)) is not None}

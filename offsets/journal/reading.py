@@ -98,10 +98,10 @@ class JournalReads:
             "limit": limit + 1,
         }
         async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, _statement(wanted), parameters)
-            if not rows and not await self._db.value(connection, Q.journal_knows_group, {"group_id": group_id}):
+            found = await self._db.records(connection, JournalLine, _statement(wanted), parameters)
+            if not found and not await self._db.value(connection, Q.journal_knows_group, {"group_id": group_id}):
                 raise unknown_group(group_id)
-        lines, more = cut([JournalLine(*row) for row in rows], limit)
+        lines, more = cut(found, limit)
         return Page(lines, encode_cursor(lines[-1].at, lines[-1].id) if more else None)
 
 

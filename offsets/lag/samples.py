@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
@@ -167,14 +168,18 @@ class SampleReads:
         """
         parameters = {"topic": topic, "partitions": None if partitions is None else list(partitions), "at": at}
         if connection is not None:
-            rows = await self._db.rows(connection, Q.samples_around, parameters)
+            rows = await self._db.records(connection, _of_partition, Q.samples_around, parameters)
         else:
             async with self._db.connection() as own:
-                rows = await self._db.rows(own, Q.samples_around, parameters)
+                rows = await self._db.records(own, _of_partition, Q.samples_around, parameters)
         found: dict[int, list[Sample]] = {}
-        for partition, *sample in rows:
-            found.setdefault(partition, []).append(Sample(*sample))
+        for partition, sample in rows:
+            found.setdefault(partition, []).append(sample)
         return {partition: in_order(samples) for partition, samples in found.items()}
+
+
+def _of_partition(*, partition: int, **sample: Any) -> tuple[int, Sample]:
+    return partition, Sample(**sample)
 
 
 def in_order(samples: Iterable[Sample]) -> tuple[Sample, ...]:

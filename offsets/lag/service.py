@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from groups.core.subscription import SubscribedTopics, subscribed_topics
@@ -76,6 +77,55 @@ class LagAt:
 
 
 @dataclass(frozen=True, slots=True)
+class _TopicRow:
+    """A row of `lag_topics`. `lag` is a Decimal, the sum of any number of bigints."""
+
+    topic: str
+    owned: bool
+    deleted: bool
+    partitions: int
+    unknown_partitions: int
+    lag: Decimal | None
+    time_lag_ms: Millis | None
+    at_least_ms: Millis | None
+    sampled_at: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionRow:
+    """A row of `lag_partitions`: watermark and samples are either complete or None."""
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    committed_at: Millis | None
+    member_id: str | None
+    log_start_offset: Any
+    log_end_offset: Any
+    sampled_at: Any
+    before_at: Any
+    before_until: Any
+    before_log_start_offset: Any
+    before_log_end_offset: Any
+    after_at: Any
+    after_until: Any
+    after_log_start_offset: Any
+    after_log_end_offset: Any
+
+    @property
+    def watermark(self) -> Watermark | None:
+        if self.sampled_at is None:
+            return None
+        return Watermark(self.log_start_offset, self.log_end_offset, self.sampled_at)
+
+    @property
+    def samples(self) -> list[Sample]:
+        before = self.before_at, self.before_until, self.before_log_start_offset, self.before_log_end_offset
+        after = self.after_at, self.after_until, self.after_log_start_offset, self.after_log_end_offset
+        return [Sample(*sample) for sample in (before, after) if None not in sample]
+
+
+@dataclass(frozen=True, slots=True)
 class _Named:
     """Parameters of the statements that find the partitions of a group."""
 
@@ -128,40 +178,40 @@ class LagReads:
 
         async with self._db.snapshot() as connection:
             now = await self._db.now_ms(connection)
-            rows = await self._db.rows(connection, Q.lag_topics, {**named.parameters(), "now": now})
+            rows = await self._db.records(connection, _TopicRow, Q.lag_topics, {**named.parameters(), "now": now})
             topics = [self._topic(row, subscribed, now) for row in rows]
             shown: list[PartitionPosition] = []
             if partitions:
                 page = {"after_topic": after[0], "after_partition": after[1], "limit": limit + 1}
-                found = await self._db.rows(connection, Q.lag_partitions, {**named.parameters(), **page})
+                page |= named.parameters()
+                found = await self._db.records(connection, _PartitionRow, Q.lag_partitions, page)
                 shown = [self._partition(row, now) for row in found]
         total = rules.total(topic.total for topic in topics)
         if partitions:
             return _of_partitions(group_id, total, topics, shown, limit)
         return _of_topics(group_id, total, topics, after[0], limit)
 
-    def _topic(self, row: Sequence[Any], subscribed: SubscribedTopics, now: Millis) -> TopicLag:
-        topic, owned, deleted, count, unknown, lag, time_lag_ms, at_least_ms, sampled_at = row
-        exact, least = TimeLag(time_lag_ms), TimeLag(at_least_ms=at_least_ms)
+    def _topic(self, row: _TopicRow, subscribed: SubscribedTopics, now: Millis) -> TopicLag:
+        exact, least = TimeLag(row.time_lag_ms), TimeLag(at_least_ms=row.at_least_ms)
         total = TotalLag(
-            count,
-            unknown,
-            None if lag is None else int(lag),
+            row.partitions,
+            row.unknown_partitions,
+            None if row.lag is None else int(row.lag),
             rules.longest([exact, least]),
-            sampled_at,
-            sampled_at is not None and now - sampled_at > self._stale_ms,
+            row.sampled_at,
+            row.sampled_at is not None and now - row.sampled_at > self._stale_ms,
         )
-        return TopicLag(topic, topic in subscribed or owned, deleted, total)
+        return TopicLag(row.topic, row.topic in subscribed or row.owned, row.deleted, total)
 
-    def _partition(self, row: Sequence[Any], now: Millis) -> PartitionPosition:
-        topic, partition, committed_offset, committed_at, member_id, *numbers = row
-        watermark = None if numbers[0] is None else Watermark(*numbers[:3])
-        samples = [Sample(*columns) for columns in (numbers[3:7], numbers[7:11]) if columns[0] is not None]
+    def _partition(self, row: _PartitionRow, now: Millis) -> PartitionPosition:
+        watermark, samples = row.watermark, row.samples
         if watermark is not None:
             reported = watermark.sampled_at
             samples.append(Sample(reported, reported, watermark.log_start_offset, watermark.log_end_offset))
-        lag = rules.partition_lag(committed_offset, watermark, in_order(samples), now, self._stale_ms)
-        return PartitionPosition(topic, partition, committed_offset, committed_at, member_id, watermark, lag)
+        lag = rules.partition_lag(row.committed_offset, watermark, in_order(samples), now, self._stale_ms)
+        return PartitionPosition(
+            row.topic, row.partition, row.committed_offset, row.committed_at, row.member_id, watermark, lag
+        )
 
     async def history(
         self,

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from groups.store.locked import LockedGroup
@@ -48,9 +47,9 @@ class PlanStore:
             topic, partition = found[-1].key if found else BEFORE_ALL
             parameters = {"group_id": group_id, "after_topic": topic, "after_partition": partition, "limit": CHUNK}
             async with self._db.connection() as connection:
-                rows = await self._db.rows(connection, Q.plan_committed, parameters)
-            found += [_position(row) for row in rows]
-            if len(rows) < CHUNK:
+                some = await self._db.records(connection, _position, Q.plan_committed, parameters)
+            found += some
+            if len(some) < CHUNK:
                 break
         return found
 
@@ -60,7 +59,7 @@ class PlanStore:
         for some in chunks(sorted(partitions)):
             async with self._db.connection() as connection:
                 parameters = {"group_id": group_id, **_arrays(some)}
-                found += [_position(row) for row in await self._db.rows(connection, Q.plan_named, parameters)]
+                found += await self._db.records(connection, _position, Q.plan_named, parameters)
         return found
 
     async def journal_topics(self, group_id: str) -> list[str]:
@@ -140,15 +139,14 @@ class PlanStore:
     async def read(self, group_id: str, plan_id: str) -> PlanHeader | None:
         """A plan of this group; None if it has none with this id."""
         async with self._db.connection() as connection:
-            row = await self._db.row(connection, Q.read_plan, {"id": plan_id, "group_id": group_id})
-        return None if row is None else _header(row)
+            return await self._db.record(connection, _header, Q.read_plan, {"id": plan_id, "group_id": group_id})
 
     async def recent(self, group_id: str, before: tuple[Millis, str] | None, limit: int) -> list[PlanHeader]:
         """Plans of a group, newest first; `before`: those after that one in this order."""
         at, plan_id = before or (None, None)
         parameters = {"group_id": group_id, "before": at, "before_id": plan_id, "limit": limit}
         async with self._db.connection() as connection:
-            return [_header(row) for row in await self._db.rows(connection, Q.list_plans, parameters)]
+            return await self._db.records(connection, _header, Q.list_plans, parameters)
 
     async def topics(self, plan_id: str) -> list[str]:
         """The topics of a plan."""
@@ -174,7 +172,7 @@ class PlanStore:
             **visible.parameters(),
         }
         async with self._db.connection() as connection:
-            return [_line(row) for row in await self._db.rows(connection, Q.plan_lines_page, parameters)]
+            return await self._db.records(connection, _line, Q.plan_lines_page, parameters)
 
     async def lock(self, locked: LockedGroup, plan_id: str) -> PlanState | None:
         """Lock a plan until the transaction ends; None: it no longer exists."""
@@ -246,27 +244,58 @@ def _arrays(partitions: Sequence[TopicPartition]) -> dict[str, Any]:
     return {"topic": [topic for topic, _ in partitions], "partition": [partition for _, partition in partitions]}
 
 
-def _committed(values: Sequence[Any]) -> Committed | None:
-    return None if values[0] is None else Committed(*values)
-
-
 def _log(start: int | None, end: int | None) -> Log | None:
     return None if start is None or end is None else Log(start, end)
 
 
-def _position(row: TupleRow) -> Position:
-    topic, partition, exists, *committed, start, end = row
-    return Position(topic, partition, exists, _committed(committed), _log(start, end))
+def _committed(
+    offset: int | None,
+    *,
+    leader_epoch: int,
+    metadata: str,
+    commit_timestamp: Millis,
+    expire_timestamp: Millis | None,
+    record_offset: int,
+) -> Committed | None:
+    """Without the defaults of `Committed`, which would stand for a column that a statement forgot."""
+    if offset is None:
+        return None
+    return Committed(offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, record_offset)
 
 
-def _line(row: TupleRow) -> Line:
-    topic, partition, *old, requested, new, start, end, note = row
-    return Line(topic, partition, _committed(old), requested, new, _log(start, end), note)
+def _position(
+    *,
+    topic: str,
+    partition: int,
+    exists: bool,
+    committed_offset: int | None,
+    log_start_offset: int | None,
+    log_end_offset: int | None,
+    **stored: Any,
+) -> Position:
+    return Position(
+        topic, partition, exists, _committed(committed_offset, **stored), _log(log_start_offset, log_end_offset)
+    )
 
 
-def _header(row: TupleRow) -> PlanHeader:
-    plan_id, group_id, strategy, parameters, totals, state, *rest = row
-    return PlanHeader(str(plan_id), group_id, strategy, parameters, totals, PlanState(state), *rest)
+def _line(
+    *,
+    topic: str,
+    partition: int,
+    old_offset: int | None,
+    requested_offset: int | None,
+    new_offset: int | None,
+    log_start_offset: int | None,
+    log_end_offset: int | None,
+    note: str,
+    **stored: Any,
+) -> Line:
+    old = _committed(old_offset, **stored)
+    return Line(topic, partition, old, requested_offset, new_offset, _log(log_start_offset, log_end_offset), note)
+
+
+def _header(*, state: str, **columns: Any) -> PlanHeader:
+    return PlanHeader(state=PlanState(state), **columns)
 
 
 def _columns(lines: Sequence[Line]) -> dict[str, list[Any]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import Any
+from uuid import UUID
 
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import Visible
@@ -22,8 +24,7 @@ async def with_seen_totals(runtime: Runtime, plans: Sequence[PlanHeader], visibl
         return list(plans)
     parameters = {"ids": [plan.id for plan in plans], **visible.parameters()}
     async with runtime.db.connection() as connection:
-        rows = await runtime.db.rows(connection, Q.seen_totals, parameters)
-    found = {str(plan_id): asdict(Totals(*numbers)) for plan_id, *numbers in rows}
+        found = dict(await runtime.db.records(connection, _seen, Q.seen_totals, parameters))
     nothing = asdict(Totals(0, 0, 0, 0, None))
     return [
         replace(
@@ -33,3 +34,7 @@ async def with_seen_totals(runtime: Runtime, plans: Sequence[PlanHeader], visibl
         )
         for plan in plans
     ]
+
+
+def _seen(*, plan_id: UUID, **totals: Any) -> tuple[str, dict[str, Any]]:
+    return str(plan_id), asdict(Totals(**totals))

@@ -89,10 +89,10 @@ class DeletedTopicSweep:
         async with self._db.connection() as connection:
             now = await self._db.now_ms(connection)
             parameters = {"topic": topic, "settled_before": now - SETTLE_MS, "limit": PAGE}
-            rows = await self._db.rows(connection, Q.deleted_topics, parameters)
+            found = await self._db.records(connection, _Deleted, Q.deleted_topics, parameters)
         removed, failed = 0, list[str]()
-        for row in rows:
-            removed += await self._sweep(_Deleted(*row), now, failed)
+        for deleted in found:
+            removed += await self._sweep(deleted, now, failed)
         if failed:
             named = ", ".join(failed[:10])
             raise SweepFailed(f"{len(failed)} groups still have offsets of deleted topics: {named}")
@@ -156,8 +156,8 @@ class DeletedTopicSweep:
         exists = await self._db.value(locked.connection, Q.topic_exists, {"topic": deleted.topic})
         up_to = deleted.record_offset if exists else INT64_MAX
         parameters = {"group": locked.pk, "topic": deleted.topic, "up_to": up_to, "limit": limit}
-        rows = await self._db.rows(locked.connection, Q.partitions_with_offsets, parameters)
-        partitions = [(deleted.topic, partition) for (partition,) in rows]
+        found = await self._db.column(locked.connection, Q.partitions_with_offsets, parameters)
+        partitions = [(deleted.topic, partition) for partition in found]
         provenance = Provenance(ChangeKind.TOPIC_DELETE, principal=deleted.principal)
         removed = await self._store.remove(locked, partitions, provenance, up_to=up_to)
         if removed:

@@ -5,7 +5,7 @@ A pin names its group, which need not exist: a pin set before the first commit a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -48,7 +48,7 @@ class Pin:
 
 async def pins_of(db: Database, connection: Connection, group_id: str) -> Pins:
     """The pins of a group as the caller's transaction sees them."""
-    topics = {topic for (topic,) in await db.rows(connection, Q.pinned_topics, {"group_id": group_id})}
+    topics = set(await db.column(connection, Q.pinned_topics, {"group_id": group_id}))
     return Pins(_ALL_TOPICS in topics, frozenset(topics - {_ALL_TOPICS}))
 
 
@@ -70,9 +70,9 @@ class PinService:
         after = None if cursor is None else decode_cursor(cursor, str)[0]
         parameters = {"group_id": group_id, "after": after, "limit": limit + 1, **visible.parameters()}
         async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.list_pins, parameters)
-        found, more = cut([_pin(row) for row in rows], limit)
-        return Page(found, encode_cursor(found[-1].topic or _ALL_TOPICS) if more else None)
+            found = await self._db.records(connection, _pin, Q.list_pins, parameters)
+        pins, more = cut(found, limit)
+        return Page(pins, encode_cursor(pins[-1].topic or _ALL_TOPICS) if more else None)
 
     async def pin(self, group_id: str, topic: str | None, *, principal: str, reason: str = "") -> Pin:
         """Pin a topic of a group, or the group; an existing pin stays unchanged, and is returned.
@@ -85,16 +85,16 @@ class PinService:
         async def insert(
             connection: Connection, now: Millis, events: list[GroupEvent], group: Group | None
         ) -> Pin | ProtocolError:
-            found = await self._db.row(connection, Q.read_pin, _key(group_id, topic))
+            found = await self._db.record(connection, _pin, Q.read_pin, _key(group_id, topic))
             if found is not None:
-                return _pin(found)
+                return found
             if await self._db.value(connection, Q.count_pins, {"group_id": group_id}) >= MAX_PINS:
                 return _too_many()
             parameters = {**_key(group_id, topic), "now": now, "pinned_by": principal, "reason": reason}
-            row = await self._db.row(connection, Q.insert_pin, parameters)
-            assert row is not None
+            pin = await self._db.record(connection, _pin, Q.insert_pin, parameters)
+            assert pin is not None
             events.append(_event(EventKind.RETENTION_PINNED, group, topic, principal, reason))
-            return _pin(row)
+            return pin
 
         result = await self._change(group_id, insert)
         if isinstance(result, ProtocolError):
@@ -109,10 +109,10 @@ class PinService:
         _check(topic)
 
         async def delete(connection: Connection, now: Millis, events: list[GroupEvent], group: Group | None) -> bool:
-            row = await self._db.row(connection, Q.delete_pin, _key(group_id, topic))
-            if row is not None:
+            removed = await self._db.value(connection, Q.delete_pin, _key(group_id, topic)) is not None
+            if removed:
                 events.append(_event(EventKind.RETENTION_UNPINNED, group, topic, principal, ""))
-            return row is not None
+            return removed
 
         return await self._change(group_id, delete)
 
@@ -165,9 +165,8 @@ def _key(group_id: str, topic: str | None) -> dict[str, object]:
     return {"group_id": group_id, "topic": topic or _ALL_TOPICS}
 
 
-def _pin(row: Sequence[Any]) -> Pin:
-    topic, pinned_at, pinned_by, reason = row
-    return Pin(topic or None, pinned_at, pinned_by, reason)
+def _pin(*, topic: str, **columns: Any) -> Pin:
+    return Pin(topic or None, **columns)
 
 
 def _event(kind: EventKind, group: Group | None, topic: str | None, principal: str, reason: str) -> GroupEvent:

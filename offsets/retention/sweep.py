@@ -136,7 +136,7 @@ class RetentionService:
         async with self._db.connection() as connection:
             now = await self._db.now_ms(connection)
             parameters = {"after": after, "limit": PAGE, "retention_ms": self.retention_ms, "now": now}
-            return [Candidate(*row) for row in await self._db.rows(connection, Q.retention_page, parameters)]
+            return await self._db.records(connection, Candidate, Q.retention_page, parameters)
 
     async def _visit(self, candidate: Candidate, report: Report, *, skip_locked: bool) -> None:
         group_id = candidate.group_id
@@ -223,8 +223,7 @@ class RetentionService:
             "topic": [topic for topic, _ in due],
             "partition": [partition for _, partition in due],
         }
-        rows = await self._db.rows(locked.connection, Q.stored_offsets, parameters)
-        stored = (StoredOffset(*row) for row in rows)
+        stored = await self._db.records(locked.connection, StoredOffset, Q.stored_offsets, parameters)
         expired = [(offset.topic, offset.partition) for offset in stored if rule.expired(offset, locked.now)]
         removed = await self._store.remove(locked, sorted(expired), Provenance(ChangeKind.EXPIRE))
         if removed:

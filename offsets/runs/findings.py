@@ -100,9 +100,9 @@ class FindingReads:
             **seen_by.parameters(),
         }
         async with self._db.connection() as connection:
-            rows = await self._db.rows(connection, Q.reconcile_findings, parameters)
-        found, more = cut([Finding(*row) for row in rows], limit)
-        return found_run, Page(found, encode_cursor(found_run.id, found[-1].number) if more else None)
+            found = await self._db.records(connection, Finding, Q.reconcile_findings, parameters)
+        shown, more = cut(found, limit)
+        return found_run, Page(shown, encode_cursor(found_run.id, shown[-1].number) if more else None)
 
     async def counts(self, run_id: str, group_id: str | None = None) -> dict[str, int]:
         """How many findings of each kind a run stored, in total or of one group."""
@@ -114,8 +114,7 @@ class FindingReads:
     async def of_group(self, group_id: str) -> GroupFindings | None:
         """How many findings the newest run of reconcile that succeeded has of a group; None: there was no run."""
         async with self._db.connection() as connection:
-            row = await self._db.row(connection, Q.findings_of_group, {"group": group_id})
-        return None if row is None else GroupFindings(*row)
+            return await self._db.record(connection, GroupFindings, Q.findings_of_group, {"group": group_id})
 
     async def _run(self, run_id: str | None) -> SparkRun | None:
         if run_id is None:

@@ -85,6 +85,19 @@ class Mended:
     outcome: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """What is committed on a partition now. `pending`: a transaction is open on it; `newer`: changed since the run."""
+
+    topic: str
+    partition: int
+    record_offset: int | None
+    committed_offset: int | None
+    exists: bool
+    pending: bool
+    newer: bool
+
+
 def planned(findings: Iterable[Mapping[str, Any]]) -> list[Mend]:
     """What would be fixed for these findings, as `manage.py reconcile --format json` prints them; by group."""
     found = [_mend(one) for one in findings if one["kind"] in REPAIRABLE]
@@ -169,17 +182,17 @@ class RepairService:
             "line_id": [mend.line_id for mend in mends],
             "line_at": [mend.line_at for mend in mends],
         }
-        rows = await self._db.rows(locked.connection, Q.repair_stands, parameters)
-        now = {(topic, partition): found for topic, partition, *found in rows}
-        return {mend.key: _judged(mend, *now[mend.key]) for mend in mends}
+        found = await self._db.records(locked.connection, _Stand, Q.repair_stands, parameters)
+        now = {(stand.topic, stand.partition): stand for stand in found}
+        return {mend.key: _judged(mend, now[mend.key]) for mend in mends}
 
 
-def _judged(mend: Mend, record_offset: int | None, offset: int | None, exists: bool, pending: bool, newer: bool) -> str:
-    if newer or (record_offset, offset) != (mend.seen_record_offset, mend.seen_offset):
+def _judged(mend: Mend, now: _Stand) -> str:
+    if now.newer or (now.record_offset, now.committed_offset) != (mend.seen_record_offset, mend.seen_offset):
         return "committed or removed since the run: run reconcile again"
-    if pending:
+    if now.pending:
         return "a transaction is open on it: run reconcile again after it has ended"
-    if mend.offset is not None and not exists:
+    if mend.offset is not None and not now.exists:
         return "no such partition"
     return MENDED
 

@@ -176,8 +176,8 @@ class SparkRuns:
         nothing = dict.fromkeys(("run_id", "kind", "before_at", "before_id"))
         async with self._db.connection() as connection:
             now, held = await self._held(connection)
-            rows = await self._db.rows(connection, Q.spark_runs, {**nothing, **given})
-        return [shown(SparkRun(*row), held, now) for row in rows]
+            runs = await self._db.records(connection, SparkRun, Q.spark_runs, {**nothing, **given})
+        return [shown(run, held, now) for run in runs]
 
     async def _held(self, connection: Connection) -> tuple[Millis, Collection[str]]:
         row = await self._db.row(connection, Q.held_spark_kinds, {"kinds": list(KINDS)})

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from offsets.spark.errors import INTERRUPTED, JobError, RunCancelled, RunInProgress, first_line
@@ -240,9 +241,9 @@ def _lock(connection: Connection, kind: str) -> None:
     parameters = {"kind": kind}
     until = time.monotonic() + LOCK_SECONDS
     while not _value(connection, Q.lock_kind, parameters):
-        other = connection.execute(Q.running.encode(), parameters).fetchone()
+        other = connection.cursor(row_factory=dict_row).execute(Q.running.encode(), parameters).fetchone()
         if other is not None or time.monotonic() > until:
-            which = f" ({other[0]}, process {other[3]} on {other[2]})" if other else ""
+            which = " ({id}, process {pid} on {host})".format_map(other) if other else ""
             raise RunInProgress(f"a run of {kind} is in progress{which}; wait for it, or cancel it")
         time.sleep(LOCK_RETRY_SECONDS)
     connection.execute(Q.mark_lost.encode(), parameters)
@@ -254,8 +255,7 @@ def _unlock(connection: Connection) -> None:
 
 
 def _value(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> Any:
-    row = connection.execute(statement.encode(), parameters).fetchone()
-    return None if row is None else row[0]
+    return connection.cursor(row_factory=scalar_row).execute(statement.encode(), parameters).fetchone()
 
 
 def _start(connection: Connection, kind: str, request: RunRequest) -> Run:

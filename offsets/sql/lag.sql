@@ -41,9 +41,12 @@ with g as (
     order by topic, partition
     limit %(limit)s
 )
-select k.topic, k.partition, o.committed_offset, o.commit_timestamp, a.member_id,
+select k.topic, k.partition, o.committed_offset, o.commit_timestamp as committed_at, a.member_id,
        w.log_start_offset, w.log_end_offset, w.sampled_at,
-       b.at, b.until, b.log_start_offset, b.log_end_offset, n.at, n.until, n.log_start_offset, n.log_end_offset
+       b.at as before_at, b.until as before_until, b.log_start_offset as before_log_start_offset,
+       b.log_end_offset as before_log_end_offset,
+       n.at as after_at, n.until as after_until, n.log_start_offset as after_log_start_offset,
+       n.log_end_offset as after_log_end_offset
 from named k
 cross join g
 left join offsets_committedoffset o on o.group_id = g.id and o.topic = k.topic and o.partition = k.partition
@@ -132,8 +135,9 @@ with g as (
         order by at
         limit 1) n on true
 )
-select topic, bool_or(owned), bool_or(deleted), count(*), count(*) - count(lag), sum(lag),
-       max(time_lag_ms)::bigint, max(at_least_ms), min(sampled_at) filter (where lag is not null)
+select topic, bool_or(owned) as owned, bool_or(deleted) as deleted, count(*) as partitions,
+       count(*) - count(lag) as unknown_partitions, sum(lag) as lag, max(time_lag_ms)::bigint as time_lag_ms,
+       max(at_least_ms) as at_least_ms, min(sampled_at) filter (where lag is not null) as sampled_at
 from behind
 group by topic
 order by topic

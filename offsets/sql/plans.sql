@@ -1,7 +1,8 @@
 -- name: plan_committed
 -- What the group has committed, with the log beside it: the scope of a plan that names no topics.
-select o.topic, o.partition, coalesce(o.partition < t.partitions, false), o.committed_offset, o.leader_epoch,
-       o.metadata, o.commit_timestamp, o.expire_timestamp, o.record_offset, w.log_start_offset, w.log_end_offset
+select o.topic, o.partition, coalesce(o.partition < t.partitions, false) as "exists", o.committed_offset,
+       o.leader_epoch, o.metadata, o.commit_timestamp, o.expire_timestamp, o.record_offset, w.log_start_offset,
+       w.log_end_offset
 from groups_group g
 join offsets_committedoffset o on o.group_id = g.id
 left join groups_topic t on t.name = o.topic
@@ -13,9 +14,9 @@ limit %(limit)s
 -- name: plan_named
 -- The same for partitions that are named, whether or not they exist or have anything committed. One look into each key
 -- for each of them: a join would be planned by statistics, which do not yet cover a new group.
-select n.topic, n.partition, coalesce(n.partition between 0 and t.partitions - 1, false), o.committed_offset,
-       o.leader_epoch, o.metadata, o.commit_timestamp, o.expire_timestamp, o.record_offset, w.log_start_offset,
-       w.log_end_offset
+select n.topic, n.partition, coalesce(n.partition between 0 and t.partitions - 1, false) as "exists",
+       o.committed_offset, o.leader_epoch, o.metadata, o.commit_timestamp, o.expire_timestamp, o.record_offset,
+       w.log_start_offset, w.log_end_offset
 from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
 left join groups_topic t on t.name = n.topic
 left join groups_group g on g.group_id = %(group_id)s
@@ -96,19 +97,21 @@ from unnest(%(topic)s::text[], %(partition)s::int[], %(old_offset)s::bigint[], %
             %(old_record_offset)s::bigint[], %(requested_offset)s::bigint[], %(new_offset)s::bigint[],
             %(log_start_offset)s::bigint[], %(log_end_offset)s::bigint[], %(note)s::text[]) l
 
+-- fragment: plan
+-- A `offsets.core.plan_types.PlanHeader`.
+select p.id::text as id, p.group_name as group_id, p.strategy, p.parameters, p.totals, p.state, p.reason, p.created_at,
+       p.created_by, p.applied_at, p.applied_by, p.undone_at, p.undone_by
+from offsets_offsetplan p
+
 -- name: read_plan
-select id, group_name, strategy, parameters, totals, state, reason, created_at, created_by, applied_at, applied_by,
-       undone_at, undone_by
-from offsets_offsetplan
-where id = %(id)s and group_name = %(group_id)s
+-- include: plan
+where p.id = %(id)s and p.group_name = %(group_id)s
 
 -- name: list_plans
-select id, group_name, strategy, parameters, totals, state, reason, created_at, created_by, applied_at, applied_by,
-       undone_at, undone_by
-from offsets_offsetplan
-where group_name = %(group_id)s
-  and (%(before)s::bigint is null or (created_at, id) < (%(before)s::bigint, %(before_id)s::uuid))
-order by created_at desc, id desc
+-- include: plan
+where p.group_name = %(group_id)s
+  and (%(before)s::bigint is null or (p.created_at, p.id) < (%(before)s::bigint, %(before_id)s::uuid))
+order by p.created_at desc, p.id desc
 limit %(limit)s
 
 -- name: plan_topics
@@ -125,8 +128,9 @@ with recursive found as (
 select topic from found where topic is not null
 
 -- name: plan_lines_page
-select topic, partition, old_offset, old_leader_epoch, old_metadata, old_commit_timestamp, old_expire_timestamp,
-       old_record_offset, requested_offset, new_offset, log_start_offset, log_end_offset, note
+select topic, partition, old_offset, old_leader_epoch as leader_epoch, old_metadata as metadata,
+       old_commit_timestamp as commit_timestamp, old_expire_timestamp as expire_timestamp,
+       old_record_offset as record_offset, requested_offset, new_offset, log_start_offset, log_end_offset, note
 from offsets_plannedoffset
 where plan_id = %(id)s
   and (topic, partition) > (%(after_topic)s, %(after_partition)s)
@@ -137,12 +141,13 @@ limit %(limit)s
 
 -- name: seen_totals
 -- The totals of the lines on some topics only, as in `offsets.core.plan.totals`: a test compares them.
-select plan_id, count(*), count(*) filter (where old_offset is distinct from new_offset),
-       count(*) filter (where requested_offset is distinct from new_offset),
-       count(*) filter (where new_offset is null and old_offset is not null),
+select plan_id, count(*) as partitions, count(*) filter (where old_offset is distinct from new_offset) as changed,
+       count(*) filter (where requested_offset is distinct from new_offset) as clamped,
+       count(*) filter (where new_offset is null and old_offset is not null) as removed,
        sum(greatest(log_end_offset - greatest(new_offset, log_start_offset), 0)
            - greatest(log_end_offset - greatest(old_offset, log_start_offset), 0))
            filter (where log_end_offset is not null and new_offset is not null and old_offset is not null)::bigint
+           as lag_change
 from offsets_plannedoffset
 where plan_id = any(%(ids)s::uuid[])
   and (topic = any(%(visible_names)s::text[])

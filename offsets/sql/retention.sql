@@ -9,16 +9,16 @@ with page as materialized (
     order by id
     limit %(limit)s
 )
-select p.id, p.group_id,
+select p.id as pk, p.group_id,
        exists (select from offsets_committedoffset o
                where o.group_id = p.id
                  and coalesce(o.expire_timestamp,
                               case when p.grace then p.state_since else o.commit_timestamp end + %(retention_ms)s)
-                     <= %(now)s),
+                     <= %(now)s) as due,
        p.state = 'Empty' and coalesce(p.held_until, 0) <= %(now)s
            and not exists (select from offsets_committedoffset o where o.group_id = p.id)
            and not exists (select from offsets_pendingoffset o where o.group_id = p.id)
-           and not exists (select from offsets_retentionpin r where r.group_name = p.group_id)
+           and not exists (select from offsets_retentionpin r where r.group_name = p.group_id) as bare
 from page p
 order by p.id
 
@@ -38,7 +38,7 @@ limit %(limit)s
 -- name: stored_offsets
 select o.topic, o.partition, o.commit_timestamp, o.expire_timestamp,
        exists (select from offsets_pendingoffset p
-               where p.group_id = o.group_id and p.topic = o.topic and p.partition = o.partition)
+               where p.group_id = o.group_id and p.topic = o.topic and p.partition = o.partition) as pending
 from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
 join offsets_committedoffset o on o.group_id = %(group)s and o.topic = n.topic and o.partition = n.partition
 

@@ -15,10 +15,10 @@ select (extract(epoch from clock_timestamp()) * 1000)::bigint,
 
 -- name: spark_runs
 -- %(run_id)s: only this run. %(before_at)s and %(before_id)s: the edge of the page before.
-select r.id::text, r.kind, r.state, r.parameters, r.requested_at, r.requested_by, r.started_at, r.ended_at,
+select r.id::text as id, r.kind, r.state, r.parameters, r.requested_at, r.requested_by, r.started_at, r.ended_at,
        r.heartbeat_at, r.cancel_requested_at, r.host, r.pid, r.log_path, r.stage, r.slices_done, r.slices_total, r.rows,
        r.files, r.bytes, r.findings, r.bound, r.manifest, r.result, r.error,
-       (select count(distinct day) from offsets_archivedday d where d.run_id = r.id)
+       (select count(distinct day) from offsets_archivedday d where d.run_id = r.id) as days
 from offsets_sparkrun r
 where (%(run_id)s::uuid is null or r.id = %(run_id)s::uuid)
   and (%(kind)s::text is null or r.kind = %(kind)s)
@@ -69,7 +69,7 @@ order by requested_at desc, id desc
 limit 1
 
 -- name: reconcile_findings
-select number, kind, group_name, topic, partition, expected, found, evidence
+select number, kind, group_name as group_id, topic, partition, expected, found, evidence
 from offsets_reconcilefinding
 where run_id = %(run_id)s and number > %(after)s
   and (%(kinds)s::text[] is null or kind = any(%(kinds)s))
@@ -90,8 +90,8 @@ order by kind
 
 -- name: findings_of_group
 -- From the newest successful run of reconcile.
-select run.id::text, run.ended_at,
-       (select count(*) from offsets_reconcilefinding f where f.run_id = run.id and f.group_name = %(group)s)
+select run.id::text as run_id, run.ended_at,
+       (select count(*) from offsets_reconcilefinding f where f.run_id = run.id and f.group_name = %(group)s) as count
 from offsets_sparkrun run
 where run.kind = 'reconcile' and run.state = 'succeeded'
 order by run.requested_at desc, run.id desc

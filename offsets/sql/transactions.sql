@@ -2,25 +2,24 @@
 -- theirs, so none of them waits for another; a transaction that locks only a producer waits for nothing after it.
 -- Pending offsets are written and removed under the lock of their group alone.
 
--- name: find_producer
+-- fragment: producer
 select transactional_id, producer_id, producer_epoch
 from offsets_producer
 where transactional_id = %(transactional_id)s
+
+-- name: find_producer
+-- include: producer
 
 -- name: is_known_producer
 select exists (select from offsets_producer where producer_id = %(producer_id)s)
 
 -- name: share_producer
 -- For commits, under their group's lock: fencing this producer waits until they are done.
-select transactional_id, producer_id, producer_epoch
-from offsets_producer
-where transactional_id = %(transactional_id)s
+-- include: producer
 for share
 
 -- name: lock_producer
-select transactional_id, producer_id, producer_epoch
-from offsets_producer
-where transactional_id = %(transactional_id)s
+-- include: producer
 for update
 
 -- name: register_producer
@@ -71,14 +70,15 @@ where p.transactional_id = %(transactional_id)s
 order by o.group_id
 
 -- name: lock_groups
-select id, group_id, generation_id
+select id as pk, group_id, generation_id
 from groups_group
 where id = any(%(groups)s)
 order by id
 for update
 
 -- name: pending_of_producer
-select o.group_id, o.topic, o.partition, o.record_offset, c.record_offset, o.opened_at
+select o.group_id as "group", o.topic, o.partition, o.record_offset, c.record_offset as committed_record_offset,
+       o.opened_at
 from offsets_pendingoffset o
 left join offsets_committedoffset c
      on c.group_id = o.group_id and c.topic = o.topic and c.partition = o.partition

@@ -74,22 +74,21 @@ class TransactionStore:
         Raises StartOver if it wrote to another group in between.
         """
         keys = await self._db.column(connection, Q.groups_of_producer, {"transactional_id": transactional_id})
-        locked = await self._db.rows(connection, Q.lock_groups, {"groups": keys}) if keys else []
-        groups = tuple(HeldGroup(*row) for row in locked)
+        groups = await self._db.records(connection, HeldGroup, Q.lock_groups, {"groups": keys}) if keys else []
         producer = await self._producer(connection, Q.lock_producer, transactional_id)
         now = await self._db.now_ms(connection)
         if producer is None:
-            return Held(connection, groups, None, (), now)
-        rows = await self._db.rows(connection, Q.pending_of_producer, {"producer_id": producer.producer_id})
-        pending = tuple(PendingOffset(*row) for row in rows)
+            return Held(connection, tuple(groups), None, (), now)
+        parameters = {"producer_id": producer.producer_id}
+        pending = await self._db.records(connection, PendingOffset, Q.pending_of_producer, parameters)
         if not {offset.group for offset in pending} <= {group.pk for group in groups}:
             raise StartOver
-        return Held(connection, groups, producer, pending, now)
+        return Held(connection, tuple(groups), producer, tuple(pending), now)
 
     async def register(self, held: Held, producer: Producer) -> bool:
         """Write a first producer; False if the transactional id now has one, or the producer another id."""
-        row = await self._db.row(held.connection, Q.register_producer, {**_identity(producer), "now": held.now})
-        return row is not None
+        parameters = {**_identity(producer), "now": held.now}
+        return await self._db.value(held.connection, Q.register_producer, parameters) is not None
 
     async def replace(self, held: Held, producer: Producer) -> None:
         """Abort what is pending, and register `producer` for its transactional id."""
@@ -107,7 +106,7 @@ class TransactionStore:
 
         async def work(connection: Connection) -> int:
             idle = await self._db.column(connection, Q.lock_idle_producers, {"before": before, "limit": limit})
-            return len(await self._db.rows(connection, Q.forget_producers, {"producers": idle}))
+            return len(await self._db.column(connection, Q.forget_producers, {"producers": idle}))
 
         return await self._db.transaction(work)
 
@@ -174,7 +173,7 @@ class TransactionStore:
         if partitions is not None:
             statement = Q.fetch_named
             named |= {"topic": [topic for topic, _ in partitions], "partition": [p for _, p in partitions]}
-        offsets = [FetchedOffset(*row) for row in await self._db.rows(connection, statement, named)]
+        offsets = await self._db.records(connection, FetchedOffset, statement, named)
         pending = await self._db.rows(connection, Q.pending_partitions, {"group_id": group_id})
         return offsets, {(topic, partition) for topic, partition in pending}
 
@@ -184,8 +183,7 @@ class TransactionStore:
             return await self._db.column(connection, Q.abandoned_transactions, {"before": before, "limit": limit})
 
     async def _producer(self, connection: Connection, statement: str, transactional_id: str) -> Producer | None:
-        row = await self._db.row(connection, statement, {"transactional_id": transactional_id})
-        return None if row is None else Producer(*row)
+        return await self._db.record(connection, Producer, statement, {"transactional_id": transactional_id})
 
 
 def drawn_ids() -> list[int]:

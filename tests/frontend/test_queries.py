@@ -226,7 +226,7 @@ async def test_topics_by_name_with_who_reads_them(seed: Seed, db: Database) -> N
         seed.assign(seed.group(name), {("topic-000", p): "m" for p in range(4)})
     first = await queries.topic_list(db, "", None, None)
     assert first.total == 55
-    assert first.topics[0].groups == ("g1", "g2")
+    assert first.topics[0].groups == ["g1", "g2"]
     assert first.topics[0].watermarks == 2
     assert first.previous is None
     second = await queries.topic_list(db, "", first.next, None)

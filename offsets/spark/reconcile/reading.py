@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from psycopg.rows import scalar_row
 from pyspark.sql import DataFrame, SparkSession
 
 from offsets.core.days import DAY_MS, day_of
@@ -53,8 +54,9 @@ def find_archive(conninfo: str, storage: Storage | None) -> ArchiveTable | None:
         return None
     if not has_table(storage):
         with connect(conninfo) as connection:
-            row = connection.execute(Q.has_published.encode(), {"path": storage.address}).fetchone()
-        if row is not None and row[0]:
+            cursor = connection.cursor(row_factory=scalar_row)
+            published = cursor.execute(Q.has_published.encode(), {"path": storage.address}).fetchone()
+        if published:
             raise JobError(f"the archive at {storage.address} is gone: restore it from a copy, or mount it")
         return None
     table = open_table(storage)

@@ -59,6 +59,15 @@ async def test_the_order_of_columns_does_not_matter(db: Database, kind: type) ->
         assert await db.records(connection, kind, "select 1 as size, 'a' as name") == [kind("a", 1)]
 
 
+async def test_a_function_takes_columns_by_name(db: Database) -> None:
+    def longest(*, size: int, **told: str) -> tuple[int, dict[str, str]]:
+        return size, told
+
+    async with db.connection() as connection:
+        found = await db.records(connection, longest, "select 'a' as name, 'b' as word, 1 as size")
+    assert found == [(1, {"name": "a", "word": "b"})]
+
+
 @pytest.mark.parametrize("kind", [Pair, Told])
 @pytest.mark.parametrize(
     "statement",
