@@ -18,7 +18,7 @@ import psycopg
 import structlog
 from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import TupleRow, kwargs_row
+from psycopg.rows import AsyncRowFactory, RowMaker, TupleRow, kwargs_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from kcoord.config import Config
@@ -58,6 +58,26 @@ RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
 PIPELINED_FROM = 17_00_00
 """The first server version that limits whole transactions. An older one does not end a session whose client stopped in
 a pipeline: there each statement is awaited, and the limit for sessions that are idle in a transaction applies."""
+
+
+def by_name(kind: Callable[..., T]) -> AsyncRowFactory[T]:
+    """A row factory for a class or a function that takes the columns by name.
+
+    Each field of a class needs a column: a default would hide one that the statement forgot. Raises TypeError, when
+    rows are made, if names differ.
+    """
+    make = kwargs_row(kind)
+    fields = getattr(kind, "__match_args__", None)
+    if fields is None:
+        return make
+
+    def checked(cursor: psycopg.AsyncCursor[Any]) -> RowMaker[T]:
+        columns = [column.name for column in cursor.description or ()]
+        if cursor.description is not None and set(columns) != set(fields):
+            raise TypeError(f"{kind} has the fields {fields}, the rows have {columns}")
+        return make(cursor)
+
+    return checked
 
 
 class Overtime(Exception):
@@ -286,7 +306,7 @@ class Database:
         self, connection: Connection, kind: Callable[..., T], statement: str, parameters: dict[str, Any]
     ) -> tuple[T | None, int]:
         """The first row of a statement, and the time read by the next: both are sent together in a pipeline."""
-        cursor = connection.cursor(row_factory=kwargs_row(kind))
+        cursor = connection.cursor(row_factory=by_name(kind))
         await cursor.execute(statement.encode(), parameters)
         clock = await connection.execute(Q.read_clocks.encode(), {"override": self.clock.override_ms()})
         return await cursor.fetchone(), self._read(connection, await clock.fetchone())
@@ -320,7 +340,7 @@ class Database:
         self, connection: Connection, kind: Callable[..., T], statement: str, parameters: dict[str, Any] | None = None
     ) -> list[T]:
         """All rows as `kind`: a class whose fields are the columns, or a function that takes them by name."""
-        cursor = connection.cursor(row_factory=kwargs_row(kind))
+        cursor = connection.cursor(row_factory=by_name(kind))
         await cursor.execute(statement.encode(), parameters)
         return await cursor.fetchall()
 
@@ -328,7 +348,7 @@ class Database:
         self, connection: Connection, kind: Callable[..., T], statement: str, parameters: dict[str, Any] | None = None
     ) -> T | None:
         """The first row as `kind`, or None."""
-        cursor = connection.cursor(row_factory=kwargs_row(kind))
+        cursor = connection.cursor(row_factory=by_name(kind))
         await cursor.execute(statement.encode(), parameters)
         return await cursor.fetchone()
 

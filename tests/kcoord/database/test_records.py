@@ -27,6 +27,13 @@ class Told:
     size: int
 
 
+class Optional(NamedTuple):
+    """A field that may be left out elsewhere, but not in a statement."""
+
+    name: str
+    size: int = 0
+
+
 @pytest.fixture
 async def db(database: str, config: Config) -> AsyncIterator[Database]:
     """The pools."""
@@ -75,5 +82,11 @@ async def test_a_function_takes_columns_by_name(db: Database) -> None:
 )
 async def test_columns_that_are_not_the_fields_are_refused(db: Database, kind: type, statement: str) -> None:
     async with db.connection() as connection:
-        with pytest.raises(TypeError, match="argument"):
+        with pytest.raises(TypeError, match="has the fields"):
             await db.records(connection, kind, statement)
+
+
+async def test_a_default_does_not_stand_in_for_a_column(db: Database) -> None:
+    async with db.connection() as connection:
+        with pytest.raises(TypeError, match=r"has the fields \('name', 'size'\), the rows have \['name'\]"):
+            await db.record(connection, Optional, "select 'a' as name")
