@@ -80,7 +80,7 @@ class OffsetStore:
             statement = Q.fetch_named
             parameters |= {"topic": [topic for topic, _ in partitions], "partition": [p for _, p in partitions]}
         async with self._db.connection() as connection:
-            return await self._db.records(connection, FetchedOffset, statement, parameters)
+            return await self._db.records(connection, FetchedOffset.stored, statement, parameters)
 
 
 async def journal_deletion(deletion: Deletion) -> None:

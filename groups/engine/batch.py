@@ -121,7 +121,7 @@ class Batch:
         self.undo()
         before, self.now = await self._store.lock(connection, self.group_id, skip_locked=self.skip_locked)
         refusals = await self._ask_guards(connection, before)
-        after, replies = await self._decide(before.group, refusals)
+        after, replies = await self._decide(connection, before.group, refusals)
         if after is None and before.pk is not None:
             principal = self._outcomes[-1].work.principal
             await run_deletion_hooks(Deletion(connection, self.group_id, before.pk, principal, self.now))
@@ -152,12 +152,12 @@ class Batch:
         return refusals
 
     async def _decide(
-        self, group: Group | None, refusals: Mapping[int, Reply | Exception]
+        self, connection: Connection, group: Group | None, refusals: Mapping[int, Reply | Exception]
     ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
         """Decide in order, and collect the outcomes. If it takes long, other groups are served meanwhile."""
         env = self.context.at(self.now)
         size = size_of_decision(group, (work.command for work in self.works), env.topics)
-        after, decided = await off_loop.run(size, self._decide_in_order, group, refusals, env)
+        after, decided = await off_loop.run_within(connection, size, self._decide_in_order, group, refusals, env)
         replies: list[Reply | Parked | Exception] = []
         for work, before, found in decided:
             if isinstance(found, Decision):

@@ -38,7 +38,8 @@ from kcoord.protocol.errors import Error, ProtocolError
 log = structlog.get_logger(__name__)
 
 OWN = (AbandonWait, ApplyRegexResolution, ApplyTarget, Tick)
-"""Commands that the service issues itself. Only the state under the lock decides them, however late they come."""
+"""Commands that the service issues itself. Only the state under the lock decides them, however late they come; what a
+request does within their transaction is as old as the request."""
 
 MAX_TIMER_JITTER_MS = 20
 """So that processes that wait for the same deadline do not all query at once."""
@@ -73,7 +74,8 @@ class Mailbox:
         `skip_locked`: do nothing if another transaction holds the group. Raises ProtocolError COORDINATOR_NOT_AVAILABLE
         when the database is unavailable, others hold the group, or the request is too old.
         """
-        receipt = None if isinstance(command, OWN) else request_age.current()
+        own = within is None and isinstance(command, OWN)
+        receipt = None if own else request_age.current()
         work = Work(command, within, guard, principal, skip_locked, long=long, receipt=receipt)
         queue = self._queues.get(command.group_id)
         if queue is None:

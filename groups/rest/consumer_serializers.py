@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from groups.core.model.consumer_state import ConsumerGroupState, MemberState
 from groups.models import Group
+from groups.rest.consumer_description import TopicPartitionsDescription
 from groups.rest.group_serializers import GroupCoordinator, GroupView
 from groups.rest.operator_serializers import HoldView
 from kcoord.rest.fields import Instant
@@ -20,6 +21,10 @@ class TopicPartitionsView(serializers.Serializer[Any]):
     topic_id = serializers.CharField()
     topic = serializers.CharField(allow_null=True, help_text="null: the topic was deleted.")
     partitions = serializers.ListField(child=serializers.IntegerField(min_value=0))
+
+    def to_representation(self, instance: TopicPartitionsDescription) -> dict[str, Any]:
+        """As the fields say, without asking each: there may be hundreds of thousands."""
+        return {"topic_id": instance.topic_id, "topic": instance.topic, "partitions": instance.partitions}
 
 
 class ConsumerMemberView(serializers.Serializer[Any]):

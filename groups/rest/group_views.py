@@ -144,22 +144,28 @@ class GroupDetailView(NamedGroupView):
     def get(self, request: Request, group_id: str) -> Response:
         """One group with its members."""
         self.query()
-        described = self.service(self._describe)
+        described = self.service(self._read)()  # off the event loop: a group may have 100,000 partitions
         view = s.GroupView if isinstance(described, GroupDescription) else ConsumerGroupView
         return Response(view(described).data)
 
-    async def _describe(self, runtime: Runtime) -> GroupDescription | ConsumerGroupDescription:
+    async def _read(self, runtime: Runtime) -> Callable[[], GroupDescription | ConsumerGroupDescription]:
+        """What describes the group as it is now."""
         visible = self.visible(Resource.TOPIC)
         stored = await runtime.get(GroupService).describe(self.group_id)
-        if stored.group is None:
+        group, due = stored.group, stored.due
+        if group is None:
             raise unknown_group(self.group_id)
         coordinator = coordinator_of(self.group_id, runtime.config)
-        hold = await _hold_in_force(runtime, stored.group)
-        if isinstance(stored.group, ClassicGroup):
-            return seen_classic_group(describe_group(stored.group, stored.due, coordinator, hold), visible)
+        hold = await _hold_in_force(runtime, group)
+        if isinstance(group, ClassicGroup):
+            return lambda: seen_classic_group(describe_group(group, due, coordinator, hold), visible)
         world = await runtime.get(DecisionContexts).context_of(self.group_id)
-        described = describe_consumer_group(stored.group, stored.due, coordinator, world.topics, world.assignors, hold)
-        return seen_consumer_group(described, visible)
+
+        def described() -> ConsumerGroupDescription:
+            whole = describe_consumer_group(group, due, coordinator, world.topics, world.assignors, hold)
+            return seen_consumer_group(whole, visible)
+
+        return described
 
     @describe(
         "deleteGroup",

@@ -238,14 +238,16 @@ class ConsumerRows:
         resolution = None
         if row.has_resolution:
             resolution = await self._db.value(connection, Q.load_resolution, {"id": row.id})
-        return await off_loop.run(len(owned), group_from_rows, group_id, row, members, owned, resolution)
+        return await off_loop.run_within(
+            connection, len(owned), group_from_rows, group_id, row, members, owned, resolution
+        )
 
     async def persist(self, connection: Connection, before: Stored, after: ConsumerGroup, now: Millis) -> Stored:
         """Write what changed. Raises GroupAppeared."""
         assert before.group is None or isinstance(before.group, ConsumerGroup)
         due = wake_at(after)
         size = size_of(before.group) + size_of(after)
-        difference = await off_loop.run(size, changes, before.group, after)
+        difference = await off_loop.run_within(connection, size, changes, before.group, after)
         if difference.only_timers:
             due = wake_at_to_store(before.wake_at, due, now)
         tag = uuid4()

@@ -7,21 +7,29 @@ trip to a thread would cost more than the work.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from itertools import islice
 from typing import ParamSpec, TypeVar
 
+from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
-from kcoord.database.pool import Connection
+from kcoord.database.pool import Connection, by_name
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Parameters = Mapping[str, object] | None
 
 ABOVE = 5_000
 """Work on more partitions or topics than these is done in a thread."""
 PART = 1_000
 """Rows that are sent to Postgres, or fetched from it, before the loop serves others."""
+
+ALIVE_SECONDS = 0.5
+"""How often a transaction that works in this process says so to Postgres, which ends the sessions of frozen ones."""
+LONGEST_SECONDS = 60.0
+"""Work that takes longer than this is not kept alive any more: its transaction ends, and others get its locks."""
 
 
 async def run(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -29,6 +37,25 @@ async def run(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     if size <= ABOVE:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)
+
+
+async def run_within(connection: Connection, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """As `run`, within a transaction of `connection`, which does not end because the work takes long.
+
+    Raises what a statement raises if the transaction was ended meanwhile; the result of `work` is then of no use.
+    """
+    if size <= ABOVE:
+        return work(*args, **kwargs)
+    began = time.monotonic()
+    working = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+    while not (await asyncio.wait({working}, timeout=ALIVE_SECONDS))[0]:
+        if time.monotonic() - began < LONGEST_SECONDS:
+            await _say_alive(connection)
+    return working.result()
+
+
+async def _say_alive(connection: Connection) -> None:
+    await (await connection.execute("select 1")).fetchone()
 
 
 async def in_parts(items: Iterable[T]) -> AsyncIterator[list[T]]:
@@ -39,11 +66,26 @@ async def in_parts(items: Iterable[T]) -> AsyncIterator[list[T]]:
         await asyncio.sleep(0)
 
 
-async def fetch(connection: Connection, statement: str, parameters: dict[str, object] | None = None) -> list[TupleRow]:
+async def fetch(connection: Connection, statement: str, parameters: Parameters = None) -> list[TupleRow]:
     """All rows, converted to Python values part by part."""
-    cursor = await connection.execute(statement.encode(), parameters)
-    rows: list[TupleRow] = []
+    return await _fetched(connection, await connection.execute(statement.encode(), parameters))
+
+
+async def records(
+    connection: Connection, kind: Callable[..., T], statement: str, parameters: Parameters = None
+) -> list[T]:
+    """As `fetch`, as `kind`: see `Database.records`."""
+    cursor = connection.cursor(row_factory=by_name(kind))
+    return await _fetched(connection, await cursor.execute(statement.encode(), parameters))
+
+
+async def _fetched(connection: Connection, cursor: AsyncCursor[T]) -> list[T]:
+    rows: list[T] = []
+    said = time.monotonic()
     while part := await cursor.fetchmany(PART):
         rows += part
         await asyncio.sleep(0)
+        if time.monotonic() - said >= ALIVE_SECONDS:
+            await _say_alive(connection)
+            said = time.monotonic()
     return rows

@@ -22,6 +22,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
 from kcoord.rest.paging import cut, decode_cursor, encode_cursor
 from kcoord.rest.schema import Name, describe
+from kcoord.rest.transactions import written_in_time
 from kcoord.rest.views import ControlView, path_name
 
 MOST_RULES = 1_000
@@ -147,7 +148,8 @@ class TokensView(TokenAdminView):
             raise invalid("expires_at: must be in the future", "expires_at")
         rules = [Rule(**rule) for rule in given["rules"]]
         try:
-            made = create_token(given["name"], rules, given["expires_at"])
+            with written_in_time():
+                made = create_token(given["name"], rules, given["expires_at"])
         except ValueError as error:
             raise invalid(f"name: {error}", "name") from None
         token = ApiToken.objects.prefetch_related("rules").get(name=made.name)
@@ -175,7 +177,8 @@ class TokenDetailView(TokenAdminView):
         raw = path_name(request, 2, id, lambda segment: segment.decode("ascii", "replace"))
         deleted = 0
         if _ID.fullmatch(raw.encode()):
-            deleted, _ = ApiToken.objects.filter(id=int(raw)).delete()
+            with written_in_time():
+                deleted, _ = ApiToken.objects.filter(id=int(raw)).delete()
         if not deleted:
             raise RequestRefused(404, f"no token has the id {raw[:50]!r}; GET /v1/tokens lists them")
         return Response(status=204)

@@ -5,6 +5,9 @@ select set_config('transaction_timeout', %(timeout)s, false)
 -- name: lift_transaction_limit
 select set_config('transaction_timeout', '0', true)
 
+-- name: limit_idle_transaction
+select set_config('idle_in_transaction_session_timeout', %(timeout)s, true)
+
 -- name: limit_lock_wait
 select set_config('lock_timeout', %(timeout)s, true)
 

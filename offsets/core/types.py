@@ -85,6 +85,19 @@ class FetchedOffset:
     commit_timestamp: Millis | None = None
     error: Error = Error.NONE
 
+    @classmethod
+    def stored(
+        cls,
+        topic: str,
+        partition: int,
+        committed_offset: int,
+        leader_epoch: int,
+        metadata: str,
+        commit_timestamp: Millis,
+    ) -> FetchedOffset:
+        """The offset in a row."""
+        return cls(topic, partition, committed_offset, leader_epoch, metadata, commit_timestamp)
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetchReply:

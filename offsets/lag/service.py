@@ -13,6 +13,7 @@ from typing import Any
 from groups.core.subscription import SubscribedTopics, subscribed_topics
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import EVERYTHING, MAX_LIMIT, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
@@ -169,7 +170,7 @@ class LagReads:
         The totals are those of all partitions; the page is of `limit` partitions by topic and number, or, without
         `partitions`, of that many topics. Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a cursor of another list.
         """
-        stored = await self._groups.describe(group_id)
+        stored = await self._groups.describe(group_id, partitions=False)
         if stored.group is None:
             raise unknown_group(group_id)
         subscribed = subscribed_topics(stored.group)
@@ -178,18 +179,22 @@ class LagReads:
 
         async with self._db.snapshot() as connection:
             now = await self._db.now_ms(connection)
-            rows = await self._db.records(connection, _TopicRow, Q.lag_topics, {**named.parameters(), "now": now})
-            topics = [self._topic(row, subscribed, now) for row in rows]
-            shown: list[PartitionPosition] = []
+            totals = await off_loop.records(connection, _TopicRow, Q.lag_topics, {**named.parameters(), "now": now})
+            found: list[_PartitionRow] = []
             if partitions:
                 page = {"after_topic": after[0], "after_partition": after[1], "limit": limit + 1}
                 page |= named.parameters()
                 found = await self._db.records(connection, _PartitionRow, Q.lag_partitions, page)
-                shown = [self._partition(row, now) for row in found]
-        total = rules.total(topic.total for topic in topics)
-        if partitions:
-            return _of_partitions(group_id, total, topics, shown, limit)
-        return _of_topics(group_id, total, topics, after[0], limit)
+
+        def shown() -> GroupLag:
+            topics = [self._topic(row, subscribed, now) for row in totals]
+            total = rules.total(topic.total for topic in topics)
+            if partitions:
+                positions = [self._partition(row, now) for row in found]
+                return _of_partitions(group_id, total, topics, positions, limit)
+            return _of_topics(group_id, total, topics, after[0], limit)
+
+        return await off_loop.run(len(totals), shown)
 
     def _topic(self, row: _TopicRow, subscribed: SubscribedTopics, now: Millis) -> TopicLag:
         exact, least = TimeLag(row.time_lag_ms), TimeLag(at_least_ms=row.at_least_ms)

@@ -173,7 +173,7 @@ class TransactionStore:
         if partitions is not None:
             statement = Q.fetch_named
             named |= {"topic": [topic for topic, _ in partitions], "partition": [p for _, p in partitions]}
-        offsets = await self._db.records(connection, FetchedOffset, statement, named)
+        offsets = await self._db.records(connection, FetchedOffset.stored, statement, named)
         pending = await self._db.rows(connection, Q.pending_partitions, {"group_id": group_id})
         return offsets, {(topic, partition) for topic, partition in pending}
 

@@ -21,6 +21,8 @@ PATIENT = Config({
     "group.consumer.session.timeout.ms": 900_000,
     "group.consumer.max.session.timeout.ms": 900_000,
     "database.statement.timeout.ms": 120_000,
+    "database.transaction.timeout.ms": 20_000,
+    "request.max.age.ms": 60_000,
 })  # fmt: skip
 FILL = """
 insert into groups_topic (name, topic_id, partitions, labels, created_at)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from tests.support.freezing import POINTS, Site, seen, site, tcp_postgres
@@ -85,6 +86,31 @@ async def test_a_commit_that_a_frozen_server_had_undoes_none_of_another_server(s
         # It serves as before when it has settled, also the member whose request it refused.
         await keep_trying(lambda member=member: servers.at(servers.victim, member).commit(0, 6101))
         assert await servers.committed(point) == 6101
+
+
+@pytest.mark.parametrize("address", ["unix socket"], indirect=True)
+async def test_twelve_groups_that_somebody_holds_do_not_hold_up_another(servers: Site) -> None:
+    """More than a pool has connections; the holder is ended by nobody, as a program of somebody else's is not."""
+    locked = [servers.at(servers.healthy, await servers.member(f"locked-{number}")) for number in range(12)]
+    other = servers.at(servers.healthy, await servers.member("other"))
+    async with await psycopg.AsyncConnection.connect(servers.database) as holder:
+        await holder.execute("select from groups_group where group_id like 'locked-%' for update")
+        ended = asyncio.Event()
+
+        async def insist(member: HttpMember) -> set[tuple[int, str | None]]:
+            answers = set()
+            while not ended.is_set():
+                answers.add(named(await member.commit(0, 1)))
+            return answers
+
+        waiting = [asyncio.create_task(insist(member)) for member in locked for _ in range(2)]
+        await seen(lambda: servers.waits_for(holder), "a commit waits for the holder")
+        async with asyncio.timeout(60):  # each would take seconds if it had to wait for a connection
+            for _ in range(50):
+                assert (await other.heartbeat())[0] == 200
+        ended.set()
+        assert set().union(*await asyncio.gather(*waiting)) == {LATE}
+    assert [(await member.commit(0, 2))[0] for member in locked] == [200] * 12
 
 
 @pytest.mark.parametrize("address", ["unix socket"], indirect=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,7 +33,8 @@ def own() -> Iterator[OwnPostgres]:
         yield postgres
 
 
-async def test_no_fenced_commit_and_no_second_owner_after_a_restore(own: OwnPostgres) -> None:
+@pytest.mark.parametrize("frozen", [False, True], ids=["running", "frozen and thawed"])
+async def test_no_fenced_commit_and_no_second_owner_after_a_restore(own: OwnPostgres, frozen: bool) -> None:
     headers = {"Authorization": f"Bearer {make_token(own.conninfo)}"}
     with start_server(own.conninfo, env=SETTINGS) as seen, start_server(own.conninfo, env=SETTINGS) as fresh:
         seen.wait_ready()
@@ -47,14 +49,19 @@ async def test_no_fenced_commit_and_no_second_owner_after_a_restore(own: OwnPost
             await recovered(client, seen, fresh)
             assert (await old.heartbeat())[0] == 200
             version = column(own, "version")
+            if frozen:
+                seen.send(signal.SIGSTOP)
             await restart(own, copy)
-            await recovered(client, seen, fresh)
+            await recovered(client, *([fresh] if frozen else [seen, fresh]))
             assert column(own, "version") < version
             leaving = await client.post(
                 f"{fresh.url}/v1/groups/g/leave", json={"members": [{"member_id": old.member_id}]}
             )
             assert leaving.status_code == 200, leaving.text
             assert column(own, "version") == version, "it has come to the same version with other content"
+            if frozen:
+                seen.send(signal.SIGCONT)
+                await recovered(client, seen)
 
             await refused(old)
             new = HttpMember(client, [fresh.url], session_timeout_ms=600_000)

@@ -17,6 +17,7 @@ from kcoord.database import pool as databases
 from kcoord.database import request_age
 from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
+from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
 
 ROWS = "create table if not exists bounds_row (id int primary key, value int not null)"
@@ -117,6 +118,30 @@ async def test_a_process_that_works_longer_than_the_bound_tries_again_without_it
 
     await db.transaction(work)
     assert (tries, await value(db)) == (2, 1)
+
+
+async def test_a_process_that_computes_longer_than_the_bound_is_not_taken_for_a_frozen_one(
+    db: Database, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes long with many partitions runs in a thread, while the transaction waits for it."""
+    monkeypatch.setattr(off_loop, "ALIVE_SECONDS", 0.1)
+    ended: list[bool] = []
+
+    async def work(connection: Connection) -> None:
+        await add(connection)
+        ended.append(await off_loop.run_within(connection, off_loop.ABOVE + 1, compute))
+
+    def compute() -> bool:
+        time.sleep(2)
+        return True
+
+    await db.transaction(work)
+    assert await value(db) == 1
+    monkeypatch.setattr(off_loop, "LONGEST_SECONDS", 0.5)
+    with pytest.raises(ProtocolError):
+        await db.transaction(work, long=True)
+    assert await value(db) == 1, "but not without a limit"
+    assert set(ended) == {True}
 
 
 async def test_a_session_that_postgres_cannot_end_is_ended_by_who_waits(
