@@ -190,12 +190,14 @@ def start(
     conninfo: str | None,
     env: Mapping[str, object] | None = None,
     listener: socket.socket | None = None,
+    *,
+    python: str = sys.executable,
 ) -> Running:
     """Start `python ARGUMENTS…` in a session of its own. `env` adds to its environment or replaces parts of it."""
     directory = Path(tempfile.mkdtemp(prefix=f"kcoord-{name}-"))
     with (directory / "output").open("wb") as output:
         popen = subprocess.Popen(
-            [sys.executable, *arguments],
+            [python, *arguments],
             cwd=ROOT,
             env=environment(conninfo, directory / "data", env),
             stdin=subprocess.DEVNULL,
