@@ -135,14 +135,13 @@ SPECTACULAR_SETTINGS = {
 
 UNFOLD = admin_theme.UNFOLD
 
-CELERY_BROKER_URL = KCOORD.str("broker.url") or "pgmq://localhost"
+CELERY_BROKER_URL = KCOORD.str("broker.url") or "kcoord://"
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {}
     if KCOORD.str("broker.url")
     else {
-        # The connection is passed as key=value: a URL cannot carry the embedded server's socket directory.
+        # kcoord.database.queue_transport hands it to libpq as it is.
         "conn_string": CONNINFO,
-        "init_extension": False,
         "visibility_timeout": 300,
         # No long poll: its statement holds locks that creating the queue waits for, and delays a stop. No NOTIFY: every
         # connection that declares the queue would listen, including beat's, which never reads; then its backend blocks,
