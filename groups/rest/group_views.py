@@ -26,6 +26,7 @@ from groups.rest.description import GroupDescription, describe_group
 from groups.rest.seen import seen_classic_group, seen_consumer_group
 from kcoord.access.rights import Operation, Resource
 from kcoord.http import paths
+from kcoord.http.addresses import advertised_url, came_by
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import EVERYTHING, Page
@@ -144,16 +145,17 @@ class GroupDetailView(NamedGroupView):
     def get(self, request: Request, group_id: str) -> Response:
         """One group with its members."""
         self.query()
-        described = self.service(self._describe)
+        asked = came_by()  # the services run on another thread, which knows of no request
+        described = self.service(lambda runtime: self._describe(runtime, asked))
         view = s.GroupView if isinstance(described, GroupDescription) else ConsumerGroupView
         return Response(view(described).data)
 
-    async def _describe(self, runtime: Runtime) -> GroupDescription | ConsumerGroupDescription:
+    async def _describe(self, runtime: Runtime, asked: str) -> GroupDescription | ConsumerGroupDescription:
         visible = self.visible(Resource.TOPIC)
         stored = await runtime.get(GroupService).describe(self.group_id)
         if stored.group is None:
             raise unknown_group(self.group_id)
-        coordinator = coordinator_of(self.group_id, runtime.config)
+        coordinator = coordinator_of(self.group_id, advertised_url(runtime.config, asked), runtime.config)
         hold = await _hold_in_force(runtime, stored.group)
         if isinstance(stored.group, ClassicGroup):
             return seen_classic_group(describe_group(stored.group, stored.due, coordinator, hold), visible)

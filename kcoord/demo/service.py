@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 
 from kcoord.config import BASE_DIR, Config
+from kcoord.http.addresses import local_url
 from kcoord.stack import credentials, launch
-from kcoord.stack.readiness import ANY_ADDRESS
 
 START_SECONDS = 120.0
 STOP_SECONDS = 20.0
@@ -82,9 +82,7 @@ def reach(environ: Mapping[str, str], say: Say) -> Iterator[Service]:
 
 def _of_data_directory(environ: Mapping[str, str]) -> Service | None:
     config = Config.from_env(environ)
-    host = config.str("host")
-    host = ANY_ADDRESS.get(host, host)
-    url = f"http://{f'[{host}]' if ':' in host else host}:{config.int('port')}"
+    url = local_url(config)
     data_dir = config.data_dir
     try:
         known = credentials.read(data_dir)

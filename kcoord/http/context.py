@@ -18,12 +18,16 @@ _SANE = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request. `status` is 0 until the response begins, 499 if the client disconnected before that."""
+    """One request. `status` is 0 until the response begins, 499 if the client disconnected before that.
+
+    `url` is the address by which it came, "" if it did not come over a network.
+    """
 
     request_id: str
     route: str = ""
     status: int = 0
     error: str | None = None
+    url: str = ""
 
 
 _current: ContextVar[RequestContext | None] = ContextVar("kcoord_request", default=None)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from kcoord.config import Config
+from kcoord.http.addresses import advertised_url
 from kcoord.stack import credentials, embedded, preflight, services
 from kcoord.stack.embedded import Embedded
 from kcoord.stack.logbook import Logbook
@@ -87,10 +88,7 @@ async def _announce(config: Config, supervisor: Supervisor, began: float) -> Non
 
 def url_of(config: Config) -> str:
     """The server's address, as shown to users."""
-    host = config.str("host")
-    if config.str("advertised.url"):
-        return config.str("advertised.url").rstrip("/") + "/"
-    return f"http://{f'[{host}]' if ':' in host else host}:{config.int('port')}/"
+    return f"{advertised_url(config)}/"
 
 
 def _install(plan: Plan, log: Logbook) -> Embedded | None:

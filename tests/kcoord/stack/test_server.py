@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import time
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 from kcoord.access.tokens import ALL_RULES, create_token
+from kcoord.stack.readiness import wait_until_ready
 from tests.support.processes import free_port, start, start_server
 
 pytestmark = pytest.mark.processes
@@ -69,3 +71,14 @@ def test_a_server_binds_its_address_itself_where_nobody_did(database: str) -> No
         secret = create_token("a member", ALL_RULES).secret
         answer = httpx.get(f"{server.url}/v1/groups", headers={"Authorization": f"Bearer {secret}"})
         assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("host", ["::1", "::"])
+def test_a_server_on_ipv6_tells_its_address_in_brackets(database: str, host: str) -> None:
+    port = free_port()
+    with start("server", ["-m", "kcoord.stack.server"], database, {"KCOORD_PORT": port, "KCOORD_HOST": host}):
+        asyncio.run(asyncio.wait_for(wait_until_ready(host, port, "/livez"), 60))
+        secret = create_token("a member", ALL_RULES).secret
+        headers = {"Authorization": f"Bearer {secret}"}
+        answer = httpx.get(f"http://[::1]:{port}/v1/coordinator?group_id=g", headers=headers)
+        assert answer.json()["coordinators"][0]["url"] == f"http://[::1]:{port}", answer.text
