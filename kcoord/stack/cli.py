@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import secrets
@@ -9,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from kcoord import __version__
 from kcoord.config import Config
 from kcoord.http.addresses import advertised_url
 from kcoord.stack import credentials, embedded, preflight, services
@@ -27,6 +29,11 @@ LATE_SECONDS = 30.0
 def main() -> int:
     """Run the stack until a signal. Exit status 0 after a stop, 2 if it cannot start, 1 if the setup crashed."""
     began = time.monotonic()
+    parser = argparse.ArgumentParser(
+        prog="python -m kcoord.stack", description="Start kcoord; Ctrl-C stops it. Settings are environment variables."
+    )
+    parser.add_argument("--version", action="version", version=f"kcoord {__version__}")
+    parser.parse_args()
     environ = dict(os.environ)
     try:
         plan = preflight.prepare(environ, _tell)
