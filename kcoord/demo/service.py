@@ -19,6 +19,8 @@ from typing import Any
 
 import httpx
 
+from kcoord.client.http import make_client
+from kcoord.client.proxies import via
 from kcoord.config import BASE_DIR, Config
 from kcoord.http.addresses import local_url
 from kcoord.stack import credentials, launch
@@ -47,10 +49,11 @@ class Service:
         """One request to `/v1/PATH`. Raises DemoProblem if no answer arrives."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
-            return httpx.request(method, f"{self.url}/v1/{path}", json=body, headers=headers, timeout=ASK_SECONDS)
+            with make_client() as client:
+                return client.request(method, f"{self.url}/v1/{path}", json=body, headers=headers, timeout=ASK_SECONDS)
         except httpx.TransportError as error:
             raise DemoProblem(
-                f"{self.url} does not answer: {error or type(error).__name__}; is it still running?"
+                f"{self.url} does not answer: {error or type(error).__name__}{via(error.request)}; is it still running?"
             ) from error
 
     def expect(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -98,7 +101,8 @@ def _of_data_directory(environ: Mapping[str, str]) -> Service | None:
 
 def _ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/readyz", timeout=ASK_SECONDS).status_code == httpx.codes.OK
+        with make_client() as client:
+            return client.get(f"{url}/readyz", timeout=ASK_SECONDS).status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
 

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from groups.engine.decision_context import regex_error
-from kcoord.client.http import KEEPALIVE_S
+from kcoord.client.http import make_client
 from kcoord.http import local_transport as local
 from kcoord.http import logs
 from kcoord.kgroups import arguments, options
@@ -100,7 +100,7 @@ def _service(wanted: arguments.Arguments) -> Iterator[Api]:
     """The service at --url, or this installation."""
     if wanted.url is not None:
         token = _token(wanted.token_file)
-        with httpx.Client(limits=httpx.Limits(keepalive_expiry=KEEPALIVE_S)) as client:
+        with make_client() as client:
             yield Api(client, wanted.url, token, wanted.timeout_ms)
         return
     transport = local.LocalTransport(local.local_operator())
