@@ -142,7 +142,10 @@ def _own(environ: Mapping[str, str]) -> Iterator[Service]:
         url = f"http://127.0.0.1:{port}"
         _wait_until_ready(stack, url, log)
         made = credentials.read(directory / "data")
-        yield Service(url, made.api_token, f"user {made.admin_user}, password {made.admin_password}")
+        hint = f"user {made.admin_user}, password {made.admin_password}"
+        if not sys.stdout.isatty():
+            hint = f"user and password are in {directory / 'data' / credentials.CREDENTIALS_FILE} while the demo runs"
+        yield Service(url, made.api_token, hint)
     finally:
         _stop(stack)
         shutil.rmtree(directory, ignore_errors=True)

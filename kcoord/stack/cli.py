@@ -133,11 +133,15 @@ def _identity(data_dir: Path) -> tuple[int, int] | None:
 
 
 def _show_credentials(plan: Plan, log: Logbook) -> None:
-    """Print the credentials of the first start, to the terminal only: the log keeps no secrets."""
+    """Print the credentials of the first start on a terminal; elsewhere say where they are: logs keep no secrets."""
+    path = plan.data_dir / credentials.CREDENTIALS_FILE
+    if not log.is_terminal:
+        log.show(f"kcoord: the account and the API token of the first start are in {path}, readable only by its owner")
+        return
     found = credentials.read(plan.data_dir)
     log.show(
         "\n  The first start created an account and an API token. They are shown only once and kept, readable by you\n"
-        f"  only, in {plan.data_dir / credentials.CREDENTIALS_FILE}\n\n"
+        f"  only, in {path}\n\n"
         f"    sign in    {url_of(plan.config)}\n"
         f"    user       {found.admin_user}\n"
         f"    password   {found.admin_password}\n"
