@@ -40,6 +40,7 @@ SETTINGS = (
     "logging_collector=off",
     "log_line_prefix=",
     "log_checkpoints=off",
+    "log_error_verbosity=terse",
     "max_connections=200",
 )
 
