@@ -64,4 +64,4 @@ def _is_authority(host: bytes) -> bool:
 def came_by() -> str:
     """The address by which the current request came; "" outside of one, and for a command of this machine."""
     request = context.current()
-    return "" if request is None else request.url
+    return "" if request is None or request.scope is None else requested_url(request.scope)
