@@ -61,7 +61,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     yield
     skipped = [report for report in terminalreporter.getreports("skipped") if chromiums.MISSING in str(report.longrepr)]
     if skipped:
-        terminalreporter.write_line(f"{len(skipped)} browser tests were skipped: {chromiums.MISSING}", yellow=True)
+        terminalreporter.write_line(f"browser tests skipped: {len(skipped)}. {chromiums.MISSING}", yellow=True)
 
 
 @pytest.fixture(scope="session")

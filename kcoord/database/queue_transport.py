@@ -7,6 +7,9 @@ options are lost, also those that demand TLS. Here libpq gets what every other c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, cast
+
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport.pgmq import Transport as PgmqTransport
 from pgmq import PGMQueue
@@ -16,13 +19,13 @@ SCHEME = "kcoord"
 """Of the broker's URL in the settings."""
 
 
-class Transport(PgmqTransport):  # type: ignore[misc]  # kombu has no types
+class Transport(PgmqTransport):
     """PGMQ over connections to `conn_string`, an option of the transport, in libpq's key=value form."""
 
     driver_name = SCHEME
 
     def _create_pgmq_client(self) -> PGMQueue:
-        options = self.client.transport_options
+        options: Mapping[str, Any] = cast(Any, self.client).transport_options
         pool = ConnectionPool(
             options["conn_string"],
             min_size=1,
