@@ -17,5 +17,6 @@ RUN python -m compileall -q . \
 USER kcoord
 VOLUME /data
 EXPOSE 8000
-HEALTHCHECK --start-period=30s CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/readyz', timeout=3)"]
+# Alive, not ready: an outage of Postgres must not become a restart.
+HEALTHCHECK --start-period=30s CMD ["python", "-m", "kcoord.stack.alive"]
 ENTRYPOINT ["python", "-m", "kcoord.stack"]

@@ -7,7 +7,7 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help up venv test lint format bench demo mutants
+.PHONY: help up venv test lint format bench demo mutants chromium
 
 help:
 	@echo "make up      start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it)"
@@ -30,7 +30,7 @@ bench: $(VENV)/.tests
 mutants: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.mutants $(ARGS) $(FILES)
 
-test: lint
+test: lint chromium
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.tests
@@ -38,6 +38,10 @@ lint: $(VENV)/.tests
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# The browser of the browser tests, which are skipped if it can be neither found nor installed.
+chromium: $(VENV)/.tests
+	@$(VENV)/bin/python -m tests.support.chromium
 
 format: $(VENV)/.tests
 	$(VENV)/bin/ruff check --fix .

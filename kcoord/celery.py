@@ -12,8 +12,11 @@ from celery import Celery
 from celery.exceptions import WorkerShutdown
 from celery.signals import setup_logging, worker_shutting_down
 
+from kcoord.database import queue_transport
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
 
+queue_transport.register()
 app = Celery("kcoord")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

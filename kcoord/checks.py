@@ -1,7 +1,9 @@
 """System checks: invalid settings prevent the start, with one sentence each; doubtful ones give a warning.
 
 `kcoord.E001` a value is unknown, malformed or out of bounds · `E002` an address is malformed · `E003` the secret key
-is too short · `W001` cookies are sent over http · `W002` no host name is allowed · `W003` the secret key is not kept.
+is too short · `W001` cookies are sent over http · `W002` no host name is allowed · `W003` the secret key is not kept ·
+`W004` cookies are also sent over http. `W003` and `W004` are found by `check --deploy` only. Django's own warnings that
+no setting of ours can change, or that one of these replaces, are silenced in the settings, with the reason.
 """
 
 from __future__ import annotations
@@ -51,6 +53,15 @@ def secret_key_is_kept(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -
         return []
     problem = "each process generates its own secret key: sign-ins end with the process and are not valid in others"
     return [Warning(problem, hint="`make up` keeps a key; otherwise set KCOORD_SECRET_KEY.", id="kcoord.W003")]
+
+
+@register(TAG, deploy=True)
+def cookies_are_secure(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.W004`: a proxy with TLS in front of loopback needs it; without one nobody else can connect. Else W001."""
+    if settings.KCOORD.bool("secure.cookies") or not _is_loopback(settings.KCOORD.str("host")):
+        return []
+    problem = "KCOORD_SECURE_COOKIES is not set: cookies of sign-ins are also sent over http"
+    return [Warning(problem, hint="Behind a proxy with TLS set KCOORD_SECURE_COOKIES=true.", id="kcoord.W004")]
 
 
 @register(TAG)

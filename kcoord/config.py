@@ -92,7 +92,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("data.dir", ".kcoord", "path", "Directory of the embedded Postgres, generated secrets and the log."),
     Setting("database.url", "", "url", "Postgres 14 or newer to use instead of the embedded one.", secret=True),
     Setting("broker.url", "", "url", "Celery broker instead of the queue in Postgres, e.g. redis://…", secret=True),
-    Setting("advertised.url", "", "url", "Address of this server as clients see it; empty: http://host:port."),
+    Setting(
+        "advertised.url",
+        "",
+        "url",
+        "Address of this server as clients see it; empty: http://host:port, or the address that a request came by if "
+        "the host is 0.0.0.0 or ::.",
+    ),
     Setting("allowed.hosts", "", "names", "Host names, separated by commas, that the pages accept besides loopback."),
     Setting("secret.key", "", "text", "Django's secret key; empty: generated into the data directory.", secret=True),
     Setting("secure.cookies", False, "switch", "Send cookies over https only; enable behind TLS."),

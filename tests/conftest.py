@@ -17,6 +17,7 @@ from hypothesis import settings as hypothesis_settings
 
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
+from tests.support import chromium as chromiums
 from tests.support.database import cloned_database, embedded_server, make_template
 from tests.support.fixtures import client_with, members, other, service, topic, topics  # noqa: F401 - fixtures
 
@@ -52,6 +53,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: stack.__exit__(None, None, None))
     make_template(admin)
     os.environ[ADMIN_VARIABLE] = admin
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """The last line says what was left out for want of a browser: among many results nobody would notice."""
+    yield
+    skipped = [report for report in terminalreporter.getreports("skipped") if chromiums.MISSING in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(f"browser tests skipped: {len(skipped)}. {chromiums.MISSING}", yellow=True)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Where Chromium is; `make test` installs it if it can."""
+    return chromiums.find() or pytest.skip(chromiums.MISSING)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from groups.engine.assign import member_subscription
 from groups.engine.availability import CoordinatorAvailability
 from kcoord.access.rights import Operation
 from kcoord.config import Config
+from kcoord.http.addresses import advertised_url, came_by
 from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, serve
@@ -58,7 +59,7 @@ def _none(key: str, error: Error) -> wire.Coordinator:
 
 
 def _coordinator(call: Call[None], key: str) -> wire.Coordinator:
-    found = coordinator_of(key, call.runtime.config)
+    found = coordinator_of(key, advertised_url(call.runtime.config, came_by()), call.runtime.config)
     return wire.Coordinator(
         key, found.partition, found.node_id, found.host, found.port, found.url, Error.NONE.code, Error.NONE.name
     )
@@ -75,19 +76,13 @@ class CoordinatorNode:
     url: str
 
 
-def coordinator_of(group_id: str, config: Config) -> CoordinatorNode:
-    """Where a group is coordinated: at this server, as clients see it."""
-    url = advertised_url(config)
+def coordinator_of(group_id: str, url: str, config: Config) -> CoordinatorNode:
+    """Where a group is coordinated: at this server, whose address for clients is `url`."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     partition = partition_of(group_id, config.int("offsets.topic.num.partitions"))
-    return CoordinatorNode(partition, f"{host}:{port}", host, port, url)
-
-
-def advertised_url(config: Config) -> str:
-    """The address of this server as clients see it."""
-    return config.str("advertised.url").rstrip("/") or f"http://{config.str('host')}:{config.int('port')}"
+    return CoordinatorNode(partition, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", host, port, url)
 
 
 @serve(endpoints.ASSIGN)

@@ -26,6 +26,7 @@ from groups.rest.description import GroupDescription, describe_group
 from groups.rest.seen import seen_classic_group, seen_consumer_group
 from kcoord.access.rights import Operation, Resource
 from kcoord.http import paths
+from kcoord.http.addresses import advertised_url, came_by
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import EVERYTHING, Page
@@ -144,18 +145,19 @@ class GroupDetailView(NamedGroupView):
     def get(self, request: Request, group_id: str) -> Response:
         """One group with its members."""
         self.query()
-        described = self.service(self._read)()  # off the event loop: a group may have 100,000 partitions
+        asked = came_by()  # the services run on another thread, which knows of no request
+        described = self.service(lambda runtime: self._read(runtime, asked))()  # here: there may be 100,000 partitions
         view = s.GroupView if isinstance(described, GroupDescription) else ConsumerGroupView
         return Response(view(described).data)
 
-    async def _read(self, runtime: Runtime) -> Callable[[], GroupDescription | ConsumerGroupDescription]:
+    async def _read(self, runtime: Runtime, asked: str) -> Callable[[], GroupDescription | ConsumerGroupDescription]:
         """What describes the group as it is now."""
         visible = self.visible(Resource.TOPIC)
         stored = await runtime.get(GroupService).describe(self.group_id)
         group, due = stored.group, stored.due
         if group is None:
             raise unknown_group(self.group_id)
-        coordinator = coordinator_of(self.group_id, runtime.config)
+        coordinator = coordinator_of(self.group_id, advertised_url(runtime.config, asked), runtime.config)
         hold = await _hold_in_force(runtime, group)
         if isinstance(group, ClassicGroup):
             return lambda: seen_classic_group(describe_group(group, due, coordinator, hold), visible)

@@ -12,6 +12,7 @@ import httpx
 import msgspec
 
 from kcoord.client import wire
+from kcoord.client.proxies import EnvironmentProxies, via
 from kcoord.protocol.errors import BY_CODE, Action, Error, ProtocolError
 
 T = TypeVar("T")
@@ -31,6 +32,12 @@ class Disconnected(ProtocolError):
         super().__init__(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=retry_after_ms)
 
 
+def make_client() -> httpx.Client:
+    """A client that goes through the proxies of the environment, except to loopback."""
+    # Shorter than servers keep idle connections, so that a request rarely meets one that is being closed.
+    return httpx.Client(transport=EnvironmentProxies(httpx.Limits(keepalive_expiry=KEEPALIVE_S)))
+
+
 class Http:
     """Sends requests and decodes answers. Safe to use from several threads.
 
@@ -43,8 +50,7 @@ class Http:
         headers = {"Accept": "application/json, application/problem+json"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        # Shorter than servers keep idle connections, so that a request rarely meets one that is being closed.
-        self._client = client or httpx.Client(limits=httpx.Limits(keepalive_expiry=KEEPALIVE_S))
+        self._client = client or make_client()
         self._client.headers.update(headers)
 
     def get(self, url: str, kind: type[T], *, params: Mapping[str, str] | None = None) -> T:
@@ -84,9 +90,13 @@ class Http:
         try:
             response = self._client.send(request)
         except httpx.TimeoutException as error:
-            raise Disconnected(f"{request.method} {request.url}: no answer in time") from error
+            raise Disconnected(f"{request.method} {request.url}: no answer in time{via(request)}") from error
+        except httpx.UnsupportedProtocol as error:  # a proxy that cannot be used: trying again does not help
+            raise ProtocolError(Error.UNKNOWN_SERVER_ERROR, str(error), action=Action.FIX) from error
         except httpx.RequestError as error:
-            raise Disconnected(f"{request.method} {request.url}: {error or type(error).__name__}") from error
+            raise Disconnected(
+                f"{request.method} {request.url}: {error or type(error).__name__}{via(request)}"
+            ) from error
         except RuntimeError as error:
             # httpx has no exception class for a client that was closed meanwhile.
             if not self._client.is_closed:
@@ -114,7 +124,9 @@ def _failure(response: httpx.Response) -> ProtocolError:
     problem = _problem(response)
     error = _error(problem)
     if problem is None or error is None:
-        detail = f"{response.request.method} {response.request.url} answered {response.status_code}"
+        detail = (
+            f"{response.request.method} {response.request.url} answered {response.status_code}{via(response.request)}"
+        )
         if response.status_code in _GATEWAY_STATUSES:
             return Disconnected(detail, retry_after_ms)
         return ProtocolError(

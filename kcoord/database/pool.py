@@ -97,6 +97,8 @@ class Database:
         self._lane = LockWaits(config)
         self._patience = LivenessWatch()
         self._droppers: list[Callable[[], None]] = []
+        self.disk_was_full = False
+        """A statement of this process failed for want of space, and nobody has looked since."""
         self._readers = self._make_pool(self._configure)
         self._writers = self._make_pool(self._configure_writer, f"-c lock_timeout={FIRST_TRY_MS}")
 
@@ -352,11 +354,31 @@ class Database:
         await cursor.execute(statement.encode(), parameters)
         return await cursor.fetchone()
 
+    async def has_space(self) -> bool:
+        """Whether Postgres can write something new to its disk; true as well if it cannot be found out.
+
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when no connection is available.
+        """
+        async with self.connection() as connection:
+            try:
+                async with connection.transaction():
+                    await connection.execute(Q.little_memory.encode())
+                    await connection.execute(Q.take_space.encode())
+            except psycopg.Error as error:
+                self.disk_was_full = isinstance(error, pg.DiskFull)
+            else:
+                self.disk_was_full = False
+        return not self.disk_was_full
+
     def unavailable(self, error: Exception) -> ProtocolError:
         """The answer while Postgres is unavailable."""
         log.warning("database_unavailable", reason=str(error).strip() or type(error).__name__)
+        detail = "the database is not available; the same request may succeed later"
+        if isinstance(error, pg.DiskFull):
+            self.disk_was_full = True
+            detail = "the disk of the database is full; the same request may succeed when it has space again"
         return ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE,
-            "the database is not available; the same request may succeed later",
+            detail,
             retry_after_ms=self._config.int("http.retry.after.ms"),
         )

@@ -19,9 +19,11 @@ from typing import Any
 
 import httpx
 
+from kcoord.client.http import make_client
+from kcoord.client.proxies import via
 from kcoord.config import BASE_DIR, Config
+from kcoord.http.addresses import local_url
 from kcoord.stack import credentials, launch
-from kcoord.stack.readiness import ANY_ADDRESS
 
 START_SECONDS = 120.0
 STOP_SECONDS = 20.0
@@ -47,10 +49,11 @@ class Service:
         """One request to `/v1/PATH`. Raises DemoProblem if no answer arrives."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
-            return httpx.request(method, f"{self.url}/v1/{path}", json=body, headers=headers, timeout=ASK_SECONDS)
+            with make_client() as client:
+                return client.request(method, f"{self.url}/v1/{path}", json=body, headers=headers, timeout=ASK_SECONDS)
         except httpx.TransportError as error:
             raise DemoProblem(
-                f"{self.url} does not answer: {error or type(error).__name__}; is it still running?"
+                f"{self.url} does not answer: {error or type(error).__name__}{via(error.request)}; is it still running?"
             ) from error
 
     def expect(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -82,9 +85,7 @@ def reach(environ: Mapping[str, str], say: Say) -> Iterator[Service]:
 
 def _of_data_directory(environ: Mapping[str, str]) -> Service | None:
     config = Config.from_env(environ)
-    host = config.str("host")
-    host = ANY_ADDRESS.get(host, host)
-    url = f"http://{f'[{host}]' if ':' in host else host}:{config.int('port')}"
+    url = local_url(config)
     data_dir = config.data_dir
     try:
         known = credentials.read(data_dir)
@@ -100,7 +101,8 @@ def _of_data_directory(environ: Mapping[str, str]) -> Service | None:
 
 def _ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/readyz", timeout=ASK_SECONDS).status_code == httpx.codes.OK
+        with make_client() as client:
+            return client.get(f"{url}/readyz", timeout=ASK_SECONDS).status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
 
@@ -140,7 +142,10 @@ def _own(environ: Mapping[str, str]) -> Iterator[Service]:
         url = f"http://127.0.0.1:{port}"
         _wait_until_ready(stack, url, log)
         made = credentials.read(directory / "data")
-        yield Service(url, made.api_token, f"user {made.admin_user}, password {made.admin_password}")
+        hint = f"user {made.admin_user}, password {made.admin_password}"
+        if not sys.stdout.isatty():
+            hint = f"user and password are in {directory / 'data' / credentials.CREDENTIALS_FILE} while the demo runs"
+        yield Service(url, made.api_token, hint)
     finally:
         _stop(stack)
         shutil.rmtree(directory, ignore_errors=True)

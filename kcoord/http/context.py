@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 HEADER = b"x-request-id"
 
@@ -18,12 +20,16 @@ _SANE = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request. `status` is 0 until the response begins, 499 if the client disconnected before that."""
+    """One request. `status` is 0 until the response begins, 499 if the client disconnected before that.
+
+    `scope` is that of ASGI, None if it did not come over a network.
+    """
 
     request_id: str
     route: str = ""
     status: int = 0
     error: str | None = None
+    scope: Mapping[str, Any] | None = None
 
 
 _current: ContextVar[RequestContext | None] = ContextVar("kcoord_request", default=None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import shutil
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kcoord import metrics
+from kcoord.config import Config
 from kcoord.database import counters
 from kcoord.database.pool import Connection
 from kcoord.http import context
@@ -26,6 +28,9 @@ from kcoord.protocol.errors import ProtocolError
 from kcoord.sql import queries
 
 Q = queries("kcoord")
+
+LITTLE_SPACE = 32 * 2**20
+"""Bytes; Postgres writes its log in files of 16 MiB, and ends when it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,28 @@ async def readiness(runtime: Runtime) -> dict[str, Check]:
                 return {"database": Check(True), "migrations": migrations, "listener": listener}
             timers = await _timers(runtime, connection)
             journal = await _journal(runtime, connection)
+        # Reading works on a full disk, and only the worker writes without being asked: late timers may be its sign.
+        suspect = runtime.db.disk_was_full or not timers.ok
+        has_space = not suspect or await runtime.db.has_space()
     except ProtocolError as error:
-        return {"database": Check(False, error.detail), "listener": listener}
+        return {"database": Check(False, f"{error.detail}{_space_left(runtime.config)}"), "listener": listener}
     ready = {"database": Check(True), "migrations": migrations, "timers": timers, "listener": listener}
+    if not has_space:
+        ready["disk"] = Check(False, "the disk of the database is full and nothing can be stored; free space on it")
     return ready if journal is None else {**ready, "journal": journal}
+
+
+def _space_left(config: Config) -> str:
+    """What a full disk adds to the outage of the embedded Postgres: without space for its log it does not run."""
+    if config.str("database.url"):
+        return ""
+    try:
+        free = shutil.disk_usage(config.data_dir).free
+    except OSError:
+        return ""
+    if free > LITTLE_SPACE:
+        return ""
+    return f"; the disk of {config.data_dir} is full ({free // 2**20} MiB left): free space on it"
 
 
 async def _migrations(runtime: Runtime, connection: Connection) -> Check:

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from kcoord.http import context
+from kcoord.http import context, outages
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
@@ -29,6 +29,9 @@ QUIET = {
 
 REFUSALS = ("django.security.DisallowedHost",)
 """Loggers that log a refused request as a program error with a traceback: any client could fill the log."""
+
+
+OUTAGES = outages.Outages()
 
 
 def without_traceback(record: logging.LogRecord) -> bool:
@@ -99,5 +102,7 @@ def configure(level: str) -> None:
     root.setLevel(threshold)
     for name, quiet in QUIET.items():
         logging.getLogger(name).setLevel(max(quiet, threshold))
+    for name in outages.LOGGERS:
+        logging.getLogger(name).addFilter(OUTAGES)
     for name in REFUSALS:
         logging.getLogger(name).addFilter(without_traceback)  # added only once, even if called again

@@ -13,6 +13,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kcoord import metrics
+from kcoord.access.rights import trusted_caller
 from kcoord.database import request_age
 from kcoord.http import context, paths, problem
 from kcoord.process import runtime as runtimes
@@ -41,6 +42,7 @@ class RequestLog:
             await self.app(scope, receive, send)
             return
         request = context.RequestContext(context.request_id_of(scope["headers"]), route=_plane(scope["path"]))
+        request.scope = None if trusted_caller(scope) else scope
         id_header = (context.HEADER, request.request_id.encode())
 
         async def send_with_id(message: Message) -> None:

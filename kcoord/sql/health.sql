@@ -13,3 +13,11 @@ select coalesce(%(now)s::bigint, (extract(epoch from clock_timestamp()) * 1000):
 select to_regclass('offset_commit_log_' || to_char(
            to_timestamp(coalesce(%(now)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) / 1000)
                at time zone 'utc', 'YYYYMMDD')) is not null
+
+-- name: little_memory
+-- What follows in this transaction has to go to disk.
+select set_config('work_mem', '64kB', true)
+
+-- name: take_space
+-- About 2 MB in a temporary file, which is removed at once.
+select count(*) from generate_series(1, 100000)

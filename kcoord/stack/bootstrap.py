@@ -31,6 +31,13 @@ STARTING_SECONDS = 120.0
 LOCK_KEY = 0x6B636F6F7264
 """Advisory lock held while preparing the database: "kcoord" in ASCII."""
 
+RIGHTS = """
+select current_user, current_database(), pg_get_userbyid(datdba), current_schema(),
+       has_database_privilege(current_database(), 'CREATE'),
+       coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
+  from pg_database where datname = current_database()
+"""
+
 ADMIN = "admin"
 TOKEN_NAME = "first start"  # noqa: S105 - a name
 
@@ -120,7 +127,7 @@ def alone(conninfo: str) -> Iterator[None]:
 def migrate() -> None:
     """Apply the missing migrations. Raises StartProblem if the database is ahead of this release."""
     from django.core.management import call_command
-    from django.db import connection
+    from django.db import ProgrammingError, connection
     from django.db.migrations.executor import MigrationExecutor
 
     executor = MigrationExecutor(connection)
@@ -136,8 +143,36 @@ def migrate() -> None:
     missing = executor.migration_plan(loader.graph.leaf_nodes())
     if missing:
         check(everything=True)  # a first start, or a new release
+        check_rights(connection)
         say(f"applying {len(missing)} migrations")
-        call_command("migrate", verbosity=0, interactive=False)
+        try:
+            call_command("migrate", verbosity=0, interactive=False)
+        except ProgrammingError as error:
+            if not isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
+                raise
+            raise StartProblem(
+                f"the migrations may not change the database: {one_line(error)}; connect as the user who made its "
+                "tables, or give them and their schemas to this one (docs/operations.md, Your own Postgres)"
+            ) from error
+
+
+def check_rights(connection: Any) -> None:
+    """Raises StartProblem if the user may not create schemas and tables, with the statement that lets them."""
+    with connection.cursor() as cursor:
+        cursor.execute(RIGHTS)
+        user, database, owner, schema, may_create_schemas, may_create_tables = cursor.fetchone()
+    if not may_create_schemas:
+        remedy = f'alter database "{database}" owner to "{user}"'
+        raise StartProblem(
+            f"user {user} may not create schemas in the database {database}, which belongs to {owner}; run `{remedy}` "
+            f"as {owner} or a superuser, or name another database in KCOORD_DATABASE_URL"
+        )
+    if not may_create_tables:
+        remedy = f'grant create on schema "{schema}" to "{user}"' if schema else f'create schema "{user}"'
+        raise StartProblem(
+            f"user {user} may not create tables in the schema {schema or 'of its search_path'} of the database "
+            f"{database}; run `{remedy}` as {owner} or a superuser"
+        )
 
 
 def create_first_access(data_dir: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import secrets
@@ -9,7 +10,9 @@ import sys
 import time
 from pathlib import Path
 
+from kcoord import __version__
 from kcoord.config import Config
+from kcoord.http.addresses import advertised_url
 from kcoord.stack import credentials, embedded, preflight, services
 from kcoord.stack.embedded import Embedded
 from kcoord.stack.logbook import Logbook
@@ -26,6 +29,11 @@ LATE_SECONDS = 30.0
 def main() -> int:
     """Run the stack until a signal. Exit status 0 after a stop, 2 if it cannot start, 1 if the setup crashed."""
     began = time.monotonic()
+    parser = argparse.ArgumentParser(
+        prog="python -m kcoord.stack", description="Start kcoord; Ctrl-C stops it. Settings are environment variables."
+    )
+    parser.add_argument("--version", action="version", version=f"kcoord {__version__}")
+    parser.parse_args()
     environ = dict(os.environ)
     try:
         plan = preflight.prepare(environ, _tell)
@@ -87,10 +95,7 @@ async def _announce(config: Config, supervisor: Supervisor, began: float) -> Non
 
 def url_of(config: Config) -> str:
     """The server's address, as shown to users."""
-    host = config.str("host")
-    if config.str("advertised.url"):
-        return config.str("advertised.url").rstrip("/") + "/"
-    return f"http://{f'[{host}]' if ':' in host else host}:{config.int('port')}/"
+    return f"{advertised_url(config)}/"
 
 
 def _install(plan: Plan, log: Logbook) -> Embedded | None:
@@ -128,11 +133,15 @@ def _identity(data_dir: Path) -> tuple[int, int] | None:
 
 
 def _show_credentials(plan: Plan, log: Logbook) -> None:
-    """Print the credentials of the first start, to the terminal only: the log keeps no secrets."""
+    """Print the credentials of the first start on a terminal; elsewhere say where they are: logs keep no secrets."""
+    path = plan.data_dir / credentials.CREDENTIALS_FILE
+    if not log.is_terminal:
+        log.show(f"kcoord: the account and the API token of the first start are in {path}, readable only by its owner")
+        return
     found = credentials.read(plan.data_dir)
     log.show(
         "\n  The first start created an account and an API token. They are shown only once and kept, readable by you\n"
-        f"  only, in {plan.data_dir / credentials.CREDENTIALS_FILE}\n\n"
+        f"  only, in {path}\n\n"
         f"    sign in    {url_of(plan.config)}\n"
         f"    user       {found.admin_user}\n"
         f"    password   {found.admin_password}\n"

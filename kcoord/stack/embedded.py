@@ -40,6 +40,7 @@ SETTINGS = (
     "logging_collector=off",
     "log_line_prefix=",
     "log_checkpoints=off",
+    "log_error_verbosity=terse",
     "max_connections=200",
 )
 
@@ -146,8 +147,11 @@ def _open_the_way(path: Path, say: Callable[[str], None]) -> None:
 
 
 def _socket_dir(data: Path, user: tuple[int, int] | None) -> Path:
-    """The data directory, or if its name is too long for a socket, a directory of the same owner in /tmp."""
-    if len(os.fsencode(data)) <= LONGEST_SOCKET_DIR:
+    """The data directory, or if a socket cannot be there, a directory of the same owner in /tmp.
+
+    Its name may be too long for a socket, or have what separates or quotes names in Postgres's list of directories.
+    """
+    if len(os.fsencode(data)) <= LONGEST_SOCKET_DIR and not set(str(data)) & set(',"'):
         return data
     name = hashlib.sha256(os.fsencode(data)).hexdigest()[:12]
     directory = Path(tempfile.gettempdir()) / f"kcoord-{name}"

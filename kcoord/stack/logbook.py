@@ -26,6 +26,11 @@ class Logbook:
         self._size = 0
         self._open()
 
+    @property
+    def is_terminal(self) -> bool:
+        """Standard output is a terminal, so that nothing keeps what is shown there."""
+        return self._stdout is not None and self._stdout.isatty()
+
     def write(self, service: str, text: str) -> None:
         """Write one line."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")

@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -175,13 +176,14 @@ def check_database(url: str) -> None:
 def check_broker(url: str) -> None:
     """Connect to the broker that KCOORD_BROKER_URL names, within CONNECT_SECONDS. Raises StartProblem.
 
-    Only Redis is tried; other brokers that Celery supports are left to Celery, which logs any problem.
+    Only Redis is tried; of others it is checked that their packages are installed, the rest is left to Celery.
     """
     if not url:
         return
     parts = urlsplit(url)
     if not parts.scheme or "://" not in url:
         raise StartProblem("KCOORD_BROKER_URL is no address; expected redis://host:6379/0, or unset it to use Postgres")
+    check_transport(parts.scheme)
     if parts.scheme not in ("redis", "rediss"):
         return
     import redis
@@ -194,6 +196,28 @@ def check_broker(url: str) -> None:
         raise StartProblem(
             f"KCOORD_BROKER_URL: Redis cannot be reached: {one_line(error)}; start it or correct the address, or "
             "unset KCOORD_BROKER_URL to use the queue in Postgres"
+        ) from error
+
+
+def check_transport(scheme: str) -> None:
+    """Import what Celery needs for brokers of this scheme: without it worker and beat would crash at every start.
+
+    Raises StartProblem.
+    """
+    from kombu.transport import get_transport_cls
+
+    try:
+        get_transport_cls(scheme)
+    except ImportError as error:
+        raise StartProblem(
+            f"KCOORD_BROKER_URL: {scheme}:// needs a package that is not installed ({one_line(error)}); run "
+            f"`{sys.executable} -m pip install 'celery[{scheme}]'`, or use redis://…, or unset it to use the queue in "
+            "Postgres"
+        ) from error
+    except KeyError as error:
+        raise StartProblem(
+            f"KCOORD_BROKER_URL: Celery knows no broker {scheme}://; expected redis://host:6379/0, or unset it to use "
+            "the queue in Postgres"
         ) from error
 
 

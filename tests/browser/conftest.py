@@ -7,7 +7,6 @@ content policy refuses) is collected and fails the test.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -38,16 +37,6 @@ import django; django.setup()
 from django.contrib.auth import get_user_model
 get_user_model().objects.create_superuser({USER!r}, password={PASSWORD!r})
 """
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """Where Chromium is. These tests are not skipped without it: nobody would notice."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        path = shutil.which(name)
-        if path:
-            return path
-    pytest.fail("Chromium is not installed; `apt-get install chromium`, or leave these tests out with -m 'not browser'")
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ import asyncio
 
 import httpx
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, Route, TimeoutError, expect
 
-from tests.browser.conftest import Wrongs
+from tests.browser.conftest import Wrongs, watch
 from tests.frontend.seed import Seed, working_group
 from tests.support.http_members import HttpMember, make_token
 from tests.support.processes import Running, start_server
@@ -159,6 +159,31 @@ async def test_a_session_that_ended_leads_to_the_sign_in_and_back(page: Page, se
     seed.changed("billing")
     await expect(page).to_have_title("Sign in · kcoord")
     assert page.url.endswith("/sign-in?next=%2Fgroups%2Fbilling")
+
+
+async def test_nothing_is_asked_after_a_sign_out(page: Page, seed: Seed, site: Running, wrongs: Wrongs) -> None:
+    """Neither while the answer is on its way, nor in another tab: each request would be a 401 in the browser's log."""
+    working_group(seed)
+    other = await page.context.new_page()
+    watch(other, site.url, wrongs)
+    for tab in (page, other):
+        await tab.goto("/groups/billing")
+        await live(tab)
+    await page.bring_to_front()
+
+    async def slowly(route: Route) -> None:
+        answer = await route.fetch(max_redirects=0)
+        seed.changed("billing")  # both tabs would fetch their panels
+        with pytest.raises(TimeoutError):
+            async with page.expect_request("**/groups/billing*", timeout=1_500):
+                pass
+        await route.fulfill(response=answer)
+
+    await page.route("**/sign-out", slowly)
+    await page.get_by_role("button", name="Sign out").click()
+    for tab in (page, other):
+        await expect(tab).to_have_title("Sign in · kcoord")
+    assert other.url.endswith("/sign-in?next=/groups/billing")
 
 
 @pytest.fixture

@@ -55,6 +55,33 @@ async def test_stopped_worker_leaves_no_backlog(database: str) -> None:
     assert rows(database, "select * from kcoord_timerheartbeat") == [], "what had expired was thrown away, not run late"
 
 
+FULL = """
+create sequence attempts;
+create function no_space() returns trigger language plpgsql as $$
+begin
+    perform nextval('attempts');
+    raise exception 'could not extend file' using errcode = 'disk_full';
+end $$;
+create trigger no_space before insert on pgmq.q_kcoord for each row execute function no_space();
+"""
+SPACE = "drop function if exists no_space() cascade; drop sequence if exists attempts"
+
+
+async def test_a_full_disk_is_no_traceback_a_second(database: str) -> None:
+    with start_beat(database, env=SETTINGS) as beat, psycopg.connect(database, autocommit=True) as connection:
+        await wait_for_row(database, "select 1 from pgmq.q_kcoord having count(*) >= 1")
+        connection.execute(FULL)
+        try:
+            await wait_for_row(database, "select 1 from attempts where last_value >= 6")
+        finally:
+            connection.execute(SPACE)
+        assert beat.output.count("could not extend file") == 1, beat.output
+        assert "Traceback" not in beat.output
+        before = rows(database, "select max(msg_id) from pgmq.q_kcoord")[0][0]
+        await wait_for_row(database, f"select 1 from pgmq.q_kcoord having max(msg_id) > {before}")
+        beat.terminate()
+
+
 def rows(conninfo: str, statement: str) -> list[tuple[object, ...]]:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         return connection.execute(statement.encode()).fetchall()

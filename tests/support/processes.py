@@ -39,7 +39,7 @@ STOP_SECONDS = 10.0
 def database_url(conninfo: str) -> str:
     """A connection string as KCOORD_DATABASE_URL takes it; a socket directory travels as a parameter."""
     parts = {key: str(value) for key, value in conninfo_to_dict(conninfo).items() if value is not None}
-    return f"postgresql:///{quote(parts.pop('dbname'), safe='')}?{urlencode(parts)}"
+    return f"postgresql:///{quote(parts.pop('dbname'), safe='')}?{urlencode(parts, quote_via=quote)}"
 
 
 def environment(conninfo: str | None, data_dir: Path, extra: Mapping[str, object] | None = None) -> dict[str, str]:
@@ -190,12 +190,14 @@ def start(
     conninfo: str | None,
     env: Mapping[str, object] | None = None,
     listener: socket.socket | None = None,
+    *,
+    python: str = sys.executable,
 ) -> Running:
     """Start `python ARGUMENTS…` in a session of its own. `env` adds to its environment or replaces parts of it."""
     directory = Path(tempfile.mkdtemp(prefix=f"kcoord-{name}-"))
     with (directory / "output").open("wb") as output:
         popen = subprocess.Popen(
-            [sys.executable, *arguments],
+            [python, *arguments],
             cwd=ROOT,
             env=environment(conninfo, directory / "data", env),
             stdin=subprocess.DEVNULL,

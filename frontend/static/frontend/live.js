@@ -42,6 +42,7 @@
 
   if (!stream || !status || !pause) return;
 
+  let ended = false; // signed out, here or in another tab
   let paused = false;
   let stale = true; // something may have changed that this page has not fetched
   let fetching = 0;
@@ -66,7 +67,7 @@
   // Not more often than the panel states: fetching a large one for every change would cost too much.
   const refresh = () => {
     stale = true;
-    if (paused || document.hidden || fetching > 0) return;
+    if (ended || paused || document.hidden || fetching > 0) return;
     const wait = last + said("gap", 250) - Date.now();
     if (wait > 0) {
       later ??= setTimeout(() => { later = null; refresh(); }, wait);
@@ -86,6 +87,20 @@
     if (stale) refresh();
   });
 
+  // After a sign-out every request would be refused (401): this page, and those in other tabs, must not ask any more.
+  const end = () => {
+    ended = true;
+    clearTimeout(later);
+    htmx.trigger(panel, "htmx:abort");
+    stream.remove(); // closes the stream
+  };
+  const tabs = new BroadcastChannel("kcoord-sign-out");
+  tabs.addEventListener("message", () => { end(); setTimeout(() => location.reload(), 1_000); }); // to the sign-in
+  document.querySelector("form.sign-out")?.addEventListener("submit", () => { end(); tabs.postMessage("signed out"); });
+  stream.addEventListener("htmx:sse:before:connection", (event) => { if (ended) event.preventDefault(); });
+  // The session ended in another way: one request of the panel leads to the sign-in.
+  stream.addEventListener("htmx:sse:error", (event) => { if (event.detail.status === 401) { stream.remove(); paused = false; refresh(); } });
+
   stream.addEventListener("htmx:sse:after:connection", () => { connected = true; show(); refresh(); });
   for (const name of ["htmx:sse:error", "htmx:sse:close", "htmx:error"]) {
     stream.addEventListener(name, () => { connected = false; show(); });
@@ -96,6 +111,7 @@
   document.addEventListener("visibilitychange", () => { if (!document.hidden && stale) refresh(); });
   // Heartbeats and commits send no event, so the panel is also fetched periodically, as often as it states.
   const look = () => {
+    if (ended) return;
     if (document.hidden) stale = true;
     else {
       if (!connected) htmx.trigger(stream, "reconnect"); // does nothing while a connection is open or being opened

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import httpx
+import psycopg
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from groups.engine.decision_context import regex_error
-from kcoord.client.http import KEEPALIVE_S
+from kcoord.client.http import make_client
 from kcoord.http import local_transport as local
 from kcoord.http import logs
 from kcoord.kgroups import arguments, options
@@ -22,7 +24,9 @@ from kcoord.kgroups.api import Api
 from kcoord.kgroups.output import Output
 from kcoord.kgroups.run import FAILURE, SUCCESS, run, validate_regex
 from kcoord.process import bridge
+from kcoord.stack.preflight import one_line
 
+CONNECT_SECONDS = 3
 TOKEN_VARIABLE = "KCOORD_TOKEN"  # noqa: S105 - the name of a variable
 
 
@@ -73,6 +77,9 @@ class Command(BaseCommand):
         output = Output(_Plain(self.stdout), _Plain(self.stderr), errors_on_stderr=to_stderr)
         if wanted.action is options.Action.VALIDATE_REGEX:
             return validate_regex(wanted.regex, regex_error(wanted.regex), output)
+        if wanted.url is None and (problem := _postgres_problem()):
+            output.error(problem)
+            return FAILURE
         with _service(wanted) as api:
             return run(wanted, api, output)
 
@@ -93,13 +100,26 @@ def _service(wanted: arguments.Arguments) -> Iterator[Api]:
     """The service at --url, or this installation."""
     if wanted.url is not None:
         token = _token(wanted.token_file)
-        with httpx.Client(limits=httpx.Limits(keepalive_expiry=KEEPALIVE_S)) as client:
+        with make_client() as client:
             yield Api(client, wanted.url, token, wanted.timeout_ms)
         return
     transport = local.LocalTransport(local.local_operator())
     logs.configure("warning")  # the access log of these internal requests would only be in the way
     with httpx.Client(transport=transport) as client:
         yield Api(client, local.BASE_URL, "", wanted.timeout_ms)
+
+
+def _postgres_problem() -> str | None:
+    """Why this installation cannot answer; None if it can. A runtime would try for half a minute, and log each try."""
+    try:
+        psycopg.connect(settings.CONNINFO, connect_timeout=CONNECT_SECONDS).close()
+    except psycopg.OperationalError as error:
+        if settings.KCOORD.str("database.url"):
+            what, remedy = f"Postgres cannot be reached: {one_line(error)}", "start it or correct KCOORD_DATABASE_URL"
+        else:
+            what, remedy = f"no service is running in {settings.DATA_DIR}", "`make up` starts one"
+        return f"The command failed: {what}; {remedy}, or name another service with --url"
+    return None
 
 
 def _token(path: str | None) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from groups.api.coordination import coordinator_of
 from groups.core.coordinator import java_hash, partition_of
 from kcoord.config import Config
+from kcoord.http.addresses import advertised_url
 from kcoord.protocol.errors import Error
-from tests.support.api import assert_problem
+from tests.support.api import Members, assert_problem
 from tests.support.fixtures import ClientWith
 
 JAVA = [
@@ -67,6 +69,46 @@ class TestAdvertised:
             "https://groups.example.org",
         )
         assert found["partition"] == 2
+
+
+class TestListeningEverywhere:
+    @pytest.fixture(params=["0.0.0.0", "::"])
+    def config(self, request: pytest.FixtureRequest) -> Config:
+        return Config({"host": request.param})
+
+    @pytest.mark.parametrize(
+        ("asked", "expected"),
+        [
+            ("10.0.0.7:8123", ("10.0.0.7:8123", "10.0.0.7", 8123, "http://10.0.0.7:8123")),
+            ("groups.example", ("groups.example:80", "groups.example", 80, "http://groups.example")),
+            ("[fd00::7]:8000", ("[fd00::7]:8000", "fd00::7", 8000, "http://[fd00::7]:8000")),
+        ],
+    )
+    async def test_the_answer_is_the_address_by_which_the_request_came(
+        self, api: httpx.AsyncClient, asked: str, expected: tuple[str, str, int, str]
+    ) -> None:
+        response = await api.get("/v1/coordinator?group_id=g", headers={"Host": asked})
+        (found,) = response.json()["coordinators"]
+        assert (found["node_id"], found["host"], found["port"], found["url"]) == expected
+
+    @pytest.mark.parametrize("asked", ["bad/host", "[::::]:8000", "host:99999", "host:0", ""])
+    async def test_what_is_no_address_is_not_repeated(self, api: httpx.AsyncClient, config: Config, asked: str) -> None:
+        response = await api.get("/v1/coordinator?group_id=g", headers={"Host": asked})
+        (found,) = response.json()["coordinators"]
+        assert found["url"] == {"0.0.0.0": "http://127.0.0.1:8000", "::": "http://[::1]:8000"}[config.str("host")]
+
+    async def test_so_it_is_in_the_description_of_a_group(self, api: httpx.AsyncClient, members: Members) -> None:
+        await members.stable("g")
+        response = await api.get("/v1/groups/g", headers={"Host": "localhost:8123"})
+        assert response.json()["coordinator"]["url"] == "http://localhost:8123", response.text
+
+
+@pytest.mark.parametrize("host", ["::1", "fe80::7"])
+async def test_an_address_with_colons_is_put_in_brackets(host: str) -> None:
+    url = advertised_url(Config({"host": host}), "http://elsewhere")
+    assert url == f"http://[{host}]:8000"
+    found = coordinator_of("g", url, Config({}))
+    assert (found.node_id, found.host, found.port) == (f"[{host}]:8000", host, 8000)
 
 
 async def test_the_empty_group_id_has_a_partition_too(api: httpx.AsyncClient) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
 
-from kcoord.database import counters
+from kcoord.database import counters, pool
 from kcoord.database.clock import VirtualClock
 from kcoord.database.counters import Counted
 from kcoord.database.pool import Connection
 from kcoord.http import health
 from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
 from offsets.core.days import DAY_MS
 from offsets.journal.journal_days import JournalDays
 from tests.support.api import Members, client_of
@@ -104,6 +107,56 @@ async def test_no_database(runtime: Runtime) -> None:
     assert not found["database"]["ok"]
     async with client_of(None) as client:
         assert (await client.get("/livez")).json() == {"status": "alive"}
+
+
+FULL = psycopg.errors.DiskFull("could not extend file: No space left on device")
+
+
+async def fail(connection: Connection) -> None:
+    raise FULL
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A disk on which the probe finds no space."""
+    monkeypatch.setattr(pool.Q, "take_space", "do $$ begin raise sqlstate '53100'; end $$")
+    return monkeypatch
+
+
+async def test_a_full_disk_is_told_as_soon_as_something_cannot_be_stored(
+    runtime: Runtime, ticked: None, full_disk: pytest.MonkeyPatch
+) -> None:
+    assert "disk" not in await checks(200), "it is not looked for while all is well"
+    with pytest.raises(ProtocolError, match="the disk of the database is full"):
+        await runtime.db.transaction(fail)
+    for _ in range(2):
+        disk = (await checks(503))["disk"]
+        assert disk["detail"] == "the disk of the database is full and nothing can be stored; free space on it"
+    full_disk.undo()
+    assert "disk" not in await checks(200), "there is space again"
+
+
+async def test_a_full_disk_may_be_why_the_timers_are_late(runtime: Runtime, full_disk: pytest.MonkeyPatch) -> None:
+    assert not (await checks(503))["disk"]["ok"]
+
+
+async def test_the_probe_writes_to_the_disk(runtime: Runtime, database: str) -> None:
+    statement = "select temp_bytes from pg_stat_database where datname = current_database()"
+    with psycopg.connect(database, autocommit=True) as connection:
+        before = connection.execute(statement).fetchone()
+        assert await runtime.db.has_space()
+        async with runtime.db.connection() as used:
+            await used.execute("select pg_stat_force_next_flush()")
+        after = connection.execute(statement).fetchone()
+    assert before is not None
+    assert after is not None
+    assert after[0] - before[0] > 1_000_000
+
+
+async def test_no_space_for_the_embedded_postgres(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    await runtime.db.close()
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=5 * 2**20))
+    assert "is full (5 MiB left): free space on it" in (await checks(503))["database"]["detail"]
 
 
 async def test_metrics_have_what_other_processes_counted(runtime: Runtime) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from kcoord.access.rights import TRUSTED_CALLER
 from tests.kcoord.kgroups.conftest import run_tool
-from tests.support.processes import ROOT, Running, database_url, environment, start_server
+from tests.support.processes import ROOT, Running, database_url, environment, free_port, start_server
 
 pytestmark = pytest.mark.processes
 
@@ -187,7 +188,7 @@ def test_a_database_that_is_not_there_is_an_error_and_an_end(tmp_path: Path) -> 
     assert "very-secret" in database_url(conninfo)
     done = kgroups(tmp_path, conninfo, "--list", "--timeout", "1000")
     assert done.returncode == 1
-    assert done.stdout.startswith("\nError: The command failed: COORDINATOR_NOT_AVAILABLE: ")
+    assert done.stdout.startswith("\nError: The command failed: Postgres cannot be reached: ")
     assert "Traceback" not in done.stderr
     assert "very-secret" not in done.stdout + done.stderr
 
@@ -203,3 +204,23 @@ def test_nobody_on_the_network_is_a_trusted_caller(server: Running) -> None:
             json = {"topics": None} if method == "POST" else None
             answer = httpx.request(method, f"{server.url}{path}", headers=claim, params=claim, json=json, timeout=30)
             assert answer.status_code == 401, answer.text
+
+
+def test_without_a_service_it_is_one_line_at_once(tmp_path: Path) -> None:
+    began = time.monotonic()
+    done = kgroups(tmp_path, None, "--list")
+    assert time.monotonic() - began < 15, "it gave up on the first attempt; starting Python and Django is the rest"
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == (
+        f"\nError: The command failed: no service is running in {tmp_path}; `make up` starts one, or name another "
+        "service with --url\n"
+    )
+
+
+def test_without_the_postgres_that_is_named_too(tmp_path: Path) -> None:
+    url = f"postgresql://me:topsecret@127.0.0.1:{free_port()}/kcoord"
+    done = kgroups(tmp_path, None, "--list", KCOORD_DATABASE_URL=url)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("\nError: The command failed: Postgres cannot be reached: ")
+    assert done.stdout.endswith("; start it or correct KCOORD_DATABASE_URL, or name another service with --url\n")
+    assert "topsecret" not in done.stdout

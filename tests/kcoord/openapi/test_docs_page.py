@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -35,9 +34,7 @@ async def address(runtime: object) -> AsyncIterator[str]:
     await serving
 
 
-async def test_the_page_shows_every_operation_and_loads_nothing_from_elsewhere(address: str) -> None:
-    chromium = shutil.which("chromium")
-    assert chromium, "the browser tests need chromium on the path (.ci/run installs it)"
+async def test_the_page_shows_every_operation_and_loads_nothing_from_elsewhere(address: str, chromium: str) -> None:
     complaints: list[str] = []
     hosts: set[str] = set()
     async with async_playwright() as playwright:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from kcoord.access.tokens import Rule
 from kcoord.checks import TAG
 from kcoord.config import BASE_DIR, SETTINGS, Config
 from kcoord.models import ApiToken
+from tests.support.processes import ROOT, environment
 
 
 def ids(environ: dict[str, str], **options: bool) -> list[str | None]:
@@ -104,10 +108,42 @@ def test_listening_to_other_machines_needs_names_and_tls() -> None:
 
 def test_a_key_that_is_not_kept_is_told_before_a_deployment(tmp_path: Path) -> None:
     with override_settings(DATA_DIR=tmp_path):
-        assert ids({}, include_deployment_checks=True) == ["kcoord.W003"]
-        assert ids({"KCOORD_SECRET_KEY": "k" * 32}, include_deployment_checks=True) == []
+        assert ids(TLS, include_deployment_checks=True) == ["kcoord.W003"]
+        assert ids({**TLS, "KCOORD_SECRET_KEY": "k" * 32}, include_deployment_checks=True) == []
         (tmp_path / "secret_key").write_text("k" * 32)
-        assert ids({}, include_deployment_checks=True) == []
+        assert ids(TLS, include_deployment_checks=True) == []
+
+
+TLS = {"KCOORD_SECURE_COOKIES": "true"}
+
+
+def check_deploy(data_dir: Path, **env: object) -> subprocess.CompletedProcess[str]:
+    """What an operator types before a deployment."""
+    return subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy"],
+        cwd=ROOT,
+        env=environment(None, data_dir, env),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_deployment_is_told_only_what_a_setting_can_change(tmp_path: Path) -> None:
+    for host in ("127.0.0.1", "0.0.0.0"):
+        found = re.findall(r"^\?: \((.*?)\) (.*)\n\tHINT: (.*)", check_deploy(tmp_path, KCOORD_HOST=host).stderr, re.M)
+        assert {name for name, _, _ in found} >= {"kcoord.W003"}
+        assert len(found) >= 2
+        for name, problem, hint in found:
+            assert name.startswith("kcoord."), name
+            assert "KCOORD_" in problem + hint
+    followed = {
+        "KCOORD_SECURE_COOKIES": "true",
+        "KCOORD_ALLOWED_HOSTS": "kcoord.example",
+        "KCOORD_SECRET_KEY": "k" * 32,
+    }
+    for host in ("127.0.0.1", "0.0.0.0"):
+        assert "no issues" in check_deploy(tmp_path, KCOORD_HOST=host, **followed).stdout
 
 
 def reference(*arguments: str) -> str:

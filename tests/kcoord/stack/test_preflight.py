@@ -138,6 +138,11 @@ def test_a_broker_of_another_kind_is_left_to_celery() -> None:
     preflight.check_broker("amqp://127.0.0.1:1//")
 
 
+@pytest.mark.parametrize(("url", "remedy"), [("sqs://", "'celery[sqs]'"), ("nats://broker", "redis://host:6379/0")])
+def test_a_broker_that_celery_cannot_use_here_is_one_line_with_the_remedy(url: str, remedy: str) -> None:
+    assert remedy in problem_of(preflight.check_broker, url)
+
+
 def test_passwords_do_not_get_into_messages() -> None:
     error = ValueError("cannot reach postgresql://ann:s3cret@db/x\nor redis://:other@cache/0")
     assert preflight.one_line(error) == "cannot reach postgresql://ann:***@db/x or redis://:***@cache/0"

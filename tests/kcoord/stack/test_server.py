@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import signal
 import socket
 import time
@@ -11,7 +13,8 @@ import httpx
 import pytest
 
 from kcoord.access.tokens import ALL_RULES, create_token
-from tests.support.processes import free_port, start, start_server
+from kcoord.stack.readiness import wait_until_ready
+from tests.support.processes import ROOT, free_port, start, start_server
 
 pytestmark = pytest.mark.processes
 
@@ -69,3 +72,36 @@ def test_a_server_binds_its_address_itself_where_nobody_did(database: str) -> No
         secret = create_token("a member", ALL_RULES).secret
         answer = httpx.get(f"{server.url}/v1/groups", headers={"Authorization": f"Bearer {secret}"})
         assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("host", ["::1", "::"])
+def test_a_server_on_ipv6_tells_its_address_in_brackets(database: str, host: str) -> None:
+    port = free_port()
+    with start("server", ["-m", "kcoord.stack.server"], database, {"KCOORD_PORT": port, "KCOORD_HOST": host}):
+        asyncio.run(asyncio.wait_for(wait_until_ready(host, port, "/livez"), 60))
+        secret = create_token("a member", ALL_RULES).secret
+        headers = {"Authorization": f"Bearer {secret}"}
+        answer = httpx.get(f"http://[::1]:{port}/v1/coordinator?group_id=g", headers=headers)
+        assert answer.json()["coordinators"][0]["url"] == f"http://[::1]:{port}", answer.text
+
+
+def test_alive_is_a_server_without_its_database() -> None:
+    """What the image's health check asks, on another port and on all addresses."""
+    port = free_port()
+    settings = {"KCOORD_PORT": port, "KCOORD_HOST": "0.0.0.0"}
+    nowhere = f"host=127.0.0.1 port={free_port()} dbname=none user=none"
+    with start("server", ["-m", "kcoord.stack.server"], nowhere, settings) as server:
+        server.port = port
+        asyncio.run(asyncio.wait_for(wait_until_ready("127.0.0.1", port, "/livez"), 60))
+        assert httpx.get(f"{server.url}/readyz", timeout=30).status_code == 503
+        with start("alive", ["-m", "kcoord.stack.alive"], nowhere, settings) as alive:
+            assert (alive.wait(), alive.output) == (0, "")
+    with start("alive", ["-m", "kcoord.stack.alive"], nowhere, settings) as alive:
+        assert alive.wait() == 1
+        assert alive.output == f"kcoord: /livez on port {port} of 0.0.0.0 does not answer\n"
+
+
+def test_the_image_asks_for_life_alone() -> None:
+    assert re.findall(r"^HEALTHCHECK .*", (ROOT / "Dockerfile").read_text(), re.MULTILINE) == [
+        'HEALTHCHECK --start-period=30s CMD ["python", "-m", "kcoord.stack.alive"]'
+    ]

@@ -1,0 +1,54 @@
+"""A virtual environment of `requirements.txt` alone, as a new user has it: nothing that only the tests bring.
+
+It is kept in `build/`, under a name with the hash of the requirements, so it is made once for each change of them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.database import ROOT
+
+REQUIREMENTS = ROOT / "requirements.txt"
+INSTALL_SECONDS = 900
+UNREACHABLE = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ReadTimeoutError", "ProxyError")
+"""What pip's warnings name if its index cannot be reached."""
+
+
+def fresh_python() -> Path:
+    """Its interpreter. Skips the test if the packages cannot be downloaded; fails if they do not fit together."""
+    version = "{}.{}".format(*sys.version_info)
+    name = hashlib.sha256(REQUIREMENTS.read_bytes() + version.encode()).hexdigest()[:16]
+    place = ROOT / "build" / f"requirements-{name}"
+    place.parent.mkdir(exist_ok=True)
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "complete").exists():
+            _make(place)
+    return place / "bin" / "python"
+
+
+def _make(place: Path) -> None:
+    for older in place.parent.glob("requirements-*/"):
+        shutil.rmtree(older)
+    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, timeout=120)
+    pip = [str(place / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*pip, "install", "--retries=1", "-r", str(REQUIREMENTS)],
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECONDS,
+    )
+    if done.returncode != 0:
+        shutil.rmtree(place)
+        if any(sign in done.stderr for sign in UNREACHABLE):
+            pytest.skip(f"requirements.txt cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+        raise AssertionError(done.stderr)
+    (place / "complete").touch()
