@@ -35,7 +35,7 @@ def sync_group(turn: Turn, command: SyncGroup) -> SyncReply | Parked:
     _require_same_protocol(group, command)
     verdict = ANSWERS[Api.SYNC, group.state]
     if verdict.error is not Error.NONE:
-        raise refused(verdict.error, Api.SYNC, group, command.member_id)
+        raise refused(verdict.error, Api.SYNC, group)
     if not verdict.parks:
         return _fetch(turn, member)
     parked = _park(turn, command, member)

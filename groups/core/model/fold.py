@@ -110,7 +110,7 @@ def _apply(group: ClassicGroup, record: ClassicRecord) -> ClassicGroup:
         case SyncParked() | MemberSynced() | WaitAbandoned() | SessionRenewed():
             return replace(group, members=group.members.put(_touch(group.members[record.member_id], record)))
         case JoinTimerArmed():
-            return replace(group, join_timer=record.timer, new_member_added=record.new_member_added)
+            return replace(group, join_timer=record.timer, new_member_added=False)
         case SyncTimerCleared():
             return replace(group, sync_deadline=None)
         case RebalanceStarted() | GenerationStarted() | GroupEmptied() | AssignmentsStored() | GroupUnloaded():

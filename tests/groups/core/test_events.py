@@ -112,7 +112,18 @@ def test_why_a_member_went(cause: str, kind: EventKind, removal: str) -> None:
     gone = second if cause == "sync_timed_out" else first
     session = {"session_timeout_ms": 10_000} if cause == "session_expired" else {}
     assert world.told(kind) == [{"member_id": gone, "generation_id": 1, "cause": removal, **session}]
-    assert [told["cause"] for told in world.told(EventKind.REBALANCE_STARTED)] == [cause]
+    assert world.told(EventKind.REBALANCE_STARTED) == [{"member_id": gone, "generation_id": 1, "cause": cause}]
+
+
+def test_a_new_member_whose_join_takes_too_long_had_no_session() -> None:
+    """Its limit is a constant (classic.md 10.1), not the session timeout that it asked for."""
+    world = Watched(config=GroupConfig(initial_rebalance_delay_ms=400_000))
+    call = world.enter(rebalance_timeout_ms=500_000, max_wait_ms=500_000)
+    assert call.parked is not None
+    world.advance(300_000)
+    assert world.told(EventKind.MEMBER_EXPIRED) == [
+        {"member_id": call.parked.member_id, "generation_id": 0, "cause": "session_expired"}
+    ]
 
 
 def test_who_did_not_rejoin_and_who_found_the_group_full() -> None:

@@ -109,6 +109,17 @@ def test_abandoning_a_displaced_request_changes_nothing() -> None:
     assert world.member(member_id).session_deadline == world.now + SESSION
 
 
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_wait_that_has_run_out_cannot_be_abandoned(late: int) -> None:
+    """The client was told to send the request again, and has its session until then."""
+    world, call, _ = preparing()
+    world.advance(WAIT + late)
+    assert call.ran_out
+    before = world.group
+    world.abandon(call)
+    assert world.group is before
+
+
 def test_abandon_is_never_an_error() -> None:
     world = World()
     for kind in ParkKind:

@@ -39,6 +39,16 @@ def test_restarted_leader_skips_the_assignment() -> None:
     assert world.group.leader_id == reply.member_id
 
 
+def test_restarted_leader_leads_the_next_generation() -> None:
+    """classic.md 2.11: it stays leader while it rejoins in time, although the others are members for longer."""
+    world, _, follower = static_group()
+    leader = world.join(instance_id="a").member_id
+    assert world.group is not None
+    assert list(world.group.members) == [follower, leader]
+    world.join(follower, "b", names="range more")
+    assert world.join(leader, "a", names="range more").reply.leader == leader
+
+
 def test_first_session_after_a_restart_has_the_old_timeout_and_old_client() -> None:
     world, _, _ = static_group()
     reply = world.join(instance_id="b", session_timeout_ms=60_000, client_id="new", client_host="new").reply
