@@ -112,6 +112,14 @@ def test_metadata_that_cannot_be_read_may_name_any_topic_until_the_next_generati
     assert protected(made) == ({"foo"} if len(metadata) > 1 else set(TOPICS))
 
 
+def test_only_metadata_of_the_type_consumer_is_read() -> None:
+    """What members of another type bring is theirs, whatever it looks like (offsets.md 6.1)."""
+    made = migrating_world()
+    join_classic(made, "", ("foo",), instance_id="a", protocol_type="connect")
+    assert isinstance(made.group, ClassicGroup)
+    assert (made.group.state, made.group.generation_topics) == (GroupState.COMPLETING_REBALANCE, None)
+
+
 def test_a_group_that_comes_from_the_consumer_protocol_has_the_topics_of_its_members() -> None:
     made = migrating_world()
     made.set_topics(bar=1)

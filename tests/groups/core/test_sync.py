@@ -41,6 +41,9 @@ def test_assignments_of_a_stable_group_are_not_replaced() -> None:
     world.sync(leader, {second: b"first"})
     world.sync(leader, {second: b"second"})
     assert world.sync(second).reply.assignment == b"first"
+    assert world.sync(second).reply.assignment == b"first"
+    assert world.last is not None
+    assert world.last.records == (), "it owes no sync any more"
 
 
 def test_displaced_sync_is_answered_with_the_newer_one() -> None:
@@ -124,3 +127,12 @@ def test_protocol_fields_are_checked_only_when_given() -> None:
         assert reply.error is Error.INCONSISTENT_GROUP_PROTOCOL
         assert field in reply.detail
     assert world.sync(leader, protocol_type="consumer", protocol_name="range").error is Error.NONE
+
+
+def test_protocol_fields_are_checked_only_against_what_the_group_has() -> None:
+    """classic.md 3.1, row 12: before the first generation no protocol is selected."""
+    world = World()
+    call = world.enter()
+    assert call.parked is not None
+    early = world.sync(call.parked.member_id, protocol_type="consumer", protocol_name="range")
+    assert early.error is Error.REBALANCE_IN_PROGRESS

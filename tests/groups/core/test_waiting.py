@@ -54,6 +54,7 @@ def test_join_of_a_member_that_is_gone() -> None:
     gone = answer_for(world.group, join(dynamic))
     assert isinstance(gone, JoinReply)
     assert (gone.error, gone.member_id) == (Error.UNKNOWN_MEMBER_ID, "")
+    assert gone.detail == f"the group has no member {dynamic!r} (any more): join with an empty member id"
     world.join(instance_id="i")
     fenced = answer_for(world.group, join(static, "i"))
     assert isinstance(fenced, JoinReply)

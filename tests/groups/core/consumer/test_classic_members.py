@@ -8,6 +8,7 @@ import pytest
 
 from groups.core.model.commands import DeleteGroup
 from groups.core.model.consumer_state import MemberState
+from groups.core.model.rights import TopicRights
 from groups.core.model.types import ClassicGroup, MigrationPolicy, Protocol
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.classic_client import (
@@ -267,6 +268,27 @@ def test_a_classic_member_is_called_when_all_it_waits_for_is_free(classic: str) 
         assert (beat_classic(made, classic, epoch).error is Error.REBALANCE_IN_PROGRESS) is has_all
     assert join_classic(made, classic, ("foo",)).reply.generation_id == epoch
     assert len(synced(sync_classic(made, classic, epoch))["foo"]) == 2
+
+
+def test_a_member_that_turns_to_the_classic_protocol_has_no_expression_and_no_rights() -> None:
+    """Both belong to the heartbeats of the consumer protocol (consumer.md 4.6)."""
+    made = migrating_world()
+    made.join("m1", "foo")
+    made.join("m2", subscribed_topic_regex="f.*", instance_id="i", rights=TopicRights("all", lambda name: True))
+    assert made.member("m2").regex_key == ("f.*", "all")
+    member_id = join_classic(made, "", ("foo",), instance_id="i").reply.member_id
+    assert (made.member(member_id).subscribed_topic_regex, made.member(member_id).topic_rights) == ("", "")
+
+
+@pytest.mark.parametrize(("owned", "error"), [({"foo": ()}, Error.NONE), ({"foo": (0,)}, Error.FENCED_MEMBER_EPOCH)])
+def test_a_topic_without_partitions_is_nothing_that_a_member_owns(
+    owned: dict[str, tuple[int, ...]], error: Error
+) -> None:
+    """consumer.md 6.1: a member in an unknown state may go on when it owns nothing."""
+    made = alone()
+    unknown = replace(made.member("c"), state=MemberState.UNKNOWN)
+    made.group = replace(made.consumer, members=made.consumer.members.put(unknown))
+    assert join_classic(made, "c", ("foo",), owned).error is error
 
 
 def test_who_has_to_give_up_a_topic_must_join_before_the_new_target_is_there() -> None:
