@@ -92,6 +92,7 @@ def test_the_rebalance_timer_is_cancelled_once() -> None:
     made = world()
     made.stable("m1")
     made.join("m2", "foo")
+    assert not records(made, TimerCancelled), "a member that joins has none"
     for cancelled in (0, 1, 0):
         member = made.member("m1")
         made.heartbeat("m1", member.member_epoch, made.assigned("m1") if made.consumer.timers.rebalance else None)
@@ -123,7 +124,9 @@ def test_what_a_request_does_not_say_stays_as_it_was() -> None:
 def test_a_member_that_takes_an_instance_id_keeps_what_it_has() -> None:
     made = world()
     made.stable("m1")
+    epochs = made.epochs
     assert made.join("m1", "foo", instance_id="i").error is Error.NONE
+    assert made.epochs == epochs, "consumer.md 4.1: an instance id is no reason for a new epoch"
     assert made.assigned("m1") == {"foo": [0, 1, 2, 3, 4, 5]}
     assert made.consumer.members.static == {"i": "m1"}
 

@@ -291,6 +291,20 @@ def test_a_topic_without_partitions_is_nothing_that_a_member_owns(
     assert join_classic(made, "c", ("foo",), owned).error is error
 
 
+def test_a_classic_member_that_has_something_is_called_for_the_rest() -> None:
+    made = migrating_world(MigrationPolicy.DISABLED)
+    made.set_topics(bar=2)
+    made.stable("m1")
+    generation = join_classic(made, "c", ("foo", "bar")).reply.generation_id
+    has = synced(sync_classic(made, "c", generation))
+    assert has == {"bar": [0, 1]}
+    assert beat_classic(made, "c", generation).error is Error.NONE
+    epoch = made.member("m1").member_epoch
+    made.heartbeat("m1", epoch)
+    made.heartbeat("m1", epoch, made.assigned("m1"))
+    assert beat_classic(made, "c", generation).error is Error.REBALANCE_IN_PROGRESS
+
+
 def test_who_has_to_give_up_a_topic_must_join_before_the_new_target_is_there() -> None:
     made = migrating_world()
     made.set_topics(bar=2)

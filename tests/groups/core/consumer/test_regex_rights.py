@@ -99,12 +99,30 @@ def test_rights_that_change_before_anything_is_resolved() -> None:
     assert made.heartbeat("m1", 1, rights=ONLY_BAR).assignment == {"bar": [0, 1]}
 
 
+def test_nothing_is_left_of_rights_with_which_nothing_was_resolved() -> None:
+    made = world()
+    join(made, "m1", NO_BAR)
+    made.heartbeat("m1", 1, rights=ONLY_BAR)
+    assert not made.consumer.resolutions
+    join(made, "m2", ONLY_BAR)
+    assert made.epochs[0] == 1, "who uses the same expression does not know what it matches either"
+
+
+def test_a_resolution_is_of_the_expressions_of_members_with_the_callers_rights() -> None:
+    made = world()
+    join(made, "m1", regex="fo.*")
+    join(made, "m2", NO_BAR, regex="b.*")
+    assert [asked.patterns for asked in made.resolutions] == [frozenset({"fo.*"}), frozenset({"b.*"})]
+
+
 def test_rights_with_which_others_have_resolved_it_hold_at_once() -> None:
     made = world()
     join(made, "m1")
     join(made, "m2", ONLY_BAR)
     resolve_all(made)
+    before = made.consumer.resolutions["only bar"]
     made.heartbeat("m1", 1, rights=ONLY_BAR)
+    assert made.consumer.resolutions["only bar"] == before
     assert made.consumer.subscription_of(made.consumer.members["m1"]) == {"bar"}
     assert not made.resolutions
 

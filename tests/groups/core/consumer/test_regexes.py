@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groups.core.consumer.regexes import LEAST_PAUSE_MS, LOST_AFTER_MS
 from groups.core.model.commands import ApplyRegexResolution
+from groups.core.model.consumer_state import MemberState
 from groups.core.model.types import Env, GroupConfig
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.world import GROUP, World
@@ -172,6 +175,29 @@ def test_subscriptions_are_alike_or_not(members: list[tuple[str, str]], homogene
     for number, (regex, names) in enumerate(members):
         join(made, f"m{number}", regex, *names.split())
     assert made.consumer.homogeneous is homogeneous
+
+
+def test_a_heartbeat_that_repeats_the_expression_changes_nothing() -> None:
+    """consumer.md 6: what is no longer matched is given up with the next target, which is not due yet."""
+    made = resolved()
+    made.config = replace(made.config, consumer_assignment_interval_ms=10_000)
+    made.send(ApplyRegexResolution(GROUP, {"fo.*": frozenset()}, made.topics.version, made.now + 1))
+    assert made.epochs == (3, 2)
+    assert made.heartbeat("m1", 2, subscribed_topic_regex="fo.*").assignment is None
+    assert made.member("m1").state is MemberState.STABLE
+    made.now += 10_000
+    assert made.heartbeat("m1", 2).assignment == {}
+
+
+def test_a_resolution_counts_for_the_member_although_the_group_subscribed_to_the_topic_before() -> None:
+    made = world()
+    made.join("m1", "foo")
+    join(made, "m2", "fo.*")
+    epoch = made.epochs[0]
+    made.resolve_regexes()
+    assert made.epochs[0] == epoch + 1
+    made.heartbeat("m1", epoch)
+    assert made.member("m2").target == {made.topics.by_name["foo"].topic_id: frozenset({3, 4, 5})}
 
 
 def test_a_resolution_counts_once() -> None:
