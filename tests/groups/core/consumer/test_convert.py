@@ -66,6 +66,16 @@ def test_a_consumer_member_upgrades_a_classic_group() -> None:
     assert made.consumer.timers.session[old].deadline == made.now + 10_000
 
 
+def test_in_a_group_that_was_upgraded_no_target_was_computed_yet() -> None:
+    """consumer.md 1.1 and 5.1: so the first one need not wait for the interval between two."""
+    made = migrating_world(consumer_assignment_interval_ms=15_000)
+    classic(made)
+    assert made.join("m1").epoch == 1
+    assert made.consumer.assignment_timestamp == 0
+    assert made.join("m2", "foo").epoch == 2
+    assert made.consumer.assignment_timestamp == made.now
+
+
 def test_an_upgrade_leaves_out_partitions_that_the_topic_does_not_have() -> None:
     """A leader may assign whatever it likes; nobody else could ever get these back (consumer.md 9.4)."""
     made = migrating_world()

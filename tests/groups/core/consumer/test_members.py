@@ -15,8 +15,12 @@ from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
     ConsumerMemberRemoved,
+    ConsumerMemberReplaced,
+    ConsumerMemberUpdated,
     ConsumerRecord,
     GroupEpochBumped,
+    MemberReconciled,
+    StaticMemberDeparted,
     TargetComputed,
 )
 from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, MemberState
@@ -77,13 +81,32 @@ def test_dropping_a_stranger_is_a_bug() -> None:
     assert repr(ConsumerMembers()) == "ConsumerMembers([])"
 
 
+def test_who_does_not_vote_has_no_vote() -> None:
+    """consumer.md 5.2: null does not vote."""
+    some = ConsumerMembers([ConsumerMember("m1"), ConsumerMember("m2", server_assignor="range")])
+    assert some.votes == {"range": 1}
+    assert some.put(ConsumerMember("m2")).votes == {}
+
+
+def test_changes_are_told_by_member() -> None:
+    before = ConsumerMembers([ConsumerMember("same"), ConsumerMember("changed"), ConsumerMember("gone")])
+    changed, new = ConsumerMember("changed", member_epoch=1), ConsumerMember("new")
+    after = before.drop("gone").put(changed).put(new)
+    assert after.changes_since(before) == ({"gone"}, {"changed": changed, "new": new})
+
+
 MEMBER = ConsumerMember("m1")
 GROUP = ConsumerGroup("g", members=ConsumerMembers([MEMBER]))
 BUGS: dict[str, tuple[ConsumerGroup | None, ConsumerRecord]] = {
     "created twice": (GROUP, ConsumerGroupCreated("g", 0)),
     "no group": (None, ConsumerMemberJoined(MEMBER, 0)),
     "joined twice": (GROUP, ConsumerMemberJoined(MEMBER, 0)),
-    "a stranger goes": (GROUP, ConsumerMemberRemoved("x", None, Cause.MEMBER_LEFT, 0)),
+    "a stranger goes": (GROUP, ConsumerMemberRemoved("x", None, Cause.MEMBER_LEFT, 0, "", "")),
+    "a stranger changes": (GROUP, ConsumerMemberUpdated(ConsumerMember("x"), 0)),
+    "a stranger is replaced": (GROUP, ConsumerMemberReplaced("x", ConsumerMember("y"), 0)),
+    "a stranger departs": (GROUP, StaticMemberDeparted("x", 0)),
+    "a stranger takes a step": (GROUP, MemberReconciled("x", 0, 0, MemberState.STABLE, {}, {}, False, 0)),
+    "a target of a stranger": (GROUP, TargetComputed(0, "range", {"x": {}}, 0)),
     "an epoch left out": (GROUP, GroupEpochBumped(2, Cause.MEMBER_LEFT, None, "", 0, 0)),
     "a target of the future": (GROUP, TargetComputed(1, "range", {}, 0)),
 }

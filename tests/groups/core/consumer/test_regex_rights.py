@@ -36,6 +36,7 @@ def test_differs_from_kafka_in_resolving_for_each_members_rights() -> None:
     join(made, "m1")
     join(made, "m2", NO_BAR)
     assert [asked.rights.key for asked in made.resolutions] == ["", "no bar"]
+    assert set(made.consumer.regex_jobs) == {"", "no bar"}
     resolve_all(made)
     clients = [Client(made, "m1", (), ".*", epoch=1), Client(made, "m2", (), ".*", epoch=1, rights=NO_BAR)]
     for client in clients * 4:
@@ -132,9 +133,15 @@ def test_what_is_left_of_earlier_rights_is_resolved_soon() -> None:
     made = world()
     join(made, "m1")
     join(made, "m2", ONLY_BAR, regex="b.*")
+    join(made, "m3")
     resolve_all(made)
+    others = made.consumer.resolutions[""]
     made.heartbeat("m1", 1, rights=ONLY_BAR)
     assert not made.resolutions, "the pause between two resolutions holds"
+    bar = frozenset({"bar"})
+    assert made.consumer.resolutions["only bar"].topics == {".*": bar, "b.*": bar}
+    assert made.consumer.resolutions["only bar"].topics_version == -1
+    assert made.consumer.resolutions[""] == others
     made.now += LEAST_PAUSE_MS + 1
     made.heartbeat("m2", 1, rights=ONLY_BAR)
     assert made.resolutions[0].patterns == frozenset({".*", "b.*"})

@@ -90,6 +90,20 @@ def test_to_give_an_expression_up_bumps_and_forgets_it() -> None:
     assert not made.consumer.resolutions
 
 
+def test_an_expression_that_is_given_up_is_forgotten_alone() -> None:
+    made = world()
+    join(made, "m1", "fo.*")
+    join(made, "m2", "b.*")
+    made.resolve_regexes()
+    made.now += LEAST_PAUSE_MS + 1
+    made.heartbeat("m2", made.member("m2").member_epoch)
+    made.resolve_regexes()
+    before = made.consumer.resolutions[""]
+    assert set(before.topics) == {"fo.*", "b.*"}
+    made.heartbeat("m2", made.member("m2").member_epoch, subscribed_topic_regex="")
+    assert made.consumer.resolutions == {"": replace(before, topics={"fo.*": frozenset({"foo"})})}
+
+
 def test_the_expressions_of_a_member_that_is_gone_are_forgotten() -> None:
     made = resolved()
     join(made, "m2", "", "bar")
@@ -100,8 +114,10 @@ def test_the_expressions_of_a_member_that_is_gone_are_forgotten() -> None:
 def test_resolutions_keep_a_pause() -> None:
     made = resolved()
     made.now += LEAST_PAUSE_MS
+    epochs = made.epochs
     join(made, "m2", "b.*")
     assert not made.resolutions
+    assert made.epochs == epochs, "it matches nothing yet"
     made.now += 1
     made.heartbeat("m1", 2)
     assert made.resolutions[0].patterns == frozenset({"fo.*", "b.*"})
