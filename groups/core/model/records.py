@@ -244,10 +244,8 @@ class HoldReleased:
     at: Millis
 
 
-ClassicRecord = (
-    GroupCreated
-    | GroupDeleted
-    | GroupUnloaded
+ClassicChange = (
+    GroupUnloaded
     | MemberPending
     | PendingForgotten
     | MemberAdded
@@ -265,5 +263,6 @@ ClassicRecord = (
     | SyncTimerCleared
     | AssignmentsStored
 )
+"""What changes a classic group that exists, and leaves one."""
 
-Record = ClassicRecord | ConsumerRecord | GroupConverted | GroupHeld | HoldReleased
+Record = GroupCreated | GroupDeleted | ClassicChange | ConsumerRecord | GroupConverted | GroupHeld | HoldReleased

@@ -125,6 +125,22 @@ def test_abandoning_a_displaced_request_changes_nothing() -> None:
     assert world.member(member_id).session_deadline == world.now + SESSION
 
 
+@pytest.mark.parametrize("kind", [ParkKind.JOIN, ParkKind.SYNC])
+def test_what_was_abandoned_once_is_held_no_longer(kind: ParkKind) -> None:
+    if kind is ParkKind.JOIN:
+        world, call, member_id = preparing()
+    else:
+        world = World()
+        _, member_id = world.completed(world.enter(), world.enter())
+        call = world.sync(member_id)
+    world.advance(1_000)
+    world.abandon(call)
+    world.advance(1_000)
+    before = world.group
+    world.send(AbandonWait(GROUP, member_id, kind))
+    assert world.group is before
+
+
 @pytest.mark.parametrize("late", [0, 1])
 def test_a_wait_that_has_run_out_cannot_be_abandoned(late: int) -> None:
     """The client was told to send the request again, and has its session until then."""

@@ -59,10 +59,11 @@ def test_resent_join_takes_the_place_of_the_parked_one_and_both_are_answered() -
     world = World()
     ids = world.stable(2)
     older = world.join(ids[0])
-    newer = world.join(ids[0], names="range more", session_timeout_ms=8_000)
+    newer = world.join(ids[0], names="range more", session_timeout_ms=8_000, rebalance_timeout_ms=50_000)
     assert older.waits
     assert world.member(ids[0]).protocols == protocols("range", "more")
     assert world.member(ids[0]).session_timeout_ms == 8_000
+    assert world.member(ids[0]).rebalance_timeout_ms == 50_000
     last = world.join(ids[1])
     assert last.error is Error.NONE
     assert older.reply == newer.reply

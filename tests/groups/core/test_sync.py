@@ -109,7 +109,21 @@ def test_rebalance_takes_unfinished_assignments_back() -> None:
     waiting = world.sync(second)
     world.join(leader, names="range more")
     assert waiting.error is Error.REBALANCE_IN_PROGRESS
+    assert waiting.reply.session_deadline == world.now + 10_000, "classic.md 0.3, PREPARE, step 1"
     assert world.member(second).assignment == b""
+
+
+def test_a_rebalance_forgives_who_has_not_synced() -> None:
+    """classic.md 0.3, PREPARE, step 2."""
+    world, (leader, second) = completing(2)
+    world.sync(leader)
+    assert world.state is GroupState.STABLE
+    assert world.member(second).pending_sync
+    world.join(leader)
+    assert not world.member(second).pending_sync
+    assert world.group is not None
+    assert world.group.sync_deadline is None
+    assert world.join(second).reply.generation_id == 2
 
 
 def test_parked_sync_of_a_leaving_member_is_answered() -> None:

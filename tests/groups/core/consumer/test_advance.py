@@ -6,6 +6,7 @@ import pytest
 
 from groups.core.model.causes import Cause
 from groups.core.model.consumer_records import (
+    ConsumerMemberJoined,
     ConsumerMemberRemoved,
     ConsumerMemberReplaced,
     GroupEpochBumped,
@@ -95,6 +96,16 @@ def test_what_a_member_has_given_up_with_its_subscription_is_free_at_once() -> N
     assert made.member("m1").state is MemberState.STABLE
     assert set(made.consumer.members.owners.values()) == {"m1"}
     assert len(made.consumer.members.owners) == 2
+
+
+def test_a_member_starts_without_epochs() -> None:
+    """consumer.md 3.1, row 2."""
+    made = world()
+    made.join("m1", "foo")
+    (joined,) = records(made, ConsumerMemberJoined)
+    member = joined.member  # type: ignore[attr-defined]
+    assert (member.member_epoch, member.previous_member_epoch, member.state) == (0, -1, MemberState.STABLE)
+    assert (member.assigned, member.pending_revocation, member.target) == ({}, {}, {})
 
 
 def test_a_member_may_have_no_client_id() -> None:

@@ -373,6 +373,30 @@ def test_an_empty_consumer_group_is_replaced_by_a_classic_join() -> None:
     assert join_classic(made, asked.reply.member_id, ("foo",)).error
 
 
+def test_a_group_that_is_replaced_starts_at_the_beginning() -> None:
+    """consumer.md 2.3, row 3, and classic.md 2.2, row 3: nothing is left of the generation or epoch."""
+    made = migrating_world()
+    leave_classic(made, (classic(made), "i1"))
+    before = made.group
+    assert isinstance(before, ClassicGroup)
+    assert before.generation_id == 2
+    made.join("m1", "foo")
+    assert made.last is not None
+    told = events_of(before, made.last.records)
+    assert [(event.kind, event.generation_id) for event in told][:3] == [
+        (EventKind.GROUP_CONVERTED, 0),
+        (EventKind.MEMBER_JOINED, 0),
+        (EventKind.GROUP_EPOCH_BUMPED, 1),
+    ]
+    assert told[0].detail == {"protocol": "consumer"}
+    made.heartbeat("m1", -1)
+    before = made.group
+    join_classic(made, "", ("foo",), instance_id="i1")
+    told = events_of(before, made.last.records)
+    assert (told[0].kind, told[0].generation_id) == (EventKind.GROUP_CONVERTED, 0)
+    assert told[0].detail == {"protocol": "classic"}
+
+
 def test_a_classic_member_that_leaves_a_mixed_group_changes_no_protocol() -> None:
     made, member_id = mixed()
     join_classic(made, "d", ("foo",))

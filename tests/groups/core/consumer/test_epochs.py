@@ -308,6 +308,16 @@ def test_a_target_nobody_asked_for_is_ignored() -> None:
     assert made.group is before, "it has arrived already"
 
 
+def test_after_a_failure_no_target_is_awaited() -> None:
+    made = background()
+    made.assignors = {"range": Broken(AssignorFailed("no"))}
+    made.compute_target()
+    before = made.group
+    for epoch in (1, 2):
+        made.send(ApplyTarget(GROUP, epoch, "range", {"m1": {}}))
+        assert made.group is before
+
+
 def test_a_target_of_exactly_the_limit_is_computed_at_once() -> None:
     made = world(consumer_assignment_inline_limit=12)
     made.join("m1", "foo")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ from groups.core.model.consumer_records import (
     ConsumerRecord,
     GroupEpochBumped,
     MemberReconciled,
+    MetadataChecked,
     StaticMemberDeparted,
     TargetComputed,
 )
@@ -27,8 +30,8 @@ from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, Me
 from groups.core.model.fold import IllegalTransition
 from groups.core.model.fold import apply as apply_any
 from groups.core.model.partitions import Partitions
-from groups.core.model.records import GroupConverted, SyncTimerCleared
-from groups.core.model.types import ClassicGroup, Protocol
+from groups.core.model.records import GroupConverted, GroupHeld, SyncTimerCleared
+from groups.core.model.types import ClassicGroup, Hold, Protocol
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.groups.core.consumer.invariants import _check_derived
 
@@ -88,6 +91,14 @@ def test_who_does_not_vote_has_no_vote() -> None:
     assert some.put(ConsumerMember("m2")).votes == {}
 
 
+@pytest.mark.parametrize("state", MemberState)
+@pytest.mark.parametrize("epoch", [4, 5, 6])
+def test_only_a_stable_member_at_an_epoch_is_reconciled_to_it(state: MemberState, epoch: int) -> None:
+    """consumer.md 1.3."""
+    expected = state is MemberState.STABLE and epoch == 5
+    assert ConsumerMember("m", state=state, member_epoch=5).reconciled_to(epoch) is expected
+
+
 def test_changes_are_told_by_member() -> None:
     before = ConsumerMembers([ConsumerMember("same"), ConsumerMember("changed"), ConsumerMember("gone")])
     changed, new = ConsumerMember("changed", member_epoch=1), ConsumerMember("new")
@@ -126,6 +137,17 @@ def test_records_of_the_other_protocol_are_bugs() -> None:
     ):
         with pytest.raises(IllegalTransition):
             apply_any(group, record)
+
+
+HELD = ConsumerGroup("g", hold=Hold(1_000, "ann"))
+
+
+def test_a_held_group_has_no_members() -> None:
+    with pytest.raises(IllegalTransition, match="held"):
+        apply_any(HELD, ConsumerMemberJoined(MEMBER, 0))
+    with pytest.raises(IllegalTransition, match="cannot be held"):
+        apply_any(GROUP, GroupHeld(Hold(1_000, "ann"), 0, 0))
+    assert apply_any(HELD, MetadataChecked(7, 0)) == replace(HELD, metadata_version=7)
 
 
 @pytest.mark.parametrize("epoch", [1, 2, 3, 4, 6, 7])
