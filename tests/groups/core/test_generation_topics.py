@@ -94,6 +94,15 @@ def test_before_the_first_generation_it_may_be_any_topic() -> None:
     assert (state(made), protected(made)) == (GroupState.PREPARING_REBALANCE, set(TOPICS))
 
 
+def test_nobody_is_left_of_the_first_join() -> None:
+    """Without members a group is subscribed to nothing, although no generation has begun yet."""
+    made = migrating_world()
+    made.config = replace(made.config, initial_rebalance_delay_ms=3_000)
+    join_classic(made, "", ("foo",), instance_id="a")
+    leave_classic(made, (ids(made)[0], "a"))
+    assert (state(made), protected(made)) == (GroupState.PREPARING_REBALANCE, set())
+
+
 def test_a_static_member_that_comes_back_with_another_subscription_changes_nothing_by_itself() -> None:
     made = stable()
     join_classic(made, "", ("baz",), instance_id="b")
