@@ -126,6 +126,14 @@ def test_a_rebalance_forgives_who_has_not_synced() -> None:
     assert world.join(second).reply.generation_id == 2
 
 
+def test_a_join_is_not_answered_with_what_the_sync_of_its_member_is_told() -> None:
+    world, (_, second) = completing(2)
+    waiting = world.sync(second)
+    call = world.join(second, names="range more")
+    assert waiting.error is Error.REBALANCE_IN_PROGRESS
+    assert call.waits
+
+
 def test_parked_sync_of_a_leaving_member_is_answered() -> None:
     """Differs from Kafka (classic.md 13.1 item 7): there it is never answered."""
     world, (_, second) = completing(2)

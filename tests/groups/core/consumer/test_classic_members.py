@@ -91,7 +91,8 @@ def test_classic_joins(fields: dict[str, object], error: str) -> None:
 def test_a_full_group_takes_no_classic_member() -> None:
     made = alone()
     made.config = replace(made.config, consumer_max_size=1)
-    assert join_classic(made, "d", ("foo",)).error is Error.GROUP_MAX_SIZE_REACHED
+    refused = join_classic(made, "d", ("foo",))
+    assert (refused.error, refused.reply.member_id) == (Error.GROUP_MAX_SIZE_REACHED, ""), "classic.md 2.2, row 6"
     assert join_classic(made, "c", ("foo",)).error is Error.NONE
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from groups.core.machine import decide
 from groups.core.model.causes import Cause
+from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import ConsumerMemberRemoved
 from groups.core.model.events import EventKind, events_of
@@ -30,7 +31,7 @@ from tests.groups.core.consumer.classic_client import (
     sync_classic,
     synced,
 )
-from tests.groups.core.consumer.world import World
+from tests.groups.core.consumer.world import GROUP, World
 
 
 def classic(made: World, instance_id: str | None = "i1", plan: dict[str, list[int]] | None = None) -> str:
@@ -358,6 +359,26 @@ def test_a_takeover_without_a_downgrade_stays_a_consumer_group() -> None:
     made.join("m1", "foo", instance_id="i1")
     call = join_classic(made, "", ("foo",), instance_id="i1")
     assert made.member(call.reply.member_id).classic is not None
+
+
+def test_a_classic_member_that_restarts_changes_no_protocol() -> None:
+    """consumer.md 9.6: it is the last member of the consumer protocol whose place must be taken."""
+    made = migrating_world(MigrationPolicy.DISABLED)
+    made.join("m1", "foo")
+    join_classic(made, "", ("foo",), instance_id="i1")
+    made.heartbeat("m1", -1)
+    made.config = replace(made.config, consumer_migration_policy=MigrationPolicy.BIDIRECTIONAL)
+    assert join_classic(made, "", ("foo",), instance_id="i1").error is Error.NONE
+    assert isinstance(made.group, ConsumerGroup)
+
+
+def test_without_a_reader_of_subscriptions_a_group_stays_a_consumer_group() -> None:
+    made, member_id = mixed()
+    command = ConsumerHeartbeat(GROUP, "m1", -1)
+    decision = decide(made.group, command, replace(made.env, consumer_protocol=None))
+    assert decision.reply.error is Error.NONE  # type: ignore[union-attr]
+    assert isinstance(decision.group, ConsumerGroup)
+    assert set(decision.group.members) == {member_id}
 
 
 def test_an_empty_consumer_group_is_replaced_by_a_classic_join() -> None:
