@@ -55,6 +55,26 @@ def test_an_expression_that_is_none_is_refused(regex: str) -> None:
     assert made.group is None
 
 
+@pytest.mark.parametrize("regex", ["(", "[z-a]", "*"])
+def test_an_expression_that_is_none_does_not_replace_one(regex: str) -> None:
+    made = resolved()
+    before = made.group
+    assert made.heartbeat("m1", 2, subscribed_topic_regex=regex).error is Error.INVALID_REGULAR_EXPRESSION
+    assert made.group is before
+
+
+def test_who_turns_to_a_known_expression_bumps_at_once() -> None:
+    """consumer.md 4.1."""
+    made = resolved()
+    join(made, "m2", "b.*")
+    made.now += LEAST_PAUSE_MS + 1
+    made.heartbeat("m2", made.member("m2").member_epoch)
+    made.resolve_regexes()
+    epoch = made.epochs[0]
+    made.heartbeat("m2", made.member("m2").member_epoch, subscribed_topic_regex="fo.*")
+    assert made.epochs[0] == epoch + 1
+
+
 def test_without_an_engine_expressions_are_refused() -> None:
     error = Env(0, str).regex_error("fo.*")
     assert error is not None
