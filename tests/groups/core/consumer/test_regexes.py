@@ -133,7 +133,7 @@ def test_the_expressions_of_a_member_that_is_gone_are_forgotten() -> None:
 
 def test_resolutions_keep_a_pause() -> None:
     made = resolved()
-    made.now += LEAST_PAUSE_MS
+    made.now += 10_000
     epochs = made.epochs
     join(made, "m2", "b.*")
     assert not made.resolutions
