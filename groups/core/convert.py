@@ -7,7 +7,7 @@ KIP-848, "Migration".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from groups.core.classic import sessions
@@ -82,7 +82,7 @@ def _why_not_upgrade(turn: Turn, group: ClassicGroup) -> str:
     for member in group.members.values():
         if protocol.decode_subscription(_metadata(group, member)) is None:
             return f"the metadata of member {member.member_id} is not a ConsumerProtocol subscription"
-        assignment = protocol.decode_assignment(member.assignment) if member.assignment else None
+        assignment = protocol.decode_assignment(member.assignment)
         if member.assignment and assignment is None:
             return f"the assignment of member {member.member_id} is not a ConsumerProtocol assignment"
         if assignment is not None and assignment.user_data:
@@ -143,7 +143,7 @@ def _assigned(
 
     Differs from Kafka: a leader may have assigned a partition twice; the member with the smaller id keeps it.
     """
-    assignment = protocol.decode_assignment(data) if data else None
+    assignment = protocol.decode_assignment(data)
     assigned: dict[str, dict[int, int]] = {}
     for name, partitions in assignment.partitions.items() if assignment is not None else ():
         topic = topics.by_name.get(name)
@@ -270,14 +270,10 @@ def _as_classic_member(
 
 def _by_name(member: ConsumerMember, topics: TopicView) -> Mapping[str, tuple[int, ...]]:
     return {
-        topics.by_id[topic_id].name: _ascending(partitions)
+        topics.by_id[topic_id].name: tuple(partitions)
         for topic_id, partitions in member.target.items()
         if topic_id in topics.by_id
     }
-
-
-def _ascending(partitions: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted(partitions))
 
 
 def _version(subscription: Subscription | None) -> int:

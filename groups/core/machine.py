@@ -104,8 +104,7 @@ def decide(group: Group | None, command: Command, env: Env) -> Decision:
 
 def _expire(turn: Turn) -> None:
     """Fire what is overdue. The last members of the consumer protocol may leave and the group become a classic one."""
-    if isinstance(turn.group, ConsumerGroup):
-        expire_members(turn, remove_members)
+    expire_members(turn, remove_members)
     if not isinstance(turn.group, ConsumerGroup):
         expire(turn)
 

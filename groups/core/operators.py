@@ -80,7 +80,7 @@ def _kick_classic(turn: Turn, group: ClassicGroup, command: KickMember) -> None:
     remove(turn, command.member_id, Cause.MEMBER_KICKED, command.reason, by=command.principal)
     if not pending and ANSWERS[Api.LEAVE, group.state].rebalances:
         prepare(turn, Cause.MEMBER_KICKED, command.member_id, command.reason)
-    elif turn.classic.state is GroupState.PREPARING_REBALANCE:
+    else:
         maybe_complete(turn)
 
 
@@ -94,6 +94,6 @@ def _no_such_member(command: KickMember) -> ProtocolError:
 def existing(turn: Turn, group_id: str) -> ClassicGroup | ConsumerGroup:
     """The group. Raises GROUP_ID_NOT_FOUND; a group that is being unloaded does not exist."""
     group = turn.group
-    if group is None or (isinstance(group, ClassicGroup) and group.state is GroupState.DEAD):
+    if group is None or group.state is GroupState.DEAD:
         raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
     return group

@@ -17,7 +17,13 @@ from tests.mutants.pool import Fate, Pool
 from tests.mutants.swap import Live
 
 PACKAGES = ("groups/core", "offsets/core")
-TESTS = ("tests/groups/core", "tests/offsets/core", "tests/conformance/test_through_core.py")
+TESTS = (
+    "tests/groups/core",
+    "tests/offsets/core",
+    "tests/conformance/test_through_core.py",
+    "tests/conformance/test_own_assignors.py",
+    "tests/conformance/test_own_cases.py::test_through_core",
+)
 """What runs the cores and needs no service."""
 SURVIVING = (Fate.SURVIVED, Fate.NOT_EXECUTED)
 

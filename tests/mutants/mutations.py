@@ -1,13 +1,15 @@
 """The mutants of a module: each is one small change of its syntax tree.
 
-Left alone: annotations, docstrings, decorators, texts that are not empty, assertions (they state invariants and never
-validate input), and whatever only builds the message of an error.
+Left alone: annotations, names of types, docstrings, decorators, texts that are not empty, assertions (they state
+invariants and never validate input) and cases that only say `assert_never`, and whatever only builds the message of an
+error.
 """
 
 from __future__ import annotations
 import __future__
 
 import ast
+import builtins
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -206,7 +208,7 @@ class _Maker:
                 yield self.mutant(_without(node.keywords, index), node, gone=node.keywords[index])
         if isinstance(node, ast.Match):
             for index in range(len(node.cases)):
-                if len(node.cases) > 1:
+                if len(node.cases) > 1 and not _left_alone(node.cases[index]):
                     yield self.mutant(_without(node.cases, index), node, gone=node.cases[index].pattern)
 
     @staticmethod
@@ -275,7 +277,24 @@ def _left_alone(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.If):
         return ast.unparse(node.test) == "TYPE_CHECKING"
-    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    if isinstance(node, ast.match_case):
+        return len(node.body) == 1 and ast.unparse(node.body[0]).startswith("assert_never(")
+    return isinstance(node, ast.Assign) and (ast.unparse(node.targets[0]) == "__all__" or _is_type(node.value))
+
+
+def _is_type(node: ast.expr) -> bool:
+    """Is this a union of types? Constants have names in capitals, so `A_FLAG | ANOTHER` is none."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return all(_is_type(part) or _names_type(part) for part in (node.left, node.right))
+    return False
+
+
+def _names_type(node: ast.expr) -> bool:
+    if isinstance(node, ast.Subscript):
+        return _names_type(node.value)
+    if isinstance(node, ast.Name):
+        return node.id in vars(builtins) or (node.id[0].isupper() and not node.id.isupper())
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _replacements(node: ast.AST, returns: ast.expr | None) -> Iterator[ast.AST]:

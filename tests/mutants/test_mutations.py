@@ -86,6 +86,38 @@ def test_what_is_changed_and_what_is_left_alone() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [
+        ("Either = Left | Right", set()),
+        ("Maybe = Left | tuple[Left, ...] | None", set()),
+        ("FLAGS = LEFT | RIGHT", {"FLAGS = LEFT | RIGHT  ->  FLAGS = LEFT & RIGHT"}),
+        (
+            "names = Left.names | Right.names",
+            {"names = Left.names | Right.names  ->  names = Left.names & Right.names"},
+        ),
+    ],
+)
+def test_unions_of_types_are_left_alone_and_others_are_not(source: str, changes: set[str]) -> None:
+    assert {mutant.change for mutant in mutants_of("sample_under_mutation.py", source)} == changes
+
+
+@pytest.mark.parametrize(
+    ("last", "changes"),
+    [
+        ("assert_never(record)", ["match record:  ->  match record:"]),
+        (
+            "record.drop()",
+            ["_  ->  (removed)", "match record:  ->  match record:", "match record:  ->  match record:  #2"],
+        ),
+    ],
+)
+def test_a_case_that_never_happens_is_left_alone(last: str, changes: list[str]) -> None:
+    source = f"match record:\n case Left():\n  record.put()\n case _:\n  {last}"
+    made = [mutant.change for mutant in mutants_of("sample_under_mutation.py", source)]
+    assert made == ["Left()  ->  (removed)", *changes]
+
+
 def test_making_mutants_leaves_the_source_as_it_was() -> None:
     first, second = (mutants_of("sample_under_mutation.py", SOURCE) for _ in range(2))
     for mutant in first:

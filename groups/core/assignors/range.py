@@ -29,17 +29,17 @@ def _subscribers(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Seq
         spec.members,
         key=lambda member_id: (
             (spec.members[member_id].instance_id is None),
-            (spec.members[member_id].instance_id or member_id),
+            spec.members[member_id].instance_id,
             member_id,
         ),
     )
     if spec.homogeneous:
-        return dict.fromkeys(topics, ordered) if ordered else {}
+        return dict.fromkeys(topics, ordered)
     subscribers: dict[str, list[str]] = {}
     for member_id in ordered:
         for topic_id in spec.members[member_id].topics:
             subscribers.setdefault(topic_id, []).append(member_id)
-    return {topic_id: subscribers[topic_id] for topic_id in topics if topic_id in subscribers}
+    return subscribers
 
 
 def _spread(

@@ -61,17 +61,16 @@ def require_generation(group: ClassicGroup, member_id: str, generation_id: int) 
         )
 
 
-def refused(error: Error, api: Api, group: ClassicGroup, member_id: str) -> ProtocolError:
+def refused(error: Error, api: Api, group: ClassicGroup) -> ProtocolError:
     """The error that the table of answers gives for this API in the group's state."""
     why = {
         Error.REBALANCE_IN_PROGRESS: "is rebalancing: join again",
-        Error.UNKNOWN_MEMBER_ID: "has no members: join with an empty member id",
         Error.COORDINATOR_NOT_AVAILABLE: "is being unloaded: find its coordinator and try again",
         Error.NON_EMPTY_GROUP: f"is {group.state.value} with {len(group.members)} members: stop them first",
         Error.GROUP_ID_NOT_FOUND: "does not exist",
     }[error]
     asked = "" if api is Api.DELETE else f"{api.value}: "  # the request path already says what the operator wants
-    return ProtocolError(error, f"{asked}group {group.group_id!r} {why}", fields={"member_id": member_id})
+    return ProtocolError(error, f"{asked}group {group.group_id!r} {why}")
 
 
 def supports(group: ClassicGroup, protocol_type: str, names: Iterable[str]) -> bool:

@@ -35,7 +35,7 @@ def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:
     verdict = ANSWERS[Api.HEARTBEAT, group.state]
     deadline = renew(turn, member) if verdict.renews else None
     if verdict.error is not Error.NONE:
-        refusal = refused(verdict.error, Api.HEARTBEAT, group, command.member_id)
+        refusal = refused(verdict.error, Api.HEARTBEAT, group)
         return HeartbeatReply(verdict.error, session_deadline=deadline, detail=refusal.detail)
     return HeartbeatReply(Error.NONE, session_deadline=deadline)
 

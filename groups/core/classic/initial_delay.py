@@ -28,20 +28,3 @@ def next_window(group: ClassicGroup, now: Millis, config: GroupConfig) -> JoinTi
         return None
     window = min(config.initial_rebalance_delay_ms, remaining)
     return JoinTimer(now + window, (window, max(remaining - delay, 0)))
-
-
-def flag_after_join(group: ClassicGroup) -> bool:
-    """`new_member_added` after a new member joined.
-
-    The very first member joins while the group is still Empty and does not set the flag.
-    """
-    return group.new_member_added or is_running(group)
-
-
-def flag_after_arming(group: ClassicGroup, timer: JoinTimer) -> bool:
-    """`new_member_added` after `timer` was armed.
-
-    Differs from Kafka: every window starts with the flag cleared, including the first of an initial rebalance, so that
-    a leftover from an earlier one cannot prolong it (classic.md 13.1 item 1).
-    """
-    return group.new_member_added and timer.initial is None

@@ -7,7 +7,6 @@ from collections import Counter
 from groups.core.classic import initial_delay, sessions
 from groups.core.classic.checks import (
     accepts,
-    refused,
     require_alive,
     require_group_id,
     supports,
@@ -116,10 +115,7 @@ def _join_with_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
 
 def _rejoin(turn: Turn, command: JoinGroup, member: ClassicMember) -> JoinReply | Parked:
     group = turn.classic
-    verdict = ANSWERS[Api.JOIN, group.state]
-    if verdict.error is not Error.NONE:
-        raise refused(verdict.error, Api.JOIN, group, member.member_id)
-    if verdict.parks:
+    if ANSWERS[Api.JOIN, group.state].parks:
         parked = _update(turn, command, member)
         maybe_complete(turn)
         return parked
@@ -140,7 +136,7 @@ def _require_support(group: ClassicGroup, command: JoinGroup) -> None:
         return
     if not command.protocol_type or not names:
         detail = "protocol_type and protocols must not be empty"
-    elif group.state is not GroupState.EMPTY and command.protocol_type != group.protocol_type:
+    elif command.protocol_type != group.protocol_type:
         detail = f"the group's protocol type is {group.protocol_type!r}, the member's {command.protocol_type!r}"
     else:
         detail = f"no protocol of {', '.join(names)} is supported by all {len(group.members)} members of the group"
@@ -167,8 +163,8 @@ def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
                 session_deadline=sessions.of_new_member(turn.now),
             ),
             leader_id=group.leader_id if group.leader_id is not None else member_id,
-            protocol_type=group.protocol_type if group.members and group.protocol_type else command.protocol_type,
-            new_member_added=initial_delay.flag_after_join(group),
+            protocol_type=command.protocol_type,  # SUPPORTS: that of the other members, if there are any
+            new_member_added=initial_delay.is_running(group),
         )
     )
     rebalance(turn, Cause.MEMBER_JOINED, member_id, command.reason or "")

@@ -9,7 +9,7 @@ from groups.core.model.causes import Cause
 from groups.core.model.commands import LeaveGroup, LeavingMember
 from groups.core.model.replies import LeaveReply, LeftMember
 from groups.core.model.turn import Turn
-from groups.core.model.types import ClassicGroup, GroupState
+from groups.core.model.types import ClassicGroup
 from kcoord.protocol.errors import Error, ProtocolError
 
 
@@ -30,7 +30,7 @@ def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:
         )
     verdict = ANSWERS[Api.LEAVE, turn.classic.state]
     if verdict.error is not Error.NONE:
-        raise refused(verdict.error, Api.LEAVE, turn.classic, "")
+        raise refused(verdict.error, Api.LEAVE, turn.classic)
     left: list[str] = []
     results = []
     for entry in command.members:
@@ -66,5 +66,5 @@ def _leaving_id(group: ClassicGroup, entry: LeavingMember) -> str:
 def _rebalance(turn: Turn, left: list[str], rebalances: bool) -> None:
     if rebalances:
         prepare(turn, Cause.MEMBER_LEFT, left[0], f"{len(left)} members left" if len(left) > 1 else "")
-    elif turn.classic.state is GroupState.PREPARING_REBALANCE:
+    else:
         maybe_complete(turn)

@@ -23,7 +23,7 @@ def delete_group(turn: Turn, command: DeleteGroup) -> Done:
         raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {command.group_id!r}")
     verdict = ANSWERS[Api.DELETE, turn.classic_or_none.state]
     if verdict.error is not Error.NONE:
-        raise refused(verdict.error, Api.DELETE, turn.classic_or_none, "")
+        raise refused(verdict.error, Api.DELETE, turn.classic_or_none)
     turn.emit(GroupDeleted(command.group_id))
     return Done()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from groups.core.classic.checks import (
     refused,
     require_alive,
@@ -36,15 +38,15 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
     if command.generation_id < 0 and group.state is GroupState.EMPTY:
         require_unheld_offsets(group)
         return accepted
+    if command.transactional and _names_nobody(command):
+        return accepted
     member = _committing_member(group, command)
     if command.transactional:
         return accepted
     verdict = ANSWERS[Api.COMMIT, group.state]
     if verdict.error is not Error.NONE:
-        raise refused(verdict.error, Api.COMMIT, group, command.member_id)
-    if member is None or not verdict.renews:
-        return accepted
-    return CommitReply(Error.NONE, generation_id=command.generation_id, session_deadline=renew(turn, member))
+        raise refused(verdict.error, Api.COMMIT, group)
+    return replace(accepted, session_deadline=renew(turn, member) if verdict.renews else None)
 
 
 def _create_simple_group(turn: Turn, command: CommitOffsets) -> None:
@@ -55,10 +57,12 @@ def _create_simple_group(turn: Turn, command: CommitOffsets) -> None:
     turn.emit(GroupCreated(command.group_id, turn.now))
 
 
-def _committing_member(group: ClassicGroup, command: CommitOffsets) -> ClassicMember | None:
-    if command.generation_id < 0 and not command.member_id and command.group_instance_id is None:
-        if command.transactional:
-            return None
+def _names_nobody(command: CommitOffsets) -> bool:
+    return command.generation_id < 0 and not command.member_id and command.group_instance_id is None
+
+
+def _committing_member(group: ClassicGroup, command: CommitOffsets) -> ClassicMember:
+    if _names_nobody(command):
         raise ProtocolError(
             Error.UNKNOWN_MEMBER_ID,
             f"group {command.group_id!r} has members: commit with the member_id and generation_id of one of them",

@@ -48,12 +48,12 @@ def answer_for(group: ClassicGroup | None, parked: Parked) -> JoinReply | SyncRe
     if member is None:
         return _gone(parked, group)
     if parked.kind is ParkKind.JOIN:
-        return _join_answer(group, member, parked)
+        return _join_answer(group, member)
     return _sync_answer(group, member, parked)
 
 
-def _join_answer(group: ClassicGroup, member: ClassicMember, parked: Parked) -> JoinReply | None:
-    if member.awaiting_join or group.generation_id == parked.generation_id:
+def _join_answer(group: ClassicGroup, member: ClassicMember) -> JoinReply | None:
+    if member.awaiting_join:
         return None
     if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         return joined(group, member, session_deadline=member.session_deadline)

@@ -48,7 +48,7 @@ def remove(turn: Turn, member_id: str, cause: Cause, detail: str = "", *, by: st
         release(turn, ParkKind.SYNC, [member], group.generation_id)
 
 
-def rebalance(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> None:
+def rebalance(turn: Turn, cause: Cause, member_id: str, detail: str) -> None:
     """REBALANCE: prepare a generation, or complete the one in preparation if this was the last missing join."""
     if turn.classic.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)
@@ -129,7 +129,7 @@ def complete_join(turn: Turn) -> None:
 
 def clear_sync_timer_if_done(turn: Turn) -> None:
     """The sync timer is cancelled as soon as no member owes a sync (classic.md 3.3)."""
-    if turn.classic.sync_deadline is not None and not turn.classic.members.pending_sync:
+    if not turn.classic.members.pending_sync:
         turn.emit(SyncTimerCleared())
 
 
@@ -153,8 +153,9 @@ def select_protocol(group: ClassicGroup, leader: ClassicMember) -> str:
 
 
 def _leader(group: ClassicGroup) -> ClassicMember | None:
-    current = group.members.get(group.leader_id) if group.leader_id is not None else None
-    if current is not None and current.awaiting_join:
+    assert group.leader_id is not None, "a group with members has a leader"
+    current = group.members[group.leader_id]
+    if current.awaiting_join:
         return current
     return next((member for member in group.members.values() if member.awaiting_join), None)
 
@@ -167,4 +168,4 @@ def _leader_without(group: ClassicGroup, member_id: str) -> str | None:
 
 
 def _arm_join_timer(turn: Turn, timer: JoinTimer) -> None:
-    turn.emit(JoinTimerArmed(timer, initial_delay.flag_after_arming(turn.classic, timer)))
+    turn.emit(JoinTimerArmed(timer))

@@ -64,4 +64,4 @@ def _members(group: ClassicGroup) -> tuple[JoinedMember, ...]:
 
 
 def _metadata(member: ClassicMember, protocol_name: str | None) -> bytes:
-    return next((protocol.metadata for protocol in member.protocols if protocol.name == protocol_name), b"")
+    return next(protocol.metadata for protocol in member.protocols if protocol.name == protocol_name)

@@ -29,7 +29,7 @@ def renewed(member: ClassicMember, now: Millis) -> Millis:
     """
     deadline = full(now, member.session_timeout_ms)
     parked = member.awaiting_join or member.awaiting_sync
-    return max(deadline, member.session_deadline or 0) if parked and not member.is_new else deadline
+    return max(deadline, _present(member)) if parked and not member.is_new else deadline
 
 
 def of_new_member(now: Millis) -> Millis:
@@ -37,9 +37,9 @@ def of_new_member(now: Millis) -> Millis:
     return now + NEW_MEMBER_JOIN_TIMEOUT_MS
 
 
-def while_parked(deadline: Millis | None, parked_until: Millis, session_timeout_ms: Millis) -> Millis:
-    """While a request of a member that is not new is held until `parked_until`. `deadline`: the present one."""
-    return max(deadline or 0, parked_until + session_timeout_ms)
+def while_parked(member: ClassicMember, parked_until: Millis, session_timeout_ms: Millis) -> Millis:
+    """While a request of a member that is not new is held until `parked_until`."""
+    return max(_present(member), parked_until + session_timeout_ms)
 
 
 def while_joining_again(
@@ -50,16 +50,15 @@ def while_joining_again(
     A new member's join is not held beyond its fixed limit, and sending it again does not renew the limit. It does
     restore what an abandoned wait took away; the rebalance began no later than the limit.
     """
-    held = while_parked(member.session_deadline, parked_until, session_timeout_ms)
+    held = while_parked(member, parked_until, session_timeout_ms)
     if not member.is_new:
         return held
-    return max(member.session_deadline or 0, min(held, group.state_since + NEW_MEMBER_JOIN_TIMEOUT_MS))
+    return max(_present(member), min(held, group.state_since + NEW_MEMBER_JOIN_TIMEOUT_MS))
 
 
 def abandoned(member: ClassicMember, now: Millis) -> Millis:
     """After the connection of a parked request is gone: a whole session, but never later than before."""
-    deadline = full(now, member.session_timeout_ms)
-    return deadline if member.session_deadline is None else min(deadline, member.session_deadline)
+    return min(full(now, member.session_timeout_ms), _present(member))
 
 
 def of_all(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]:
@@ -74,3 +73,8 @@ def of_waiting(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]:
         for member in group.members.values()
         if member.awaiting_sync
     }
+
+
+def _present(member: ClassicMember) -> Millis:
+    assert member.session_deadline is not None, "only the members of a Dead group have no session"
+    return member.session_deadline

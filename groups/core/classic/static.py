@@ -55,7 +55,6 @@ def _take_over(turn: Turn, command: JoinGroup, old: ClassicMember, member_id: st
         session_timeout_ms=command.session_timeout_ms,
         rebalance_timeout_ms=command.rebalance_timeout_ms,
         is_new=False,
-        join_parked_until=None,
         sync_parked_until=None,
         session_deadline=sessions.full(turn.now, old.session_timeout_ms),
     )
@@ -78,7 +77,7 @@ def _park(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
             session_timeout_ms=member.session_timeout_ms,
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             join_parked_until=parked_until,
-            session_deadline=sessions.while_parked(member.session_deadline, parked_until, member.session_timeout_ms),
+            session_deadline=sessions.while_parked(member, parked_until, member.session_timeout_ms),
         )
     )
     return Parked(ParkKind.JOIN, member_id, member.instance_id, group.generation_id, parked_until)

@@ -22,8 +22,8 @@ def topics_of_generation(
         return None
     names: set[str] = set()
     for member in group.members.values():
-        metadata = next((p.metadata for p in member.protocols if p.name == protocol_name), None)
-        subscription = protocol.decode_subscription(metadata) if protocol is not None and metadata is not None else None
+        metadata = next(p.metadata for p in member.protocols if p.name == protocol_name)
+        subscription = protocol.decode_subscription(metadata) if protocol is not None else None
         if subscription is None:
             return None
         names.update(subscription.topics)

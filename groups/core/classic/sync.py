@@ -35,7 +35,7 @@ def sync_group(turn: Turn, command: SyncGroup) -> SyncReply | Parked:
     _require_same_protocol(group, command)
     verdict = ANSWERS[Api.SYNC, group.state]
     if verdict.error is not Error.NONE:
-        raise refused(verdict.error, Api.SYNC, group, command.member_id)
+        raise refused(verdict.error, Api.SYNC, group)
     if not verdict.parks:
         return _fetch(turn, member)
     parked = _park(turn, command, member)
@@ -65,7 +65,7 @@ def _fetch(turn: Turn, member: ClassicMember) -> SyncReply:
 
 def _park(turn: Turn, command: SyncGroup, member: ClassicMember) -> Parked:
     parked_until = turn.now + command.max_wait_ms
-    deadline = sessions.while_parked(member.session_deadline, parked_until, member.session_timeout_ms)
+    deadline = sessions.while_parked(member, parked_until, member.session_timeout_ms)
     turn.emit(SyncParked(member.member_id, parked_until, deadline))
     clear_sync_timer_if_done(turn)
     return Parked(ParkKind.SYNC, member.member_id, member.instance_id, turn.classic.generation_id, parked_until)

@@ -137,7 +137,7 @@ def sync_member(turn: Turn, command: SyncGroup) -> SyncReply:
     protocol, topics = protocol_of(turn), turn.env.topics
     subscription = protocol.decode_subscription(metadata.protocols[0].metadata)
     assigned = {
-        topics.by_id[topic_id].name: tuple(sorted(partitions))
+        topics.by_id[topic_id].name: tuple(partitions)
         for topic_id, partitions in member.assigned.items()
         if topic_id in topics.by_id
     }

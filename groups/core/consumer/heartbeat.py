@@ -60,7 +60,7 @@ def advance(
     Raises `ProtocolError`.
     """
     names_changed = before.subscribed_topic_names != turn.consumer.members[member_id].subscribed_topic_names
-    refresh_regexes(turn, rights, change)
+    refresh_regexes(turn, rights)
     cause = None
     if turn.consumer.group_epoch == 0:
         cause = Cause.GROUP_CREATED

@@ -36,8 +36,6 @@ class RegexChange(Enum):
     UPDATED = "updated"
     UPDATED_AND_RESOLVED = "updated_and_resolved"
     """The new one is known to match some topics, or matches none because it is empty."""
-    NEW = "new"
-    """As UPDATED, and no other member of the group uses the expression."""
 
 
 def regex_of(command: ConsumerHeartbeat, before: ConsumerMember) -> str:
@@ -56,34 +54,34 @@ def change_regex(turn: Turn, before: ConsumerMember, command: ConsumerHeartbeat)
     if not regex:
         return RegexChange.UPDATED_AND_RESOLVED if before.subscribed_topic_regex else RegexChange.NO_CHANGE
     key = (regex, command.rights.key)
-    if key == before.regex_key:
+    had = before.regex_key
+    if key == had:
         return RegexChange.NO_CHANGE
-    if regex == before.subscribed_topic_regex:
-        return _change_rights(turn, before, key, command.rights)
+    if had is not None and had[0] == regex:
+        return _change_rights(turn, had, command.rights)
     group = turn.consumer
     if key not in group.members.regexes:
         error = turn.env.regex_error(regex)
         if error is not None:
             raise ProtocolError(Error.INVALID_REGULAR_EXPRESSION, f"subscribed_topic_regex {regex!r}: {error}")
-        return RegexChange.NEW
     return RegexChange.UPDATED_AND_RESOLVED if group.is_resolved(key) else RegexChange.UPDATED
 
 
-def _change_rights(turn: Turn, before: ConsumerMember, key: RegexKey, rights: TopicRights) -> RegexChange:
-    """Topics that the member may no longer describe are dropped from its subscription at once; topics that it may
+def _change_rights(turn: Turn, had: RegexKey, rights: TopicRights) -> RegexChange:
+    """A member has other `rights` than those with which its expression was resolved so far, `had`.
+
+    Topics that the member may no longer describe are dropped from its subscription at once; topics that it may
     describe now are added by the next resolution. It gives nothing up in between: an added rule must not stop a group.
     """
-    had = turn.consumer.matched_by(before.regex_key) if before.regex_key is not None else frozenset()
-    if before.regex_key is not None and turn.consumer.is_resolved(before.regex_key):
-        if not turn.consumer.is_resolved(key):
-            left = frozenset(name for name in had if rights.may_describe(name))
-            turn.emit(RegexInherited(rights.key, before.subscribed_topic_regex, left, turn.now))
-    elif key not in turn.consumer.members.regexes:
-        return RegexChange.NEW
-    return RegexChange.UPDATED if turn.consumer.matched_by(key) == had else RegexChange.UPDATED_AND_RESOLVED
+    regex, matched = had[0], turn.consumer.matched_by(had)
+    key = (regex, rights.key)
+    if turn.consumer.is_resolved(had) and not turn.consumer.is_resolved(key):
+        left = frozenset(name for name in matched if rights.may_describe(name))
+        turn.emit(RegexInherited(rights.key, regex, left, turn.now))
+    return RegexChange.UPDATED if turn.consumer.matched_by(key) == matched else RegexChange.UPDATED_AND_RESOLVED
 
 
-def refresh_regexes(turn: Turn, rights: TopicRights, change: RegexChange) -> None:
+def refresh_regexes(turn: Turn, rights: TopicRights) -> None:
     """Request a resolution if one is due, of the expressions of all members with the rights of the caller.
 
     One at a time; a lost one does not block forever. Only a caller's own rights are known: the expressions of members
@@ -94,21 +92,21 @@ def refresh_regexes(turn: Turn, rights: TopicRights, change: RegexChange) -> Non
     patterns = frozenset(regex for regex, key in group.members.regexes if key == rights.key)
     if not patterns or (job is not None and turn.now < job.deadline):
         return
-    if not _is_due(group.resolutions.get(rights.key), len(patterns), turn, change):
+    if not _is_due(group.resolutions.get(rights.key), len(patterns), turn):
         return
     turn.emit(RegexesRequested(rights.key, turn.now + LOST_AFTER_MS, turn.now))
     turn.ask(ResolveRegexes(group.group_id, patterns, turn.env.topics.version, turn.now, rights))
 
 
-def _is_due(resolution: RegexResolution | None, patterns: int, turn: Turn, change: RegexChange) -> bool:
+def _is_due(resolution: RegexResolution | None, patterns: int, turn: Turn) -> bool:
+    """A new expression is due, too: a resolution has no other expressions than those in use (consumer.md 4.6)."""
     if resolution is None or resolution.started_at is None:
         return True
     age = turn.now - resolution.started_at
     if age <= LEAST_PAUSE_MS:
         return False
     return (
-        change is RegexChange.NEW
-        or len(resolution.topics) != patterns
+        len(resolution.topics) != patterns
         or turn.env.topics.version > resolution.topics_version
         or age > turn.config.consumer_regex_refresh_interval_ms
     )

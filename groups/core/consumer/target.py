@@ -60,8 +60,9 @@ def update_target(turn: Turn) -> None:
 def deferred_ms(turn: Turn) -> Millis | None:
     """The delay after which the target that the group awaits may be computed; None: at once, or it awaits none."""
     group = turn.consumer
-    if not group.awaits_target or not group.assignment_timestamp:
+    if not group.awaits_target:
         return None
+    # If a target was never computed, the timestamp is 0: longer ago than any interval.
     left = group.assignment_timestamp + turn.config.consumer_assignment_interval_ms - turn.now
     return left if left > 0 else None
 

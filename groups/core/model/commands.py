@@ -153,7 +153,7 @@ class HoldGroup:
     group_id: str
     duration_ms: Millis
     principal: str
-    reason: str = ""
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class KickMember:
     group_id: str
     member_id: str
     principal: str
-    reason: str = ""
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import (
+    ConsumerChange,
     ConsumerGroupCreated,
     ConsumerMemberJoined,
     ConsumerMemberRemoved,
@@ -56,7 +57,7 @@ def _arm(group: ConsumerGroup, record: TimerArmed) -> ConsumerGroup:
     return replace(group, timers=group.timers.arm(record.kind, record.member_id, Timer(record.deadline, record.at)))
 
 
-def _apply(group: ConsumerGroup, record: ConsumerRecord) -> ConsumerGroup:
+def _apply(group: ConsumerGroup, record: ConsumerChange) -> ConsumerGroup:
     match record:
         case ConsumerMemberJoined() | ConsumerMemberUpdated() | ConsumerMemberReplaced() | ConsumerMemberRemoved():
             return _without_unused_regexes(_membership(group, record))
@@ -89,8 +90,6 @@ def _apply(group: ConsumerGroup, record: ConsumerRecord) -> ConsumerGroup:
             return _resolve(group, record)
         case RegexInherited():
             return _inherit(group, record)
-        case ConsumerGroupCreated() | TimerArmed():
-            raise IllegalRecord(f"{type(record).__name__} is folded elsewhere")
         case _:
             assert_never(record)
 
@@ -151,7 +150,7 @@ def _with_job(group: ConsumerGroup, record: RegexesRequested) -> Mapping[str, Jo
 
 
 def _resolve(group: ConsumerGroup, record: RegexesResolved) -> ConsumerGroup:
-    resolutions = {rights: found for rights, found in group.resolutions.items() if rights != record.rights}
+    resolutions = dict(group.resolutions)
     if record.topics:
         resolutions[record.rights] = RegexResolution(record.topics, record.topics_version, record.started_at)
     jobs = {rights: job for rights, job in group.regex_jobs.items() if rights != record.rights}

@@ -45,9 +45,9 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
         by_id = {member.member_id: member for member in members}
         self._by_id: PersistentMap[str, ConsumerMember] = PersistentMap(by_id)
         self.owners: PersistentMap[tuple[str, int], str] = PersistentMap(_owners(by_id.values()))
-        self.static: PersistentMap[str, str] = PersistentMap(
-            {member.instance_id: member.member_id for member in by_id.values() if member.instance_id is not None}
-        )
+        self.static: PersistentMap[str, str] = PersistentMap()
+        for member in by_id.values():
+            self.static = self.static.update(_static(member))
         self.votes: Mapping[str, int] = {}
         self.names: Mapping[str, int] = {}
         self.regexes: Mapping[RegexKey, int] = {}
@@ -94,11 +94,7 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
     def _move(self, before: ConsumerMember | None, after: ConsumerMember | None) -> None:
         """Update everything that is derived from `before` to match `after`."""
         self._move_owned(before, after)
-        old, new = _instance(before), _instance(after)
-        if old != new:
-            self.static = self.static.drop(old) if old is not None else self.static
-        if after is not None and new is not None:
-            self.static = self.static.put(new, after.member_id) if old != new else self.static
+        self.static = self.static.without(_static(before)).update(_static(after))
         self.votes = _recount(self.votes, _vote(before), _vote(after))
         self.names = _recount(self.names, _names(before), _names(after))
         self.regexes = _recount(self.regexes, _regex(before), _regex(after))
@@ -172,8 +168,8 @@ def _owned(member: ConsumerMember | None) -> set[tuple[str, int]]:
     return set() if member is None else {*flat(member.assigned), *flat(member.pending_revocation)}
 
 
-def _instance(member: ConsumerMember | None) -> str | None:
-    return member.instance_id if member is not None else None
+def _static(member: ConsumerMember | None) -> dict[str, str]:
+    return {} if member is None or member.instance_id is None else {member.instance_id: member.member_id}
 
 
 def _vote(member: ConsumerMember | None) -> tuple[str, ...]:

@@ -70,8 +70,8 @@ class ConsumerMemberRemoved:
     instance_id: str | None
     cause: Cause
     at: Millis
-    detail: str = ""
-    by: str = ""
+    detail: str
+    by: str
     session_timeout_ms: Millis | None = None
 
 
@@ -194,9 +194,8 @@ class RegexInherited:
     at: Millis
 
 
-ConsumerRecord = (
-    ConsumerGroupCreated
-    | ConsumerMemberJoined
+ConsumerChange = (
+    ConsumerMemberJoined
     | ConsumerMemberUpdated
     | ConsumerMemberReplaced
     | StaticMemberDeparted
@@ -207,9 +206,11 @@ ConsumerRecord = (
     | TargetComputed
     | TargetFailed
     | MemberReconciled
-    | TimerArmed
     | TimerCancelled
     | RegexesRequested
     | RegexesResolved
     | RegexInherited
 )
+"""What may change the state of a group (consumer.md 1.4)."""
+
+ConsumerRecord = ConsumerGroupCreated | TimerArmed | ConsumerChange

@@ -11,7 +11,7 @@ from enum import Enum
 
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
-from groups.core.model.types import ClassicGroup, GroupState, Millis
+from groups.core.model.types import ClassicGroup, Millis
 
 EARLY_MARGIN = 1 / 3
 """A stored wake-up is moved ahead when only this fraction of the time until the earliest deadline is left before it."""
@@ -42,7 +42,7 @@ def wake_at(group: Group | None) -> Millis | None:
     if isinstance(group, ConsumerGroup):
         first = group.timers.first()
         return first[0] if first is not None else None
-    if group is None or group.state is GroupState.DEAD:
+    if group is None:
         return None
     return min(_instants(group), default=None)
 

@@ -43,7 +43,7 @@ from groups.core.model.records import (
     RebalanceStarted,
     Record,
 )
-from groups.core.model.types import ClassicGroup, GroupState, Millis
+from groups.core.model.types import ClassicGroup, Millis
 
 LONGEST_TEXT = 500
 """Longest text in the detail of an event, in characters."""
@@ -153,8 +153,7 @@ class _Timeline:
             self._generation = group.group_epoch
             return
         self._generation = group.generation_id
-        waits = group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
-        self._since = group.state_since if waits else None
+        self._since = group.state_since
 
     def event(self, record: Record) -> GroupEvent | None:
         if isinstance(record, ConsumerRecord):
@@ -192,8 +191,7 @@ class _Timeline:
                 )
             case GenerationStarted() | GroupEmptied() | AssignmentsStored():
                 return self._progress(record)
-            case _:
-                return None
+        return None
 
     def _consumer_event(self, record: ConsumerRecord) -> GroupEvent | None:
         match record:
@@ -225,8 +223,7 @@ class _Timeline:
                 )
             case RegexesResolved():
                 return self._event(EventKind.REGEXES_RESOLVED, topics=len(frozenset().union(*record.topics.values())))
-            case _:
-                return None
+        return None
 
     def _consumer_membership(
         self, record: ConsumerMemberJoined | ConsumerMemberReplaced | ConsumerMemberRemoved

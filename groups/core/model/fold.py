@@ -17,7 +17,7 @@ from groups.core.model.consumer_records import ConsumerMemberJoined, ConsumerRec
 from groups.core.model.group import Group
 from groups.core.model.records import (
     AssignmentsStored,
-    ClassicRecord,
+    ClassicChange,
     GenerationStarted,
     GroupConverted,
     GroupCreated,
@@ -93,7 +93,7 @@ def _hold(group: Group, record: GroupHeld) -> Group:
     return replace(group, hold=record.hold)
 
 
-def _apply(group: ClassicGroup, record: ClassicRecord) -> ClassicGroup:
+def _apply(group: ClassicGroup, record: ClassicChange) -> ClassicGroup:
     match record:
         case MemberPending():
             return replace(group, pending_join={**group.pending_join, record.member_id: record.deadline})
@@ -110,13 +110,11 @@ def _apply(group: ClassicGroup, record: ClassicRecord) -> ClassicGroup:
         case SyncParked() | MemberSynced() | WaitAbandoned() | SessionRenewed():
             return replace(group, members=group.members.put(_touch(group.members[record.member_id], record)))
         case JoinTimerArmed():
-            return replace(group, join_timer=record.timer, new_member_added=record.new_member_added)
+            return replace(group, join_timer=record.timer, new_member_added=False)
         case SyncTimerCleared():
             return replace(group, sync_deadline=None)
         case RebalanceStarted() | GenerationStarted() | GroupEmptied() | AssignmentsStored() | GroupUnloaded():
             return _change_state(group, record)
-        case GroupCreated() | GroupDeleted():
-            raise IllegalTransition(f"{type(record).__name__} inside a group")
         case _:
             assert_never(record)
 
@@ -135,7 +133,6 @@ def _change_state(
                 group,
                 generation_id=record.generation_id,
                 protocol_name=None,
-                leader_id=None,
                 join_timer=None,
                 generation_topics=record.topics,
             )

@@ -169,10 +169,13 @@ class RebalanceStarted:
 
 @dataclass(frozen=True, slots=True)
 class JoinTimerArmed:
-    """The join timer was armed. `new_member_added`: the flag of the group from now on (classic.md 2.7)."""
+    """The join timer was armed. No new member has come since then (classic.md 2.7).
+
+    Differs from Kafka: every window starts with the flag `new_member_added` cleared, including the first of an initial
+    rebalance, so that a leftover from an earlier one cannot prolong it (classic.md 13.1 item 1).
+    """
 
     timer: JoinTimer
-    new_member_added: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +244,8 @@ class HoldReleased:
     at: Millis
 
 
-ClassicRecord = (
-    GroupCreated
-    | GroupDeleted
-    | GroupUnloaded
+ClassicChange = (
+    GroupUnloaded
     | MemberPending
     | PendingForgotten
     | MemberAdded
@@ -262,5 +263,6 @@ ClassicRecord = (
     | SyncTimerCleared
     | AssignmentsStored
 )
+"""What changes a classic group that exists, and leaves one."""
 
-Record = ClassicRecord | ConsumerRecord | GroupConverted | GroupHeld | HoldReleased
+Record = GroupCreated | GroupDeleted | ClassicChange | ConsumerRecord | GroupConverted | GroupHeld | HoldReleased

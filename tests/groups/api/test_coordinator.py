@@ -1,4 +1,4 @@
-"""GET /v1/coordinator, and which partition a group belongs to."""
+"""GET /v1/coordinator."""
 
 from __future__ import annotations
 
@@ -6,32 +6,11 @@ import httpx
 import pytest
 
 from groups.api.coordination import coordinator_of
-from groups.core.coordinator import java_hash, partition_of
 from kcoord.config import Config
 from kcoord.http.addresses import advertised_url
 from kcoord.protocol.errors import Error
 from tests.support.api import Members, assert_problem
 from tests.support.fixtures import ClientWith
-
-JAVA = [
-    ("", 0, 0, 0),
-    ("foo", 101574, 24, 0),
-    ("group-1", 293427299, 49, 2),
-    ("my-group", -1906497762, 12, 0),
-    ("orders", -1008770331, 31, 0),
-    ("polygenelubricants", -2147483648, 0, 0),
-    ("другая", 1778555643, 43, 0),
-    ("日本", 835047, 47, 0),
-    ("😀", 1772899, 49, 1),
-]
-"""Id, hash, partition of 50, partition of 3: the verified values of offsets.md 9.1."""
-
-
-@pytest.mark.parametrize(("group_id", "hashed", "of_50", "of_3"), JAVA)
-def test_partitions_are_those_of_java(group_id: str, hashed: int, of_50: int, of_3: int) -> None:
-    assert java_hash(group_id) == hashed
-    assert partition_of(group_id, 50) == of_50
-    assert partition_of(group_id, 3) == of_3
 
 
 async def test_every_group_asked_is_answered_in_order(api: httpx.AsyncClient) -> None:

@@ -94,6 +94,15 @@ def test_before_the_first_generation_it_may_be_any_topic() -> None:
     assert (state(made), protected(made)) == (GroupState.PREPARING_REBALANCE, set(TOPICS))
 
 
+def test_nobody_is_left_of_the_first_join() -> None:
+    """Without members a group is subscribed to nothing, although no generation has begun yet."""
+    made = migrating_world()
+    made.config = replace(made.config, initial_rebalance_delay_ms=3_000)
+    join_classic(made, "", ("foo",), instance_id="a")
+    leave_classic(made, (ids(made)[0], "a"))
+    assert (state(made), protected(made)) == (GroupState.PREPARING_REBALANCE, set())
+
+
 def test_a_static_member_that_comes_back_with_another_subscription_changes_nothing_by_itself() -> None:
     made = stable()
     join_classic(made, "", ("baz",), instance_id="b")
@@ -110,6 +119,14 @@ def test_metadata_that_cannot_be_read_may_name_any_topic_until_the_next_generati
     waits = join_classic(made, ids(made)[0], (), instance_id="a", protocols=(Protocol("range", metadata),))
     assert waits.error is Error.NONE
     assert protected(made) == ({"foo"} if len(metadata) > 1 else set(TOPICS))
+
+
+def test_only_metadata_of_the_type_consumer_is_read() -> None:
+    """What members of another type bring is theirs, whatever it looks like (offsets.md 6.1)."""
+    made = migrating_world()
+    join_classic(made, "", ("foo",), instance_id="a", protocol_type="connect")
+    assert isinstance(made.group, ClassicGroup)
+    assert (made.group.state, made.group.generation_topics) == (GroupState.COMPLETING_REBALANCE, None)
 
 
 def test_a_group_that_comes_from_the_consumer_protocol_has_the_topics_of_its_members() -> None:

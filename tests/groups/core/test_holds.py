@@ -142,6 +142,32 @@ def test_hold_outlives_a_change_of_protocol() -> None:
     assert converted.hold == held.hold
 
 
+def test_a_group_that_is_being_unloaded_is_not_held() -> None:
+    """Its timers are dropped (classic.md 8.6), that of the hold too."""
+    world = world_in(GroupState.EMPTY)
+    world.hold(60_000)
+    world.kill()
+    assert world.group is not None
+    assert world.group.hold is None
+    assert world.join().error is Error.COORDINATOR_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize(("reason", "told"), [("", ""), ("reset", " (reset)")])
+def test_a_refusal_tells_by_whom_until_when_and_why(reason: str, told: str) -> None:
+    world = World()
+    world.commit("", generation_id=-1)
+    world.hold(60_000, "ann", reason)
+    sentence = f"group 'orders' is held by 'ann' until 2023-11-14T22:14:20Z{told}: no member can join until then"
+    assert world.join().reply.detail.startswith(sentence)
+
+
+def test_a_hold_may_last_longer_than_dates_go() -> None:
+    world = World()
+    world.commit("", generation_id=-1)
+    world.hold(10**15)
+    assert "until 9999-12-31T23:59:59Z" in world.join().reply.detail
+
+
 def test_events_of_a_hold() -> None:
     world = world_in(GroupState.STABLE)
     before = world.group

@@ -6,7 +6,7 @@ import pytest
 
 from groups.core.model.causes import Cause
 from groups.core.model.records import RebalanceStarted
-from groups.core.model.types import GroupState
+from groups.core.model.types import GroupConfig, GroupState
 from kcoord.protocol.errors import Error
 from tests.groups.core.world import World
 
@@ -24,6 +24,15 @@ def test_a_group_that_is_being_unloaded_comes_before_what_the_member_supports(me
     call = world.join(member_id, protocol_type="connect")
     assert call.error is Error.COORDINATOR_NOT_AVAILABLE
     assert call.member_id == member_id
+
+
+def test_a_full_group_that_is_being_unloaded_refuses_nobody_for_its_size() -> None:
+    """ACCEPT lets anybody pass a Dead group (classic.md 0.3); the next check refuses them."""
+    world = World(config=GroupConfig(max_size=1))
+    world.stable(1)
+    world.kill()
+    for call in (world.join(), world.join(instance_id="i"), world.join("x")):
+        assert call.error is Error.COORDINATOR_NOT_AVAILABLE
 
 
 def test_a_new_id_begins_with_the_instance_id_or_else_the_client_id() -> None:

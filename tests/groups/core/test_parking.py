@@ -65,6 +65,22 @@ def test_heartbeat_does_not_shorten_the_session_of_who_waits() -> None:
     assert world.member(member_id).session_deadline == world.now + SESSION
 
 
+def test_heartbeat_does_not_shorten_the_session_of_who_waits_for_an_assignment() -> None:
+    world = World()
+    _, follower = world.completed(world.enter(rebalance_timeout_ms=200_000), world.enter())
+    world.sync(follower)
+    deadline = world.now + WAIT + SESSION
+    assert world.heartbeat(follower).reply.session_deadline == deadline
+    assert world.member(follower).session_deadline == deadline
+
+
+def test_a_member_is_held_as_long_as_it_asks_for() -> None:
+    """Only the first join of a new member has a limit (classic.md 10.1)."""
+    world, _, member_id = preparing()
+    world.join(member_id, rebalance_timeout_ms=200_000, max_wait_ms=400_000)
+    assert world.member(member_id).session_deadline == world.now + 400_000 + SESSION
+
+
 def test_abandoned_join_counts_but_the_session_does() -> None:
     """Differs from Kafka: it does not notice that the connection is gone."""
     world, call, member_id = preparing()
@@ -107,6 +123,33 @@ def test_abandoning_a_displaced_request_changes_nothing() -> None:
     assert world.group is before
     world.abandon(newer)
     assert world.member(member_id).session_deadline == world.now + SESSION
+
+
+@pytest.mark.parametrize("kind", [ParkKind.JOIN, ParkKind.SYNC])
+def test_what_was_abandoned_once_is_held_no_longer(kind: ParkKind) -> None:
+    if kind is ParkKind.JOIN:
+        world, call, member_id = preparing()
+    else:
+        world = World()
+        _, member_id = world.completed(world.enter(), world.enter())
+        call = world.sync(member_id)
+    world.advance(1_000)
+    world.abandon(call)
+    world.advance(1_000)
+    before = world.group
+    world.send(AbandonWait(GROUP, member_id, kind))
+    assert world.group is before
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_wait_that_has_run_out_cannot_be_abandoned(late: int) -> None:
+    """The client was told to send the request again, and has its session until then."""
+    world, call, _ = preparing()
+    world.advance(WAIT + late)
+    assert call.ran_out
+    before = world.group
+    world.abandon(call)
+    assert world.group is before
 
 
 def test_abandon_is_never_an_error() -> None:
@@ -177,6 +220,24 @@ def test_sending_a_new_members_join_again_does_not_renew_its_limit() -> None:
     world.advance(1)
     assert world.group is not None
     assert member_id not in world.group.members
+
+
+def test_sending_a_new_members_join_again_does_not_shorten_its_limit() -> None:
+    """Also of a member that came late to the rebalance."""
+    world = World()
+    long = {"rebalance_timeout_ms": 900_000, "session_timeout_ms": 1_500_000}
+    (first,) = world.completed(world.enter(**long))
+    world.synced(first)
+    world.enter(rebalance_timeout_ms=900_000)
+    world.advance(100_000)
+    late = world.enter(rebalance_timeout_ms=900_000)
+    assert late.parked is not None
+    limit = world.now + 300_000
+    for _ in range(10):
+        world.advance(29_000)
+        late = world.join(late.parked.member_id, rebalance_timeout_ms=900_000)
+        assert late.parked is not None
+        assert world.member(late.parked.member_id).session_deadline == limit
 
 
 def test_new_member_gets_its_limit_back_after_an_abandoned_wait() -> None:

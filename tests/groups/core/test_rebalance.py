@@ -59,10 +59,11 @@ def test_resent_join_takes_the_place_of_the_parked_one_and_both_are_answered() -
     world = World()
     ids = world.stable(2)
     older = world.join(ids[0])
-    newer = world.join(ids[0], names="range more", session_timeout_ms=8_000)
+    newer = world.join(ids[0], names="range more", session_timeout_ms=8_000, rebalance_timeout_ms=50_000)
     assert older.waits
     assert world.member(ids[0]).protocols == protocols("range", "more")
     assert world.member(ids[0]).session_timeout_ms == 8_000
+    assert world.member(ids[0]).rebalance_timeout_ms == 50_000
     last = world.join(ids[1])
     assert last.error is Error.NONE
     assert older.reply == newer.reply
@@ -180,19 +181,22 @@ def test_join_without_protocols_or_type_is_inconsistent_in_every_state(fields: d
     assert world.join(**fields).error is Error.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_group_of_zero_timeouts_does_not_spin() -> None:
+@pytest.mark.parametrize(("timeout", "again"), [(0, 1_000), (1, 1)])
+def test_group_of_zero_timeouts_does_not_spin(timeout: int, again: int) -> None:
     """Differs from Kafka: a join that nobody answers is completed anew after a second, not again and again at once."""
     world = World()
     first, second = world.completed(world.join(instance_id="a"), world.join(instance_id="b"))
     world.synced(first, second)
-    first = world.join(instance_id="a", rebalance_timeout_ms=0).member_id
-    world.join(instance_id="b", rebalance_timeout_ms=0)
+    first = world.join(instance_id="a", rebalance_timeout_ms=timeout).member_id
+    world.join(instance_id="b", rebalance_timeout_ms=timeout)
     world.leave(first)
+    world.advance(timeout)
     assert world.group is not None
     assert world.group.join_timer is not None
-    assert world.group.join_timer.deadline == world.now + 1_000
-    world.advance(10_000)
-    assert world.state is GroupState.EMPTY
+    assert world.group.join_timer.deadline == world.now + again
+    if timeout == 0:
+        world.advance(10_000)
+        assert world.state is GroupState.EMPTY
 
 
 def test_details_are_sentences() -> None:
@@ -203,3 +207,15 @@ def test_details_are_sentences() -> None:
     )
     assert "protocol type is 'consumer'" in world.join(protocol_type="connect").reply.detail
     assert "no protocol of alone" in world.join(names="alone").reply.detail
+    assert world.delete().reply.detail == "group 'orders' is Stable with 1 members: stop them first"
+    assert world.commit("", generation_id=-1).reply.detail == (
+        "group 'orders' has members: commit with the member_id and generation_id of one of them"
+    )
+    world.enter()
+    assert world.sync(member_id).reply.detail == "SyncGroup: group 'orders' is rebalancing: join again"
+    assert world.heartbeat(member_id).reply.detail == "Heartbeat: group 'orders' is rebalancing: join again"
+    world.kill()
+    assert world.delete().reply.detail == "group 'orders' does not exist"
+    assert world.leave(member_id).reply.detail == (
+        "LeaveGroup: group 'orders' is being unloaded: find its coordinator and try again"
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from groups.core.model.causes import Cause
+from groups.core.model.records import RebalanceStarted
 from groups.core.model.types import GroupConfig, GroupState
 from kcoord.protocol.errors import Error
 from tests.groups.core.world import World, protocols
@@ -39,6 +41,28 @@ def test_restarted_leader_skips_the_assignment() -> None:
     assert world.group.leader_id == reply.member_id
 
 
+def test_restarted_leader_leads_the_next_generation() -> None:
+    """classic.md 2.11: it stays leader while it rejoins in time, although the others are members for longer."""
+    world, _, follower = static_group()
+    leader = world.join(instance_id="a").member_id
+    assert world.group is not None
+    assert list(world.group.members) == [follower, leader]
+    world.join(follower, "b", names="range more")
+    assert world.join(leader, "a", names="range more").reply.leader == leader
+
+
+def test_restarted_leader_stays_leader_when_another_leaves() -> None:
+    world, _, follower = static_group()
+    third = world.enter()
+    assert third.parked is not None
+    leader = world.join(instance_id="a").parked
+    assert leader is not None
+    world.leave(third.parked.member_id)
+    assert world.group is not None
+    assert list(world.group.members) == [follower, leader.member_id]
+    assert world.group.leader_id == leader.member_id
+
+
 def test_first_session_after_a_restart_has_the_old_timeout_and_old_client() -> None:
     world, _, _ = static_group()
     reply = world.join(instance_id="b", session_timeout_ms=60_000, client_id="new", client_host="new").reply
@@ -46,6 +70,13 @@ def test_first_session_after_a_restart_has_the_old_timeout_and_old_client() -> N
     assert reply.session_deadline == member.session_deadline == world.now + 10_000
     assert (member.session_timeout_ms, member.client_id, member.client_host) == (60_000, "client", "10.0.0.1")
     assert not member.is_new
+
+
+def test_a_heartbeat_after_a_restart_begins_a_session_of_the_new_length() -> None:
+    world, _, _ = static_group()
+    member_id = world.join(instance_id="b", session_timeout_ms=6_000).member_id
+    world.advance(1_000)
+    assert world.heartbeat(member_id).reply.session_deadline == world.now + 6_000
 
 
 def test_changed_metadata_of_the_same_protocol_does_not_rebalance() -> None:
@@ -61,7 +92,20 @@ def test_changed_protocol_rebalances() -> None:
     assert world.state is GroupState.PREPARING_REBALANCE
     assert world.join(leader, "a", names="a b").reply.protocol_name == "b"
     assert call.reply.protocol_name == "b"
-    assert world.heartbeat(follower, "b").error is Error.FENCED_INSTANCE_ID
+    fenced = world.heartbeat(follower, "b").reply
+    assert fenced.error is Error.FENCED_INSTANCE_ID
+    assert fenced.detail.startswith("another member joined with group instance id 'b': stop this one")
+
+
+@pytest.mark.parametrize("reason", [None, "deployed"])
+def test_a_rebalance_tells_the_reason_of_the_restart(reason: str | None) -> None:
+    world, _, _ = static_group(names="a b")
+    call = world.join(instance_id="b", names="b", reason=reason)
+    assert call.parked is not None
+    assert world.last is not None
+    (started,) = (record for record in world.last.records if isinstance(record, RebalanceStarted))
+    assert (started.cause, started.member_id) == (Cause.STATIC_MEMBER_REPLACED, call.parked.member_id)
+    assert started.detail == (reason or "")
 
 
 def test_restart_while_completing_always_rebalances_and_fences_the_parked_sync() -> None:
@@ -69,8 +113,9 @@ def test_restart_while_completing_always_rebalances_and_fences_the_parked_sync()
     leader, follower = world.completed(world.join(instance_id="a"), world.join(instance_id="b"))
     waiting = world.sync(follower, None, "b")
     call = world.join(instance_id="b")
-    assert call.waits
+    assert call.parked is not None
     assert waiting.error is Error.FENCED_INSTANCE_ID
+    assert world.member(call.parked.member_id).session_deadline == call.parked.parked_until + 10_000
     assert world.join(leader, "a").reply.generation_id == 2
     assert call.reply.generation_id == 2
 
@@ -82,6 +127,8 @@ def test_restart_while_the_first_join_is_parked_fences_it() -> None:
     second = world.join(instance_id="a")
     assert (first.error, first.member_id) == (Error.FENCED_INSTANCE_ID, first.parked.member_id)
     assert (first.reply.generation_id, first.reply.leader) == (-1, "")
+    assert second.parked is not None
+    assert not world.member(second.parked.member_id).is_new, "classic.md 7.2, step 2"
     world.advance(3_000)
     assert second.reply.leader == second.member_id
 

@@ -41,6 +41,9 @@ def test_assignments_of_a_stable_group_are_not_replaced() -> None:
     world.sync(leader, {second: b"first"})
     world.sync(leader, {second: b"second"})
     assert world.sync(second).reply.assignment == b"first"
+    assert world.sync(second).reply.assignment == b"first"
+    assert world.last is not None
+    assert world.last.records == (), "it owes no sync any more"
 
 
 def test_displaced_sync_is_answered_with_the_newer_one() -> None:
@@ -106,7 +109,29 @@ def test_rebalance_takes_unfinished_assignments_back() -> None:
     waiting = world.sync(second)
     world.join(leader, names="range more")
     assert waiting.error is Error.REBALANCE_IN_PROGRESS
+    assert waiting.reply.session_deadline == world.now + 10_000, "classic.md 0.3, PREPARE, step 1"
     assert world.member(second).assignment == b""
+
+
+def test_a_rebalance_forgives_who_has_not_synced() -> None:
+    """classic.md 0.3, PREPARE, step 2."""
+    world, (leader, second) = completing(2)
+    world.sync(leader)
+    assert world.state is GroupState.STABLE
+    assert world.member(second).pending_sync
+    world.join(leader)
+    assert not world.member(second).pending_sync
+    assert world.group is not None
+    assert world.group.sync_deadline is None
+    assert world.join(second).reply.generation_id == 2
+
+
+def test_a_join_is_not_answered_with_what_the_sync_of_its_member_is_told() -> None:
+    world, (_, second) = completing(2)
+    waiting = world.sync(second)
+    call = world.join(second, names="range more")
+    assert waiting.error is Error.REBALANCE_IN_PROGRESS
+    assert call.waits
 
 
 def test_parked_sync_of_a_leaving_member_is_answered() -> None:
@@ -124,3 +149,12 @@ def test_protocol_fields_are_checked_only_when_given() -> None:
         assert reply.error is Error.INCONSISTENT_GROUP_PROTOCOL
         assert field in reply.detail
     assert world.sync(leader, protocol_type="consumer", protocol_name="range").error is Error.NONE
+
+
+def test_protocol_fields_are_checked_only_against_what_the_group_has() -> None:
+    """classic.md 3.1, row 12: before the first generation no protocol is selected."""
+    world = World()
+    call = world.enter()
+    assert call.parked is not None
+    early = world.sync(call.parked.member_id, protocol_type="consumer", protocol_name="range")
+    assert early.error is Error.REBALANCE_IN_PROGRESS

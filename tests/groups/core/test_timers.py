@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.model.deadlines import TimerKind, due, wake_at
+import pytest
+
+from groups.core.model.deadlines import Deadline, TimerKind, due, wake_at, wake_at_to_store
 from groups.core.model.records import MemberRemoved
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members
 from kcoord.protocol.errors import Error
@@ -147,6 +149,25 @@ def test_wake_at_is_the_earliest_deadline() -> None:
     assert due(world.group, (wake_at(world.group) or 0) - 1) is None
 
 
+@pytest.mark.parametrize(
+    ("stored", "due_at", "kept"),
+    [
+        (None, None, None),
+        (None, 130, 130),
+        (150, None, None),
+        (150, 130, 130),
+        (111, 130, 111),
+        (110, 130, 130),
+        (109, 130, 130),
+        (90, 130, 130),
+    ],
+)
+def test_a_wake_up_is_never_late_and_moves_ahead_when_a_third_of_the_time_is_left(
+    stored: int | None, due_at: int | None, kept: int | None
+) -> None:
+    assert wake_at_to_store(stored, due_at, now=100) == kept
+
+
 def test_timers_of_the_same_instant_fire_in_a_fixed_order() -> None:
     at = World().now
     member = ClassicMember("m", None, "c", "h", 1, 1, "consumer", (), session_deadline=at)
@@ -171,3 +192,5 @@ def test_timers_of_the_same_instant_fire_in_a_fixed_order() -> None:
         (TimerKind.SYNC, ""),
     ]
     assert due(group, at) is None
+    later = replace(group, join_timer=JoinTimer(at + 1), sync_deadline=at)
+    assert due(later, at) == Deadline(at, TimerKind.SYNC)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.model.commands import ParkKind
+import pytest
+
+from groups.core.model.commands import ForceState, ParkKind
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import JoinReply, Parked, SyncReply
 from groups.core.model.types import GroupState
 from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
-from tests.groups.core.world import World
+from tests.groups.core.world import GROUP, World
 
 
 def join(member_id: str, instance_id: str | None = None, generation_id: int = 0) -> Parked:
@@ -52,6 +54,7 @@ def test_join_of_a_member_that_is_gone() -> None:
     gone = answer_for(world.group, join(dynamic))
     assert isinstance(gone, JoinReply)
     assert (gone.error, gone.member_id) == (Error.UNKNOWN_MEMBER_ID, "")
+    assert gone.detail == f"the group has no member {dynamic!r} (any more): join with an empty member id"
     world.join(instance_id="i")
     fenced = answer_for(world.group, join(static, "i"))
     assert isinstance(fenced, JoinReply)
@@ -102,6 +105,27 @@ def test_group_that_is_gone_or_dead() -> None:
     waiting = world.sync(follower)
     world.kill()
     assert waiting.error is Error.NOT_COORDINATOR
+
+
+def test_only_an_existing_group_can_be_unloaded() -> None:
+    world = World()
+    with pytest.raises(ValueError, match="not 'orders' Dead"):
+        world.kill()
+    world.stable(1)
+    before = world.group
+    with pytest.raises(ValueError, match="not 'orders' Empty"):
+        world.send(ForceState(GROUP, GroupState.EMPTY))
+    assert world.group is before
+
+
+def test_a_static_member_that_left_is_unknown_and_not_fenced() -> None:
+    """FENCED_INSTANCE_ID is for a member whose instance id another one has now (classic.md 7.4)."""
+    world = World()
+    leader, static = world.completed(world.enter(), world.join(instance_id="i"))
+    world.synced(leader, static)
+    call = world.join(static, "i", names="range more")
+    world.leave(static, instance_id="i")
+    assert (call.error, call.member_id) == (Error.UNKNOWN_MEMBER_ID, "")
 
 
 def test_any_process_sees_the_same_after_the_group_was_read_back() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from groups.core.model.causes import Cause
-from groups.core.model.events import LONGEST_TEXT, EventKind, GroupEvent, events_of
-from groups.core.model.records import MemberRemoved
+from groups.core.model.events import EventKind, GroupEvent
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.store.events import EventStore
@@ -106,9 +104,3 @@ async def test_upkeep_goes_on_with_the_next_groups(
         await write(runtime, generous, f"g{number}", KEPT + 50, clock.now_ms())
     assert await runtime.get(TimerService).trim_events() == 5 * 50
     assert [len(generations(database, f"g{number}")) for number in range(5)] == [KEPT] * 5
-
-
-def test_text_of_any_length_is_cut() -> None:
-    removed = MemberRemoved("m", None, None, Cause.MEMBER_LEFT, detail="x" * 10_000)
-    (event,) = events_of(None, [removed])
-    assert event.detail["reason"] == "x" * (LONGEST_TEXT - 1) + "…"

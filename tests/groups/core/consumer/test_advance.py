@@ -6,9 +6,11 @@ import pytest
 
 from groups.core.model.causes import Cause
 from groups.core.model.consumer_records import (
+    ConsumerMemberJoined,
     ConsumerMemberRemoved,
     ConsumerMemberReplaced,
     GroupEpochBumped,
+    MetadataChecked,
     TimerCancelled,
 )
 from groups.core.model.consumer_state import MemberState
@@ -47,6 +49,69 @@ def test_an_epoch_has_the_cause_and_the_member_that_made_it() -> None:
     made.resolve_regexes()
     made.join("m4", subscribed_topic_regex="b.*")
     assert bumps(made) == [(Cause.MEMBER_JOINED, "m4")]
+
+
+def test_a_group_is_in_a_state_since_the_state_changed() -> None:
+    """consumer.md 1.4."""
+    made = world()
+    started = made.now
+    steps = [
+        (lambda: made.join("m1", "foo"), "Stable", 0),
+        (lambda: made.heartbeat("m1", 1), "Stable", 0),
+        (lambda: made.join("m2", "foo"), "Reconciling", 20),
+        (lambda: made.heartbeat("m1", 1), "Reconciling", 20),
+        (lambda: made.heartbeat("m1", 1, {"foo": [0, 1, 2]}), "Reconciling", 20),
+        (lambda: made.heartbeat("m2", 2), "Stable", 50),
+        (lambda: made.heartbeat("m2", -1), "Assigning", 60),
+        (lambda: made.heartbeat("m1", -1), "Empty", 70),
+    ]
+    for number, (act, state, since) in enumerate(steps):
+        made.now = started + 10 * number
+        act()
+        assert (made.consumer.state.value, made.consumer.state_since - started) == (state, since)
+
+
+def test_the_topics_are_looked_at_once_for_each_change_of_the_catalogue() -> None:
+    """consumer.md 4.4: a bump looks at them too."""
+    made = world()
+    made.stable("m1")
+    looked = []
+    for _ in range(2):
+        made.set_topics(foo=7)
+        made.heartbeat("m1", made.member("m1").member_epoch)
+        looked.append((len(records(made, GroupEpochBumped)), len(records(made, MetadataChecked))))
+        made.heartbeat("m1", made.member("m1").member_epoch)
+        assert not records(made, GroupEpochBumped)
+        assert not records(made, MetadataChecked)
+    assert looked == [(1, 0), (0, 1)]
+
+
+def test_what_a_member_has_given_up_with_its_subscription_is_free_at_once() -> None:
+    """consumer.md 6.3, where the new subscription says that it owns nothing of the topic any more."""
+    made = world(consumer_assignment_interval_ms=20_000)
+    made.join("m1", "foo", "bar")
+    made.heartbeat("m1", 1, {"bar": [0, 1]}, subscribed_topic_names=frozenset({"bar"}))
+    assert made.epochs == (2, 1)
+    assert made.assigned("m1") == {"bar": [0, 1]}
+    assert made.member("m1").state is MemberState.STABLE
+    assert set(made.consumer.members.owners.values()) == {"m1"}
+    assert len(made.consumer.members.owners) == 2
+
+
+def test_a_member_starts_without_epochs() -> None:
+    """consumer.md 3.1, row 2."""
+    made = world()
+    made.join("m1", "foo")
+    (joined,) = records(made, ConsumerMemberJoined)
+    member = joined.member  # type: ignore[attr-defined]
+    assert (member.member_epoch, member.previous_member_epoch, member.state) == (0, -1, MemberState.STABLE)
+    assert (member.assigned, member.pending_revocation, member.target) == ({}, {}, {})
+
+
+def test_a_member_may_have_no_client_id() -> None:
+    made = world()
+    made.join("m1", "foo", client_id="")
+    assert made.member("m1").client_id == ""
 
 
 @pytest.mark.parametrize("regex", [None, "f.*"])
@@ -92,6 +157,7 @@ def test_the_rebalance_timer_is_cancelled_once() -> None:
     made = world()
     made.stable("m1")
     made.join("m2", "foo")
+    assert not records(made, TimerCancelled), "a member that joins has none"
     for cancelled in (0, 1, 0):
         member = made.member("m1")
         made.heartbeat("m1", member.member_epoch, made.assigned("m1") if made.consumer.timers.rebalance else None)
@@ -123,7 +189,9 @@ def test_what_a_request_does_not_say_stays_as_it_was() -> None:
 def test_a_member_that_takes_an_instance_id_keeps_what_it_has() -> None:
     made = world()
     made.stable("m1")
+    epochs = made.epochs
     assert made.join("m1", "foo", instance_id="i").error is Error.NONE
+    assert made.epochs == epochs, "consumer.md 4.1: an instance id is no reason for a new epoch"
     assert made.assigned("m1") == {"foo": [0, 1, 2, 3, 4, 5]}
     assert made.consumer.members.static == {"i": "m1"}
 

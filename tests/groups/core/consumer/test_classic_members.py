@@ -8,6 +8,7 @@ import pytest
 
 from groups.core.model.commands import DeleteGroup
 from groups.core.model.consumer_state import MemberState
+from groups.core.model.rights import TopicRights
 from groups.core.model.types import ClassicGroup, MigrationPolicy, Protocol
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.classic_client import (
@@ -90,7 +91,8 @@ def test_classic_joins(fields: dict[str, object], error: str) -> None:
 def test_a_full_group_takes_no_classic_member() -> None:
     made = alone()
     made.config = replace(made.config, consumer_max_size=1)
-    assert join_classic(made, "d", ("foo",)).error is Error.GROUP_MAX_SIZE_REACHED
+    refused = join_classic(made, "d", ("foo",))
+    assert (refused.error, refused.reply.member_id) == (Error.GROUP_MAX_SIZE_REACHED, ""), "classic.md 2.2, row 6"
     assert join_classic(made, "c", ("foo",)).error is Error.NONE
 
 
@@ -267,6 +269,41 @@ def test_a_classic_member_is_called_when_all_it_waits_for_is_free(classic: str) 
         assert (beat_classic(made, classic, epoch).error is Error.REBALANCE_IN_PROGRESS) is has_all
     assert join_classic(made, classic, ("foo",)).reply.generation_id == epoch
     assert len(synced(sync_classic(made, classic, epoch))["foo"]) == 2
+
+
+def test_a_member_that_turns_to_the_classic_protocol_has_no_expression_and_no_rights() -> None:
+    """Both belong to the heartbeats of the consumer protocol (consumer.md 4.6)."""
+    made = migrating_world()
+    made.join("m1", "foo")
+    made.join("m2", subscribed_topic_regex="f.*", instance_id="i", rights=TopicRights("all", lambda name: True))
+    assert made.member("m2").regex_key == ("f.*", "all")
+    member_id = join_classic(made, "", ("foo",), instance_id="i").reply.member_id
+    assert (made.member(member_id).subscribed_topic_regex, made.member(member_id).topic_rights) == ("", "")
+
+
+@pytest.mark.parametrize(("owned", "error"), [({"foo": ()}, Error.NONE), ({"foo": (0,)}, Error.FENCED_MEMBER_EPOCH)])
+def test_a_topic_without_partitions_is_nothing_that_a_member_owns(
+    owned: dict[str, tuple[int, ...]], error: Error
+) -> None:
+    """consumer.md 6.1: a member in an unknown state may go on when it owns nothing."""
+    made = alone()
+    unknown = replace(made.member("c"), state=MemberState.UNKNOWN)
+    made.group = replace(made.consumer, members=made.consumer.members.put(unknown))
+    assert join_classic(made, "c", ("foo",), owned).error is error
+
+
+def test_a_classic_member_that_has_something_is_called_for_the_rest() -> None:
+    made = migrating_world(MigrationPolicy.DISABLED)
+    made.set_topics(bar=2)
+    made.stable("m1")
+    generation = join_classic(made, "c", ("foo", "bar")).reply.generation_id
+    has = synced(sync_classic(made, "c", generation))
+    assert has == {"bar": [0, 1]}
+    assert beat_classic(made, "c", generation).error is Error.NONE
+    epoch = made.member("m1").member_epoch
+    made.heartbeat("m1", epoch)
+    made.heartbeat("m1", epoch, made.assigned("m1"))
+    assert beat_classic(made, "c", generation).error is Error.REBALANCE_IN_PROGRESS
 
 
 def test_who_has_to_give_up_a_topic_must_join_before_the_new_target_is_there() -> None:

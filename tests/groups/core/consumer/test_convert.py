@@ -8,6 +8,7 @@ import pytest
 
 from groups.core.machine import decide
 from groups.core.model.causes import Cause
+from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import ConsumerMemberRemoved
 from groups.core.model.events import EventKind, events_of
@@ -30,7 +31,7 @@ from tests.groups.core.consumer.classic_client import (
     sync_classic,
     synced,
 )
-from tests.groups.core.consumer.world import World
+from tests.groups.core.consumer.world import GROUP, World
 
 
 def classic(made: World, instance_id: str | None = "i1", plan: dict[str, list[int]] | None = None) -> str:
@@ -64,6 +65,16 @@ def test_a_consumer_member_upgrades_a_classic_group() -> None:
     assert (member.member_epoch, member.previous_member_epoch, member.classic is not None) == (1, 1, True)
     assert made.assigned(old) == {"foo": ALL}
     assert made.consumer.timers.session[old].deadline == made.now + 10_000
+
+
+def test_in_a_group_that_was_upgraded_no_target_was_computed_yet() -> None:
+    """consumer.md 1.1 and 5.1: so the first one need not wait for the interval between two."""
+    made = migrating_world(consumer_assignment_interval_ms=15_000)
+    classic(made)
+    assert made.join("m1").epoch == 1
+    assert made.consumer.assignment_timestamp == 0
+    assert made.join("m2", "foo").epoch == 2
+    assert made.consumer.assignment_timestamp == made.now
 
 
 def test_an_upgrade_leaves_out_partitions_that_the_topic_does_not_have() -> None:
@@ -350,6 +361,26 @@ def test_a_takeover_without_a_downgrade_stays_a_consumer_group() -> None:
     assert made.member(call.reply.member_id).classic is not None
 
 
+def test_a_classic_member_that_restarts_changes_no_protocol() -> None:
+    """consumer.md 9.6: it is the last member of the consumer protocol whose place must be taken."""
+    made = migrating_world(MigrationPolicy.DISABLED)
+    made.join("m1", "foo")
+    join_classic(made, "", ("foo",), instance_id="i1")
+    made.heartbeat("m1", -1)
+    made.config = replace(made.config, consumer_migration_policy=MigrationPolicy.BIDIRECTIONAL)
+    assert join_classic(made, "", ("foo",), instance_id="i1").error is Error.NONE
+    assert isinstance(made.group, ConsumerGroup)
+
+
+def test_without_a_reader_of_subscriptions_a_group_stays_a_consumer_group() -> None:
+    made, member_id = mixed()
+    command = ConsumerHeartbeat(GROUP, "m1", -1)
+    decision = decide(made.group, command, replace(made.env, consumer_protocol=None))
+    assert decision.reply.error is Error.NONE  # type: ignore[union-attr]
+    assert isinstance(decision.group, ConsumerGroup)
+    assert set(decision.group.members) == {member_id}
+
+
 def test_an_empty_consumer_group_is_replaced_by_a_classic_join() -> None:
     made = migrating_world(MigrationPolicy.DISABLED)
     made.join("m1", "foo")
@@ -361,6 +392,30 @@ def test_an_empty_consumer_group_is_replaced_by_a_classic_join() -> None:
     assert asked.error is Error.MEMBER_ID_REQUIRED
     assert isinstance(made.group, ClassicGroup)
     assert join_classic(made, asked.reply.member_id, ("foo",)).error
+
+
+def test_a_group_that_is_replaced_starts_at_the_beginning() -> None:
+    """consumer.md 2.3, row 3, and classic.md 2.2, row 3: nothing is left of the generation or epoch."""
+    made = migrating_world()
+    leave_classic(made, (classic(made), "i1"))
+    before = made.group
+    assert isinstance(before, ClassicGroup)
+    assert before.generation_id == 2
+    made.join("m1", "foo")
+    assert made.last is not None
+    told = events_of(before, made.last.records)
+    assert [(event.kind, event.generation_id) for event in told][:3] == [
+        (EventKind.GROUP_CONVERTED, 0),
+        (EventKind.MEMBER_JOINED, 0),
+        (EventKind.GROUP_EPOCH_BUMPED, 1),
+    ]
+    assert told[0].detail == {"protocol": "consumer"}
+    made.heartbeat("m1", -1)
+    before = made.group
+    join_classic(made, "", ("foo",), instance_id="i1")
+    told = events_of(before, made.last.records)
+    assert (told[0].kind, told[0].generation_id) == (EventKind.GROUP_CONVERTED, 0)
+    assert told[0].detail == {"protocol": "classic"}
 
 
 def test_a_classic_member_that_leaves_a_mixed_group_changes_no_protocol() -> None:

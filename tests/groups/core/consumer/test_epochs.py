@@ -118,19 +118,22 @@ class Broken:
 
 
 FAILURES: dict[str, Mapping[str, Partitions] | Exception] = {
-    "raises": ZeroDivisionError("oh"),
-    "gives up": AssignorFailed("too many"),
-    "a partition twice": {"m1": {"foo#1": frozenset({0})}, "m2": {"foo#1": frozenset({0})}},
-    "a stranger": {"m9": {"foo#1": frozenset({0})}},
-    "a partition that is not": {"m1": {"foo#1": frozenset({6})}},
-    "a topic that is not": {"m1": {"x": frozenset({0})}},
-    "a topic that is not, and nothing of it": {"m1": {"x": frozenset()}},
-    "partitions of which one is not": {"m1": {"foo#1": frozenset({5, 6})}},
+    "oh": ZeroDivisionError("oh"),
+    "too many": AssignorFailed("too many"),
+    "a partition of topic foo#1 twice": {"m1": {"foo#1": frozenset({0})}, "m2": {"foo#1": frozenset({0})}},
+    "partitions to 'm9', which is not a member": {"m9": {"foo#1": frozenset({0})}},
+    "partitions of topic foo#1 that do not exist": {"m1": {"foo#1": frozenset({6})}},
+    "of topic foo#1 that do not exist": {"m1": {"foo#1": frozenset({5, 6})}},
+    "partitions of topic x that do not exist": {"m1": {"x": frozenset({0})}},
+    "of topic x that do not exist": {"m1": {"x": frozenset()}},
 }
+"""What the answer says, and what the assignor did."""
 
 
-@pytest.mark.parametrize("result", FAILURES.values(), ids=FAILURES)
-def test_an_assignor_that_fails_leaves_everything_as_it_was(result: Mapping[str, Partitions] | Exception) -> None:
+@pytest.mark.parametrize(("told", "result"), FAILURES.items(), ids=FAILURES)
+def test_an_assignor_that_fails_leaves_everything_as_it_was(
+    told: str, result: Mapping[str, Partitions] | Exception
+) -> None:
     made = world()
     made.join("m1", "foo")
     before = made.group
@@ -138,6 +141,7 @@ def test_an_assignor_that_fails_leaves_everything_as_it_was(result: Mapping[str,
     refused = made.join("m2", "foo")
     assert refused.error is Error.UNKNOWN_SERVER_ERROR
     assert "broken" in refused.reply.detail
+    assert told in refused.reply.detail
     assert made.group is before
 
 
@@ -283,6 +287,15 @@ def test_a_failure_in_the_background_keeps_the_target_and_is_tried_again_later()
     assert made.epochs == (2, 2)
 
 
+def test_a_target_for_a_member_that_has_left_is_used_for_the_others() -> None:
+    """The group epoch has moved on, so its share is free until the next computation."""
+    made = background()
+    made.heartbeat("m2", -1)
+    made.compute_target()
+    assert made.epochs == (3, 2)
+    assert made.member("m1").target == {"foo#1": frozenset({0, 1, 2})}
+
+
 def test_a_target_nobody_asked_for_is_ignored() -> None:
     made = background()
     before = made.group
@@ -293,6 +306,16 @@ def test_a_target_nobody_asked_for_is_ignored() -> None:
     before = made.group
     made.send(ApplyTarget(GROUP, made.epochs[0], "range", {"m1": {}}))
     assert made.group is before, "it has arrived already"
+
+
+def test_after_a_failure_no_target_is_awaited() -> None:
+    made = background()
+    made.assignors = {"range": Broken(AssignorFailed("no"))}
+    made.compute_target()
+    before = made.group
+    for epoch in (1, 2):
+        made.send(ApplyTarget(GROUP, epoch, "range", {"m1": {}}))
+        assert made.group is before
 
 
 def test_a_target_of_exactly_the_limit_is_computed_at_once() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,16 +17,21 @@ from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
     ConsumerMemberRemoved,
+    ConsumerMemberReplaced,
+    ConsumerMemberUpdated,
     ConsumerRecord,
     GroupEpochBumped,
+    MemberReconciled,
+    MetadataChecked,
+    StaticMemberDeparted,
     TargetComputed,
 )
 from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, MemberState
 from groups.core.model.fold import IllegalTransition
 from groups.core.model.fold import apply as apply_any
 from groups.core.model.partitions import Partitions
-from groups.core.model.records import GroupConverted, SyncTimerCleared
-from groups.core.model.types import ClassicGroup, Protocol
+from groups.core.model.records import GroupConverted, GroupHeld, SyncTimerCleared
+from groups.core.model.types import ClassicGroup, Hold, Protocol
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.groups.core.consumer.invariants import _check_derived
 
@@ -77,13 +84,40 @@ def test_dropping_a_stranger_is_a_bug() -> None:
     assert repr(ConsumerMembers()) == "ConsumerMembers([])"
 
 
+def test_who_does_not_vote_has_no_vote() -> None:
+    """consumer.md 5.2: null does not vote."""
+    some = ConsumerMembers([ConsumerMember("m1"), ConsumerMember("m2", server_assignor="range")])
+    assert some.votes == {"range": 1}
+    assert some.put(ConsumerMember("m2")).votes == {}
+
+
+@pytest.mark.parametrize("state", MemberState)
+@pytest.mark.parametrize("epoch", [4, 5, 6])
+def test_only_a_stable_member_at_an_epoch_is_reconciled_to_it(state: MemberState, epoch: int) -> None:
+    """consumer.md 1.3."""
+    expected = state is MemberState.STABLE and epoch == 5
+    assert ConsumerMember("m", state=state, member_epoch=5).reconciled_to(epoch) is expected
+
+
+def test_changes_are_told_by_member() -> None:
+    before = ConsumerMembers([ConsumerMember("same"), ConsumerMember("changed"), ConsumerMember("gone")])
+    changed, new = ConsumerMember("changed", member_epoch=1), ConsumerMember("new")
+    after = before.drop("gone").put(changed).put(new)
+    assert after.changes_since(before) == ({"gone"}, {"changed": changed, "new": new})
+
+
 MEMBER = ConsumerMember("m1")
 GROUP = ConsumerGroup("g", members=ConsumerMembers([MEMBER]))
 BUGS: dict[str, tuple[ConsumerGroup | None, ConsumerRecord]] = {
     "created twice": (GROUP, ConsumerGroupCreated("g", 0)),
     "no group": (None, ConsumerMemberJoined(MEMBER, 0)),
     "joined twice": (GROUP, ConsumerMemberJoined(MEMBER, 0)),
-    "a stranger goes": (GROUP, ConsumerMemberRemoved("x", None, Cause.MEMBER_LEFT, 0)),
+    "a stranger goes": (GROUP, ConsumerMemberRemoved("x", None, Cause.MEMBER_LEFT, 0, "", "")),
+    "a stranger changes": (GROUP, ConsumerMemberUpdated(ConsumerMember("x"), 0)),
+    "a stranger is replaced": (GROUP, ConsumerMemberReplaced("x", ConsumerMember("y"), 0)),
+    "a stranger departs": (GROUP, StaticMemberDeparted("x", 0)),
+    "a stranger takes a step": (GROUP, MemberReconciled("x", 0, 0, MemberState.STABLE, {}, {}, False, 0)),
+    "a target of a stranger": (GROUP, TargetComputed(0, "range", {"x": {}}, 0)),
     "an epoch left out": (GROUP, GroupEpochBumped(2, Cause.MEMBER_LEFT, None, "", 0, 0)),
     "a target of the future": (GROUP, TargetComputed(1, "range", {}, 0)),
 }
@@ -103,6 +137,17 @@ def test_records_of_the_other_protocol_are_bugs() -> None:
     ):
         with pytest.raises(IllegalTransition):
             apply_any(group, record)
+
+
+HELD = ConsumerGroup("g", hold=Hold(1_000, "ann"))
+
+
+def test_a_held_group_has_no_members() -> None:
+    with pytest.raises(IllegalTransition, match="held"):
+        apply_any(HELD, ConsumerMemberJoined(MEMBER, 0))
+    with pytest.raises(IllegalTransition, match="cannot be held"):
+        apply_any(GROUP, GroupHeld(Hold(1_000, "ann"), 0, 0))
+    assert apply_any(HELD, MetadataChecked(7, 0)) == replace(HELD, metadata_version=7)
 
 
 @pytest.mark.parametrize("epoch", [1, 2, 3, 4, 6, 7])

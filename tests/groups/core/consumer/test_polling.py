@@ -127,6 +127,70 @@ def test_who_computes_a_deferred_target_ends_the_wait_of_the_others() -> None:
     assert call.assignment == {"foo": [0, 1, 2]}
 
 
+def test_in_a_stable_group_a_heartbeat_waits_for_no_target() -> None:
+    made = world(consumer_assignment_interval_ms=10_000)
+    made.stable("m1")
+    call = made.heartbeat("m1", 1, max_wait_ms=1)
+    assert call.parked is not None
+    assert call.parked.again_in_ms is None
+
+
+def test_the_acknowledgement_of_a_revocation_is_answered_at_once() -> None:
+    """consumer.md 2.6: it returns the new epoch with a null assignment."""
+    made = world()
+    made.join("m1", "foo")
+    made.join("m2", "foo")
+    made.heartbeat("m1", 1)
+    done = made.heartbeat("m1", 1, {"foo": [0, 1, 2]}, max_wait_ms=WAIT)
+    assert (done.epoch, done.assignment) == (2, None)
+
+
+def test_a_wait_ends_with_the_first_partition_that_is_free() -> None:
+    """m1c waits for one partition of m1 and one of m2."""
+    made = world()
+    made.stable("m1", "m2")
+    epoch = made.join("m1c", "foo").epoch
+    call = made.heartbeat("m1c", epoch, max_wait_ms=WAIT)
+    assert call.parked is not None
+    made.heartbeat("m1", 2)
+    made.heartbeat("m1", 2, made.assigned("m1"))
+    assert call.assignment == {"foo": [2]}
+    assert made.heartbeat("m1c", epoch, max_wait_ms=WAIT).parked is not None, "m2 has not given up anything yet"
+
+
+def test_a_departure_ends_the_wait_of_who_was_to_give_something_up() -> None:
+    """The old process of the member hears that another one has left in its name."""
+    made = world()
+    made.join("m1", "foo", instance_id="i1")
+    made.join("m2", "foo")
+    made.heartbeat("m1", 1)
+    call = made.heartbeat("m1", 1, max_wait_ms=WAIT)
+    assert call.parked is not None
+    made.heartbeat("m1", -2, instance_id="i1")
+    assert call.error is Error.FENCED_MEMBER_EPOCH
+
+
+def test_a_heartbeat_whose_wait_would_be_over_at_once_is_answered() -> None:
+    """A partition of the target is free, but its topic is no longer subscribed to."""
+    made = world(consumer_assignment_interval_ms=10_000)
+    made.set_topics(bar=2)
+    made.join("m1", "foo")
+    made.jump(10_000)
+    made.join("m2", "foo", "bar")
+    assert made.assigned("m2") == {"bar": [0, 1]}
+    made.heartbeat("m2", 2, {}, subscribed_topic_names=frozenset({"foo"}))
+    assert made.epochs == (3, 2)
+    assert made.assigned("m2") == {}
+    assert made.heartbeat("m2", 2, max_wait_ms=WAIT).assignment is None
+
+
+def test_a_heartbeat_that_is_resumed_after_the_group_is_gone() -> None:
+    made, call = waiting()
+    assert call.parked is not None
+    made.group = None
+    assert made.send(replace(call.command, resumes=call.parked)).error is Error.GROUP_ID_NOT_FOUND
+
+
 def test_a_later_heartbeat_displaces_an_earlier_one() -> None:
     """The earlier one must not say again what is out of date by now."""
     made, early = waiting()
@@ -142,6 +206,9 @@ def test_two_of_the_same_millisecond_are_told_apart() -> None:
     late = made.heartbeat("m1", 1, max_wait_ms=WAIT)
     assert early.assignment is None
     assert late.parked is not None
+    assert late.parked.parked_until == made.now + WAIT + 1
+    session = made.consumer.timers.session["m1"]
+    assert session.deadline == late.parked.session_deadline == late.parked.parked_until + SESSION
     made.join("m2", "foo")
     assert late.assignment == {"foo": [0, 1, 2]}
 

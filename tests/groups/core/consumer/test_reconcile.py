@@ -79,6 +79,8 @@ STEPS: Mapping[str, Step] = {
     "shrinks, gave it up": Step(
         STABLE, 5, "f0 b0", "f0 b0", (STABLE, 5, "f0", ""), names="foo", changed=True, reports="f0"
     ),
+    "stable, at the target, a topic is gone": Step(STABLE, 5, "f0 x0", "f0 x0", None),
+    "unrevoked, a topic is gone": Step(UNREVOKED, 4, "f0 x0", "f0", None, pending="f1"),
     "shrinks, nothing to": Step(STABLE, 5, "f0", "f0", None, names="foo", changed=True),
     "unrevoked, shrinks": Step(
         UNREVOKED, 4, "f0 b0", "f0 b0", (UNREVOKED, 4, "f0", "f1 b0"), pending="f1", names="foo", changed=True
@@ -137,6 +139,15 @@ def test_a_second_look_moves_the_previous_epoch_and_a_third_nothing() -> None:
     assert step is not None
     assert (step.member_epoch, step.previous_member_epoch) == (5, 5)
     assert run(waits, previous_epoch=5)[1] is None
+
+
+@pytest.mark.parametrize("name", ["shrinks, has it", "shrinks, gave it up", "unrevoked, shrinks"])
+def test_a_member_that_shrinks_keeps_both_epochs(name: str) -> None:
+    """consumer.md 6.3."""
+    case = STEPS[name]
+    _, step = run(case, previous_epoch=case.epoch - 1)
+    assert step is not None
+    assert (step.member_epoch, step.previous_member_epoch) == (case.epoch, case.epoch - 1)
 
 
 def test_kept_partitions_keep_their_epoch_and_new_ones_have_the_targets() -> None:

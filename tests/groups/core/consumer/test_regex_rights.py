@@ -36,6 +36,7 @@ def test_differs_from_kafka_in_resolving_for_each_members_rights() -> None:
     join(made, "m1")
     join(made, "m2", NO_BAR)
     assert [asked.rights.key for asked in made.resolutions] == ["", "no bar"]
+    assert set(made.consumer.regex_jobs) == {"", "no bar"}
     resolve_all(made)
     clients = [Client(made, "m1", (), ".*", epoch=1), Client(made, "m2", (), ".*", epoch=1, rights=NO_BAR)]
     for client in clients * 4:
@@ -99,12 +100,30 @@ def test_rights_that_change_before_anything_is_resolved() -> None:
     assert made.heartbeat("m1", 1, rights=ONLY_BAR).assignment == {"bar": [0, 1]}
 
 
+def test_nothing_is_left_of_rights_with_which_nothing_was_resolved() -> None:
+    made = world()
+    join(made, "m1", NO_BAR)
+    made.heartbeat("m1", 1, rights=ONLY_BAR)
+    assert not made.consumer.resolutions
+    join(made, "m2", ONLY_BAR)
+    assert made.epochs[0] == 1, "who uses the same expression does not know what it matches either"
+
+
+def test_a_resolution_is_of_the_expressions_of_members_with_the_callers_rights() -> None:
+    made = world()
+    join(made, "m1", regex="fo.*")
+    join(made, "m2", NO_BAR, regex="b.*")
+    assert [asked.patterns for asked in made.resolutions] == [frozenset({"fo.*"}), frozenset({"b.*"})]
+
+
 def test_rights_with_which_others_have_resolved_it_hold_at_once() -> None:
     made = world()
     join(made, "m1")
     join(made, "m2", ONLY_BAR)
     resolve_all(made)
+    before = made.consumer.resolutions["only bar"]
     made.heartbeat("m1", 1, rights=ONLY_BAR)
+    assert made.consumer.resolutions["only bar"] == before
     assert made.consumer.subscription_of(made.consumer.members["m1"]) == {"bar"}
     assert not made.resolutions
 
@@ -114,9 +133,15 @@ def test_what_is_left_of_earlier_rights_is_resolved_soon() -> None:
     made = world()
     join(made, "m1")
     join(made, "m2", ONLY_BAR, regex="b.*")
+    join(made, "m3")
     resolve_all(made)
+    others = made.consumer.resolutions[""]
     made.heartbeat("m1", 1, rights=ONLY_BAR)
     assert not made.resolutions, "the pause between two resolutions holds"
+    bar = frozenset({"bar"})
+    assert made.consumer.resolutions["only bar"].topics == {".*": bar, "b.*": bar}
+    assert made.consumer.resolutions["only bar"].topics_version == -1
+    assert made.consumer.resolutions[""] == others
     made.now += LEAST_PAUSE_MS + 1
     made.heartbeat("m2", 1, rights=ONLY_BAR)
     assert made.resolutions[0].patterns == frozenset({".*", "b.*"})

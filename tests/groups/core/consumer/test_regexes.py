@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groups.core.consumer.regexes import LEAST_PAUSE_MS, LOST_AFTER_MS
 from groups.core.model.commands import ApplyRegexResolution
+from groups.core.model.consumer_state import MemberState
 from groups.core.model.types import Env, GroupConfig
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.world import GROUP, World
@@ -52,6 +55,26 @@ def test_an_expression_that_is_none_is_refused(regex: str) -> None:
     assert made.group is None
 
 
+@pytest.mark.parametrize("regex", ["(", "[z-a]", "*"])
+def test_an_expression_that_is_none_does_not_replace_one(regex: str) -> None:
+    made = resolved()
+    before = made.group
+    assert made.heartbeat("m1", 2, subscribed_topic_regex=regex).error is Error.INVALID_REGULAR_EXPRESSION
+    assert made.group is before
+
+
+def test_who_turns_to_a_known_expression_bumps_at_once() -> None:
+    """consumer.md 4.1."""
+    made = resolved()
+    join(made, "m2", "b.*")
+    made.now += LEAST_PAUSE_MS + 1
+    made.heartbeat("m2", made.member("m2").member_epoch)
+    made.resolve_regexes()
+    epoch = made.epochs[0]
+    made.heartbeat("m2", made.member("m2").member_epoch, subscribed_topic_regex="fo.*")
+    assert made.epochs[0] == epoch + 1
+
+
 def test_without_an_engine_expressions_are_refused() -> None:
     error = Env(0, str).regex_error("fo.*")
     assert error is not None
@@ -87,6 +110,20 @@ def test_to_give_an_expression_up_bumps_and_forgets_it() -> None:
     assert not made.consumer.resolutions
 
 
+def test_an_expression_that_is_given_up_is_forgotten_alone() -> None:
+    made = world()
+    join(made, "m1", "fo.*")
+    join(made, "m2", "b.*")
+    made.resolve_regexes()
+    made.now += LEAST_PAUSE_MS + 1
+    made.heartbeat("m2", made.member("m2").member_epoch)
+    made.resolve_regexes()
+    before = made.consumer.resolutions[""]
+    assert set(before.topics) == {"fo.*", "b.*"}
+    made.heartbeat("m2", made.member("m2").member_epoch, subscribed_topic_regex="")
+    assert made.consumer.resolutions == {"": replace(before, topics={"fo.*": frozenset({"foo"})})}
+
+
 def test_the_expressions_of_a_member_that_is_gone_are_forgotten() -> None:
     made = resolved()
     join(made, "m2", "", "bar")
@@ -96,9 +133,11 @@ def test_the_expressions_of_a_member_that_is_gone_are_forgotten() -> None:
 
 def test_resolutions_keep_a_pause() -> None:
     made = resolved()
-    made.now += LEAST_PAUSE_MS
+    made.now += 10_000
+    epochs = made.epochs
     join(made, "m2", "b.*")
     assert not made.resolutions
+    assert made.epochs == epochs, "it matches nothing yet"
     made.now += 1
     made.heartbeat("m1", 2)
     assert made.resolutions[0].patterns == frozenset({"fo.*", "b.*"})
@@ -172,6 +211,29 @@ def test_subscriptions_are_alike_or_not(members: list[tuple[str, str]], homogene
     for number, (regex, names) in enumerate(members):
         join(made, f"m{number}", regex, *names.split())
     assert made.consumer.homogeneous is homogeneous
+
+
+def test_a_heartbeat_that_repeats_the_expression_changes_nothing() -> None:
+    """consumer.md 6: what is no longer matched is given up with the next target, which is not due yet."""
+    made = resolved()
+    made.config = replace(made.config, consumer_assignment_interval_ms=10_000)
+    made.send(ApplyRegexResolution(GROUP, {"fo.*": frozenset()}, made.topics.version, made.now + 1))
+    assert made.epochs == (3, 2)
+    assert made.heartbeat("m1", 2, subscribed_topic_regex="fo.*").assignment is None
+    assert made.member("m1").state is MemberState.STABLE
+    made.now += 10_000
+    assert made.heartbeat("m1", 2).assignment == {}
+
+
+def test_a_resolution_counts_for_the_member_although_the_group_subscribed_to_the_topic_before() -> None:
+    made = world()
+    made.join("m1", "foo")
+    join(made, "m2", "fo.*")
+    epoch = made.epochs[0]
+    made.resolve_regexes()
+    assert made.epochs[0] == epoch + 1
+    made.heartbeat("m1", epoch)
+    assert made.member("m2").target == {made.topics.by_name["foo"].topic_id: frozenset({3, 4, 5})}
 
 
 def test_a_resolution_counts_once() -> None:
