@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
@@ -93,11 +94,11 @@ def reconcile(
             horizon = find_horizon(conninfo, snapshot, options.events_retention_ms)
             seen = Observation("history")
             counted = inputs.history.observe(seen, F.count(F.lit(1)).alias("rows"), F.min("id").alias("first_id"))
-            lines = notable(counted).persist()
+            lines = notable(counted).persist(StorageLevel.DISK_ONLY)
             signs = signs_in(lines)
             run.enter("compare")
             known = Known(seen.get["first_id"], horizon.sure_since, options.margin_ms)
-            found = find(inputs, lines, signs, known, horizon).persist()
+            found = find(inputs, lines, signs, known, horizon).persist(StorageLevel.DISK_ONLY)
             by_kind = {row["kind"]: row["count"] for row in found.groupBy("kind").count().orderBy("kind").collect()}
             listed = [as_json(row) for row in _first(found, options.most_listed).collect()] if by_kind else []
             run.enter("keep")
