@@ -6,6 +6,7 @@ always up to date as of now, however late a timer runs. Errors are replies; only
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import assert_never
 
 from groups.core.classic import offsets as classic_offsets
@@ -74,10 +75,13 @@ from groups.core.model.replies import (
     SyncReply,
 )
 from groups.core.model.turn import Turn
-from groups.core.model.types import ClassicGroup, Env
+from groups.core.model.types import ClassicGroup, Env, TopicView
 from groups.core.offset_admin import delete_offsets, reset_offsets
 from groups.core.operators import hold_group, kick_member, release_hold
 from kcoord.protocol.errors import ProtocolError
+
+FEW_NAMES = 100
+"""`size_of_decision` counts the partitions of up to this number of topics; of more it counts the topics."""
 
 
 def decide(group: Group | None, command: Command, env: Env) -> Decision:
@@ -246,3 +250,35 @@ def _refusal(command: Command, refusal: ProtocolError) -> Reply:
             return Done(error, detail)
         case _:
             assert_never(command)
+
+
+def size_of(group: Group | None) -> int:
+    """How many partitions, or topic names, a look at the whole of a consumer group involves."""
+    if not isinstance(group, ConsumerGroup):
+        return 0
+    resolved = (names for found in group.resolutions.values() for names in found.topics.values())
+    return len(group.members.owners) + len(group.members.names) + sum(map(len, resolved))
+
+
+def size_of_decision(group: Group | None, commands: Iterable[Command], topics: TopicView) -> int:
+    """The same for everything that `commands` may lead to."""
+    size = size_of(group)
+    if isinstance(group, ConsumerGroup):
+        size += _partitions(group.members.names, topics)
+    for command in commands:
+        match command:
+            case ConsumerHeartbeat():
+                size += _partitions(command.subscribed_topic_names or (), topics) + len(command.topic_partitions or ())
+            case ApplyTarget():
+                size += sum(len(target) for target in (command.targets or {}).values())
+            case ApplyRegexResolution():
+                size += sum(map(len, command.topics.values()))
+            case _:
+                pass
+    return size
+
+
+def _partitions(names: Collection[str], topics: TopicView) -> int:
+    if len(names) > FEW_NAMES:
+        return len(names)
+    return sum(topics.by_name[name].partitions for name in names if name in topics.by_name)

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from groups.core.machine import decide
+from groups.core.machine import decide, size_of_decision
 from groups.core.model.commands import Command
 from groups.core.model.decision import Decision
 from groups.core.model.effects import Effect, WakeMembers
@@ -20,7 +20,6 @@ from groups.core.model.events import GroupEvent, events_of
 from groups.core.model.group import Group
 from groups.core.model.replies import Parked, Reply
 from groups.core.model.types import Env, Millis
-from groups.core.size import size_of_decision
 from groups.engine.decision_context import DecisionContext
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks

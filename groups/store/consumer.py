@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
+from groups.core.machine import size_of
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_members import ConsumerMembers
 from groups.core.model.consumer_state import (
@@ -22,7 +23,6 @@ from groups.core.model.consumer_state import (
 from groups.core.model.deadlines import wake_at, wake_at_to_store
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.types import Millis, Protocol
-from groups.core.size import size_of
 from groups.store.consumer_changes import ConsumerChanges, Owned, changes
 from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
 from kcoord.database.pool import Connection, Database

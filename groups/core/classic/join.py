@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from groups.core.classic import initial_delay, sessions
+from groups.core.classic import sessions
 from groups.core.classic.checks import (
     accepts,
     require_alive,
@@ -13,7 +13,7 @@ from groups.core.classic.checks import (
     unknown_member,
     validated_member,
 )
-from groups.core.classic.rebalance import maybe_complete, prepare, rebalance, remove
+from groups.core.classic.rebalance import in_initial_rebalance, maybe_complete, prepare, rebalance, remove
 from groups.core.classic.responses import joined
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.classic.static import replace_static_member
@@ -164,7 +164,7 @@ def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
             ),
             leader_id=group.leader_id if group.leader_id is not None else member_id,
             protocol_type=command.protocol_type,  # SUPPORTS: that of the other members, if there are any
-            new_member_added=initial_delay.is_running(group),
+            new_member_added=in_initial_rebalance(group),
         )
     )
     rebalance(turn, Cause.MEMBER_JOINED, member_id, command.reason or "")

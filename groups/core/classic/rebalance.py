@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from groups.core.classic import initial_delay, sessions
+from groups.core.classic import sessions
 from groups.core.classic.parked_answers import release
 from groups.core.classic.subscription import topics_of_generation
 from groups.core.model.causes import Cause
@@ -22,7 +22,7 @@ from groups.core.model.records import (
     SyncTimerCleared,
 )
 from groups.core.model.turn import Turn
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Millis
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupConfig, GroupState, JoinTimer, Millis
 
 RETRY_JOIN_MS: Millis = 1_000
 """How soon a join that was not answered is completed again where all members ask for a rebalance timeout of 0 ms."""
@@ -65,8 +65,8 @@ def prepare(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> None:
     waiting = [member for member in before.members.values() if member.awaiting_sync]
     release(turn, ParkKind.SYNC, waiting, before.generation_id)
     group = turn.classic
-    if initial_delay.is_running(group):
-        _arm_join_timer(turn, initial_delay.first_window(group, turn.now, turn.config))
+    if in_initial_rebalance(group):
+        _arm_join_timer(turn, _first_window(group, turn.now, turn.config))
     elif group.all_joined:
         complete_join(turn)
     else:
@@ -75,7 +75,7 @@ def prepare(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> None:
 
 def maybe_complete(turn: Turn) -> None:
     """MAYBE_COMPLETE. An initial rebalance never completes here, only when its timer fires."""
-    if not initial_delay.is_running(turn.classic):
+    if not in_initial_rebalance(turn.classic):
         complete_if_all_joined(turn)
 
 
@@ -87,7 +87,7 @@ def complete_if_all_joined(turn: Turn) -> None:
 
 def initial_tick(turn: Turn) -> None:
     """INITIAL_TICK: a window of an initial rebalance ended; prolong it if a new member joined, else complete."""
-    window = initial_delay.next_window(turn.classic, turn.now, turn.config)
+    window = _next_window(turn.classic, turn.now, turn.config)
     if window is not None:
         _arm_join_timer(turn, window)
     else:
@@ -169,3 +169,28 @@ def _leader_without(group: ClassicGroup, member_id: str) -> str | None:
 
 def _arm_join_timer(turn: Turn, timer: JoinTimer) -> None:
     turn.emit(JoinTimerArmed(timer))
+
+
+def in_initial_rebalance(group: ClassicGroup) -> bool:
+    """Whether the group, which was Empty, waits for more members in windows (classic.md 0.3 and 2.7).
+
+    It ends when its timer runs out, not when all members have joined: the first of them alone would complete it.
+    """
+    return group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY
+
+
+def _first_window(group: ClassicGroup, now: Millis, config: GroupConfig) -> JoinTimer:
+    """The timer with which an initial rebalance starts."""
+    delay = config.initial_rebalance_delay_ms
+    return JoinTimer(now + delay, (delay, max(group.rebalance_timeout_ms - delay, 0)))
+
+
+def _next_window(group: ClassicGroup, now: Millis, config: GroupConfig) -> JoinTimer | None:
+    """INITIAL_TICK: the timer that prolongs the rebalance because a new member joined; None: it is over."""
+    assert group.join_timer is not None
+    assert group.join_timer.initial is not None, "an ordinary join timer has no windows"
+    delay, remaining = group.join_timer.initial
+    if not group.new_member_added or remaining == 0:
+        return None
+    window = min(config.initial_rebalance_delay_ms, remaining)
+    return JoinTimer(now + window, (window, max(remaining - delay, 0)))
