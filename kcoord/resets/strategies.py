@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.types import Millis, TopicPartition
+
+Millis = int
+TopicPartition = tuple[str, int]
 
 Scope = tuple[tuple[str, tuple[int, ...] | None], ...] | None
 """Topics with partitions; partitions None: the whole topic. None instead of topics: everything committed."""
@@ -53,7 +55,7 @@ class Reset:
     """The requested reset. Exactly the parameter of the strategy is given, the others are None.
 
     Parameters: `scope` is None for `from-file`, whose lines define it; `at` in ms; `duration` ISO 8601; `csv` the lines
-    of a file that concern the group (`offsets.core.offset_file`).
+    of a file that concern the group (`kcoord.resets.offset_file`).
     """
 
     strategy: Strategy

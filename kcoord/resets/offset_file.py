@@ -13,8 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from offsets.core.strategies import invalid
-from offsets.core.types import TopicPartition
+from kcoord.resets.strategies import TopicPartition, invalid
 
 MAX_REPORTED = 1_000
 """The most bad lines that an error lists; beyond it, only their number."""

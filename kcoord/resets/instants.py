@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.types import Millis
+from kcoord.resets.strategies import Millis
 
 _DATETIME = re.compile(
     r"(?P<local>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})(?P<zone>Z|(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>\d\d))?)?",
