@@ -2,6 +2,7 @@
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.consumer import Consumer
+from kcoord.client.core.membership import Generation
 from kcoord.client.errors import (
     AuthenticationError,
     ClientTimeoutError,
@@ -31,7 +32,6 @@ from kcoord.client.errors import (
     WakeupError,
 )
 from kcoord.client.listener import ConsumerRebalanceListener
-from kcoord.client.membership import Generation
 from kcoord.client.types import MemberState, OffsetAndMetadata, Record, RecordSource, TopicPartition
 
 __all__ = [

@@ -23,7 +23,7 @@ from kcoord.assignors import (
     checked_assign,
     get_assignor,
 )
-from kcoord.client import wire
+from kcoord.client.core import wire
 from kcoord.client.errors import IllegalStateError, InconsistentGroupProtocolError, InvalidConfigurationError
 
 log = logging.getLogger("kcoord.client")

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kcoord.client.config import ConsumerConfig
-from kcoord.client.link import Link
-from kcoord.client.membership import Generation
-from kcoord.client.monitor import Monitor
-from kcoord.client.offsets import Committer, OffsetManager
-from kcoord.client.positions import Positions
-from kcoord.client.subscription import SubscriptionState
+from kcoord.client.core.effects import Lanes
+from kcoord.client.core.link import Link
+from kcoord.client.core.membership import Generation
+from kcoord.client.core.news import News
+from kcoord.client.core.offsets import Committer, OffsetManager
+from kcoord.client.core.positions import Positions
+from kcoord.client.core.subscription import SubscriptionState
+from kcoord.client.core.worker import Worker
 from kcoord.client.types import MemberState
-from kcoord.client.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Parts:
 
     config: ConsumerConfig
     link: Link
-    monitor: Monitor
+    news: News
+    lanes: Lanes
     worker: Worker
     subscription: SubscriptionState
     offsets: OffsetManager
@@ -30,7 +32,7 @@ class Parts:
 
 
 class Coordinator(Committer, Protocol):
-    """A consumer's membership in its group. Used by the user's thread, except for `begin_commit` and its result."""
+    """A consumer's membership in its group. Used by the user's lane, except for `begin_commit` and its result."""
 
     @property
     def state(self) -> MemberState:
@@ -40,7 +42,7 @@ class Coordinator(Committer, Protocol):
     def generation(self) -> Generation:
         """The member's id and its generation or epoch, as far as known."""
 
-    def poll(self) -> None:
+    async def poll(self) -> None:
         """Take part in the group as far as possible without waiting, except for commits and the listener.
 
         Raises errors found to be fatal, and what the listener raises.
@@ -52,11 +54,11 @@ class Coordinator(Committer, Protocol):
     def request_rejoin(self, reason: str) -> None:
         """Join again at the next poll. Raises IllegalStateError if the protocol does not support it."""
 
-    def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
+    async def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
         """Commit (if automatic, and `commit`), report the partitions, leave the group.
 
         An exception of the listener is raised after that.
         """
 
-    def stop(self, timeout_s: float) -> bool:
-        """Stop the threads. True if they ended in time."""
+    async def stop(self, deadline: float) -> bool:
+        """Stop the lanes. True if they ended in time."""

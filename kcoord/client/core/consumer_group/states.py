@@ -45,7 +45,7 @@ MEMBERS = frozenset({S.JOINING, S.RECONCILING, S.ACKNOWLEDGING, S.STABLE})
 """States of a member that takes part in the group, or is about to."""
 
 HEARTBEATING = MEMBERS | {S.PREPARE_LEAVING}
-"""States in which the heartbeat thread sends."""
+"""States in which heartbeats are sent."""
 
 AT_ONCE = frozenset({S.JOINING, S.ACKNOWLEDGING})
 """States in which it does not wait for the interval."""

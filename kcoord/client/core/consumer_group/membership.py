@@ -1,6 +1,6 @@
 """One member as a state machine: answers go in, states and work come out.
 
-No network, no threads, no clock: the caller holds a lock around each call. Source: consumer.md 11.
+No network, no waiting, no clock. Source: consumer.md 11.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kcoord.client.consumer_group.reactions import Reaction, heartbeat_reaction
-from kcoord.client.consumer_group.states import HEARTBEATING, MEMBERS, State, check
+from kcoord.client.core.consumer_group.reactions import Reaction, heartbeat_reaction
+from kcoord.client.core.consumer_group.states import HEARTBEATING, MEMBERS, State, check
 from kcoord.client.types import TopicPartition
 from kcoord.protocol.errors import ProtocolError
 
@@ -187,7 +187,7 @@ class ConsumerMembership:
     # Reconciling
 
     def reconciliation(self) -> Reconciliation | None:
-        """What the user's thread has to put in place now; None: nothing."""
+        """What the user's lane has to put in place now; None: nothing."""
         if self.state is not State.RECONCILING:
             return None
         return Reconciliation(self.stay, self.target)

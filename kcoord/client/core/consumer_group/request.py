@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcoord.client.config import ConsumerConfig
-from kcoord.client.consumer_group.membership import ConsumerMembership, TopicIdPartition
-from kcoord.client.consumer_group.states import State
+from kcoord.client.core.consumer_group.membership import ConsumerMembership, TopicIdPartition
+from kcoord.client.core.consumer_group.states import State
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,26 +6,25 @@ Source: classic.md 11.2; consumer.md 7 and 11.4; http-api.md 2.
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from kcoord.client import wire
-from kcoord.client.backoff import Backoff
 from kcoord.client.config import ConsumerConfig
+from kcoord.client.core import wire
+from kcoord.client.core.backoff import Backoff
+from kcoord.client.core.effects import ask
+from kcoord.client.core.link import Link
+from kcoord.client.core.membership import Generation
+from kcoord.client.core.news import News
+from kcoord.client.core.worker import Job, Worker
 from kcoord.client.errors import ClientTimeoutError, KcoordError, error_of
-from kcoord.client.link import Link
-from kcoord.client.membership import Generation
-from kcoord.client.monitor import Monitor
 from kcoord.client.types import OffsetAndMetadata, Offsets, TopicPartition
-from kcoord.client.worker import Worker
 from kcoord.protocol.errors import BY_CODE, Error, ProtocolError
 
 T = TypeVar("T")
 
-CommitCallback = Callable[[Offsets, KcoordError | None], None]
+CommitCallback = Callable[[Offsets, KcoordError | None], Any]
 """Called with the offsets and None, or the error."""
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
@@ -77,23 +76,23 @@ class OutdatedMember(ProtocolError):
 
 
 class OffsetManager:
-    """Sends commits in the order they were made, and fetches committed offsets. Used by the user's thread.
+    """Sends commits in the order they were made, and fetches committed offsets. Used by the user's lane.
 
     `check` is called while waiting: it raises when `wakeup()` was called. `member` is the committer.
     """
 
     def __init__(
-        self, config: ConsumerConfig, link: Link, monitor: Monitor, worker: Worker, check: Callable[[], None]
+        self, config: ConsumerConfig, link: Link, news: News, worker: Worker, check: Callable[[], None]
     ) -> None:
         self._config = config
         self._link = link
-        self._monitor = monitor
+        self._news = news
         self._worker = worker
         self._check = check
-        self._finished: deque[tuple[CommitCallback, Offsets, Future[None]]] = deque()
+        self._finished: deque[tuple[CommitCallback, Offsets, Job[None]]] = deque()
         self.member: Committer = LoneReader()
 
-    def commit(self, offsets: Offsets, timeout_ms: int, *, wakeable: bool = True) -> None:
+    async def commit(self, offsets: Offsets, timeout_ms: int, *, wakeable: bool = True) -> None:
         """Commit and wait for the answer; transient failures are retried until `timeout_ms` have passed.
 
         Parameters: `wakeable` is False where a WakeupError would leave a rebalance half done.
@@ -103,37 +102,37 @@ class OffsetManager:
         if not offsets:
             return
         identity = self.member.begin_commit()
-        self._until(timeout_ms, lambda: self._send(offsets, identity()), wakeable)
+        await self._until(timeout_ms, lambda: self._send(offsets, identity()), wakeable)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
-        """Commit without waiting and without a retry; `callback` runs in a later call of the user's thread."""
+        """Commit without waiting and without a retry; `callback` runs in a later call of the user."""
         if not offsets:
             return
-        done: Future[None]
+        done: Job[None]
         try:
             sent = self.member.begin_commit()()
         except KcoordError as error:
-            done = Future()
-            done.set_exception(error)
+            done = Job(_unsent)
+            done.fail(error)
         else:
             done = self._worker.submit(lambda: self._send(offsets, sent))
         self._finished.append((callback or _log_failure, offsets, done))
 
-    def run_callbacks(self) -> None:
+    async def run_callbacks(self) -> None:
         """Invoke the callbacks of finished asynchronous commits, in order."""
-        while self._finished and self._finished[0][2].done():
+        while self._finished and self._finished[0][2].done:
             callback, offsets, done = self._finished.popleft()
-            failure = done.exception()
+            failure = done.error
             if failure is None:
-                callback(offsets, None)
+                await ask(callback, offsets, None)
             elif isinstance(failure, ProtocolError):
-                callback(offsets, error_of(failure))
+                await ask(callback, offsets, error_of(failure))
             elif isinstance(failure, KcoordError):
-                callback(offsets, failure)
+                await ask(callback, offsets, failure)
             else:
                 raise failure
 
-    def fetch(self, partitions: Iterable[TopicPartition]) -> Committed:
+    async def fetch(self, partitions: Iterable[TopicPartition]) -> Committed:
         """One attempt to read the committed offsets; None where nothing is committed. Raises ProtocolError."""
         topics: dict[str, list[int]] = {}
         for topic, partition in sorted(set(partitions)):
@@ -142,7 +141,7 @@ class OffsetManager:
             "topics": [{"name": topic, "partitions": numbers} for topic, numbers in topics.items()],
             "require_stable": True,
         }
-        answer = self._fetch(body, self.member.fetches_as())
+        answer = await self._fetch(body, self.member.fetches_as())
         _raise_first((None, 0, answer.error_code) for _ in (0,))
         found: Committed = {TopicPartition(topic, p): None for topic, numbers in topics.items() for p in numbers}
         _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
@@ -155,28 +154,28 @@ class OffsetManager:
                     )
         return found
 
-    def fetch_later(self, partitions: Iterable[TopicPartition]) -> Future[Committed]:
+    def fetch_later(self, partitions: Iterable[TopicPartition]) -> Job[Committed]:
         """`fetch` on the worker, after the commits made before."""
         wanted = list(partitions)
         return self._worker.submit(lambda: self.fetch(wanted))
 
-    def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> Committed:
+    async def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> Committed:
         """The committed offsets; transient failures are retried until `timeout_ms` have passed."""
         wanted = list(partitions)
-        return self._until(timeout_ms, lambda: self.fetch(wanted)) if wanted else {}
+        return await self._until(timeout_ms, lambda: self.fetch(wanted)) if wanted else {}
 
-    def _fetch(self, body: dict[str, Any], member: Generation | None) -> wire.FetchAnswer:
+    async def _fetch(self, body: dict[str, Any], member: Generation | None) -> wire.FetchAnswer:
         if member is None:
-            return self._link.call("offsets/fetch", body, wire.FetchAnswer)
+            return await self._link.call("offsets/fetch", body, wire.FetchAnswer)
         body |= {"member_id": member.member_id, "member_epoch": member.generation_id}
         try:
-            return self._link.call("offsets/fetch", body, wire.FetchAnswer)
+            return await self._link.call("offsets/fetch", body, wire.FetchAnswer)
         except ProtocolError as failure:
             if failure.error in _OUTDATED:
                 raise OutdatedMember(failure) from failure
             raise
 
-    def _send(self, offsets: Offsets, sent: Generation) -> None:
+    async def _send(self, offsets: Offsets, sent: Generation) -> None:
         """One commit request. Raises ProtocolError where another attempt may succeed, else KcoordError."""
         body = {
             "generation_id_or_member_epoch": sent.generation_id,
@@ -185,7 +184,7 @@ class OffsetManager:
             "topics": _topics(offsets),
         }
         try:
-            answer = self._link.call("offsets/commit", body, wire.CommitAnswer)
+            answer = await self._link.call("offsets/commit", body, wire.CommitAnswer)
             _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
         except ProtocolError as failure:
             told = self.member.commit_failed(failure, sent)
@@ -193,41 +192,46 @@ class OffsetManager:
                 raise
             raise told from failure
 
-    def _until(self, timeout_ms: int, task: Callable[[], T], wakeable: bool = True) -> T:
+    async def patiently(self, task: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
+        """Run a look-up on the worker; transient failures are retried until `timeout_ms` have passed."""
+        return await self._until(timeout_ms, task)
+
+    async def _until(self, timeout_ms: int, task: Callable[[], Awaitable[T]], wakeable: bool = True) -> T:
         """Run `task` on the worker repeatedly until it succeeds, fails permanently, or the time is over."""
         config = self._config
-        deadline = time.monotonic() + timeout_ms / 1000
+        deadline = self._news.clock() + timeout_ms / 1000
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        check = self._check if wakeable else _no_check
         while True:
-            future = self._worker.submit(task)
-            self._wait(future.done, deadline, wakeable)
-            self.run_callbacks()
-            if not future.done():
-                future.cancel()
+            job = self._worker.submit(task)
+            try:
+                await self._news.until(lambda job=job: job.done, deadline, check)  # type: ignore[misc]
+            finally:
+                # Whoever gave up, or was cancelled, is not told what came of it.
+                job.drop()
+            await self.run_callbacks()
+            if not job.done:
                 raise ClientTimeoutError(f"no answer within {timeout_ms} ms")
-            failure = future.exception()
+            failure = job.error
             if failure is None:
-                return future.result()
+                return job.result()
             if not isinstance(failure, ProtocolError):
                 raise failure
             if not may_pass(failure):
                 raise error_of(failure)
-            pause = time.monotonic() + backoff.next_ms(failure.retry_after_ms) / 1000
-            if pause >= deadline:
+            resume_at = self._news.clock() + backoff.next_ms(failure.retry_after_ms) / 1000
+            if resume_at >= deadline:
                 raise ClientTimeoutError(f"not done within {timeout_ms} ms: {failure}") from failure
             log.info("group %s: %s: %s; trying again", config.group_id, failure.error.name, failure)
-            self._wait(lambda: False, pause, wakeable)
+            await self._news.until(lambda: False, resume_at, check)
 
-    def _wait(self, done: Callable[[], bool], deadline: float, wakeable: bool) -> None:
-        monitor = self._monitor
-        while True:
-            seen = monitor.version
-            if wakeable:
-                self._check()
-            left = deadline - time.monotonic()
-            if done() or left <= 0:
-                return
-            monitor.wait(seen, left)
+
+async def _unsent() -> None:
+    """The task of a commit that was refused before it was sent."""
+
+
+def _no_check() -> None:
+    return None
 
 
 def _topics(offsets: Offsets) -> list[dict[str, Any]]:

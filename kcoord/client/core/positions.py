@@ -1,17 +1,18 @@
-"""Where reading starts: the committed offset, else what auto_offset_reset says. Used by the user's thread."""
+"""Where reading starts: the committed offset, else what auto_offset_reset says. Used by the user's lane."""
 
 from __future__ import annotations
 
 import logging
-import time
-from concurrent.futures import Future
 
-from kcoord.client.backoff import Backoff
 from kcoord.client.config import ConsumerConfig
+from kcoord.client.core.backoff import Backoff
+from kcoord.client.core.effects import ask
+from kcoord.client.core.news import Clock
+from kcoord.client.core.offsets import Committed, OffsetManager, OutdatedMember
+from kcoord.client.core.subscription import SubscriptionState
+from kcoord.client.core.worker import Job
 from kcoord.client.errors import IllegalStateError, KcoordError, NoOffsetForPartitionError, error_of
-from kcoord.client.offsets import Committed, OffsetManager, OutdatedMember
-from kcoord.client.subscription import SubscriptionState
-from kcoord.client.types import RecordSource, TopicPartition
+from kcoord.client.types import AnyRecordSource, TopicPartition
 from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
@@ -25,41 +26,43 @@ class Positions:
         config: ConsumerConfig,
         subscription: SubscriptionState,
         offsets: OffsetManager,
-        source: RecordSource | None,
+        source: AnyRecordSource | None,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._config = config
         self._subscription = subscription
         self._offsets = offsets
         self._source = source
-        self._fetch: Future[Committed] | None = None
+        self._fetch: Job[Committed] | None = None
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._not_before = 0.0
 
-    def update(self) -> None:
+    async def update(self) -> None:
         """Use what was found, request what is missing; does not wait.
 
         Raises NoOffsetForPartitionError, and permanent refusals of the coordinator.
         """
-        self._resets()
-        if self._fetch is not None and self._fetch.done():
+        await self._resets()
+        if self._fetch is not None and self._fetch.done:
             fetch, self._fetch = self._fetch, None
-            self._take(fetch)
+            await self._take(fetch)
         missing = self._subscription.without_position()
-        if missing and self._fetch is None and time.monotonic() >= self._not_before:
+        if missing and self._fetch is None and self._clock() >= self._not_before:
             self._fetch = self._offsets.fetch_later(missing)
 
     def wait_s(self) -> float | None:
         """How long `update` has nothing to do; None: until news arrives."""
         if self._fetch is not None or not self._subscription.without_position():
             return None
-        return max(0.0, self._not_before - time.monotonic())
+        return max(0.0, self._not_before - self._clock())
 
     def forget(self) -> None:
         """The assignment changed: offsets being fetched may date from another owner's time."""
         self._fetch = None
         self._not_before = 0.0
 
-    def reset(self, partition: TopicPartition, to: str) -> None:
+    async def reset(self, partition: TopicPartition, to: str) -> None:
         """Set the position to the "earliest" or "latest" offset of the source. Raises NoOffsetForPartitionError."""
         state = self._subscription.state(partition)
         if to == "none":
@@ -68,29 +71,29 @@ class Positions:
             )
         source = self.source
         find = source.beginning_offset if to == "earliest" else source.end_offset
-        state.position = find(partition.topic, partition.partition)
+        state.position = found = await ask(find, partition.topic, partition.partition)
         state.reset_to = None
-        log.info("%s: position reset to %s: %d", partition, to, state.position)
+        log.info("%s: position reset to %s: %d", partition, to, found)
 
     @property
-    def source(self) -> RecordSource:
+    def source(self) -> AnyRecordSource:
         """The record source. Raises IllegalStateError if the consumer has none."""
         if self._source is None:
             raise IllegalStateError("this consumer has no record source: pass source=… to read, or seek() first")
         return self._source
 
-    def _resets(self) -> None:
+    async def _resets(self) -> None:
         for partition in self._subscription.without_position():
             to = self._subscription.state(partition).reset_to
             if to is not None:
-                self.reset(partition, to)
+                await self.reset(partition, to)
 
-    def _take(self, fetch: Future[Committed]) -> None:
-        failure = fetch.exception()
+    async def _take(self, fetch: Job[Committed]) -> None:
+        failure = fetch.error
         if isinstance(failure, ProtocolError):
             if not failure.error.value.retriable:
                 raise error_of(failure)
-            self._not_before = time.monotonic() + self._backoff.next_ms(failure.retry_after_ms) / 1000
+            self._not_before = self._clock() + self._backoff.next_ms(failure.retry_after_ms) / 1000
             # An outdated epoch means a rebalance is in progress: no reason for a warning.
             level = logging.INFO if isinstance(failure, OutdatedMember) else logging.WARNING
             log.log(level, "committed offsets could not be read, trying again: %s", failure)
@@ -103,6 +106,6 @@ class Positions:
             if state is None or state.position is not None:
                 continue
             if committed is None:
-                self.reset(partition, self._config.auto_offset_reset)
+                await self.reset(partition, self._config.auto_offset_reset)
             else:
                 state.position = committed.offset

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kcoord.client.backoff import Backoff
 from kcoord.client.config import ConsumerConfig
+from kcoord.client.core.backoff import Backoff
 
 LEAST_TIMEOUT_MS = 3_000
 
@@ -15,7 +15,7 @@ class ConsumerHeartbeatTimer:
     from one that sends heartbeats in Kafka's way, and a request lost with its connection is detected after the
     interval plus the time that an answer may take. The service requires sessions that are longer than the interval and
     starts them when it stops holding, so there is time for another attempt. Never beyond the time at which the user
-    must have polled, since the thread that waits for the answer is the one that would leave the group then.
+    must have polled, since the lane that waits for the answer is the one that would leave the group then.
     Source: consumer.md 11.2; http-api.md "Waiting".
     """
 

@@ -1,6 +1,6 @@
-"""One rebalance of one member: join, assign as the leader, sync; on its own thread.
+"""One rebalance of one member: join, assign as the leader, sync; on its own lane.
 
-The user's thread prepares a rebalance (commits, revokes) and finishes it (assigns), inside `poll`. Differs from Kafka:
+The user's lane prepares a rebalance (commits, revokes) and finishes it (assigns), inside `poll`. Differs from Kafka:
 in between the user may poll as briefly as it likes, or not at all for a while, without the member missing its turn.
 Source: classic.md 2, 3 and 11.2; http-api.md "Waiting".
 """
@@ -10,23 +10,22 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kcoord.client import wire
-from kcoord.client.backoff import RETRY_AFTER_LIMIT_MS, Backoff
-from kcoord.client.catalogue import partition_counts
 from kcoord.client.config import ConsumerConfig
-from kcoord.client.errors import InconsistentGroupProtocolError, error_of
-from kcoord.client.link import Link
-from kcoord.client.membership import Generation, Membership, Step
-from kcoord.client.monitor import Monitor
-from kcoord.client.reactions import Api
-from kcoord.client.strategies import Owned, Strategies, topics_of
-from kcoord.client.timers import HeartbeatTimer
+from kcoord.client.core import wire
+from kcoord.client.core.backoff import RETRY_AFTER_LIMIT_MS, Backoff
+from kcoord.client.core.catalogue import partition_counts
+from kcoord.client.core.effects import Lanes, ask
+from kcoord.client.core.link import Link
+from kcoord.client.core.membership import Generation, Membership, Step
+from kcoord.client.core.news import News
+from kcoord.client.core.reactions import Api
+from kcoord.client.core.strategies import Owned, Strategies, topics_of
+from kcoord.client.core.timers import HeartbeatTimer
+from kcoord.client.errors import IllegalStateError, InconsistentGroupProtocolError, error_of
 from kcoord.client.types import TopicPartition
 from kcoord.protocol.errors import Error, ProtocolError
 
@@ -78,12 +77,13 @@ class Going:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """State shared by the threads of one consumer. `membership` and `timer` are guarded by `monitor`."""
+    """State shared by the lanes of one consumer."""
 
     config: ConsumerConfig
     link: Link
     strategies: Strategies
-    monitor: Monitor
+    news: News
+    lanes: Lanes
     membership: Membership
     timer: HeartbeatTimer
 
@@ -91,19 +91,18 @@ class Shared:
 class Rebalance:
     """Joins and syncs until the member is stable, its generation is lost, or something fatal happens.
 
-    `outcome` is set, and the monitor notified, when it is over.
+    `outcome` is set, which is news, when it is over.
     """
 
     def __init__(self, shared: Shared, going: Going) -> None:
         self._shared = shared
         self._going = going
-        self._stopped = threading.Event()
-        with shared.monitor:
-            self._departures = shared.membership.departures
+        self._stopped = False
+        self._departures = shared.membership.departures
         self._at_once = 0
         self._backoff = Backoff(shared.config.retry_backoff_ms, shared.config.retry_backoff_max_ms)
         self.outcome: Outcome | None = None
-        self._thread = threading.Thread(target=self._run, name=f"kcoord-join-{shared.config.group_id}", daemon=True)
+        self.ended = False
 
     @property
     def topics(self) -> frozenset[str]:
@@ -111,59 +110,61 @@ class Rebalance:
         return self._going.topics
 
     def start(self) -> None:
-        """Start."""
-        self._thread.start()
+        """Start: the member is joining from now on."""
+        if not self._must_start_over():
+            self._shared.membership.begin_join()
+        self._shared.lanes.start(f"kcoord-join-{self._shared.config.group_id}", self._run())
 
     def stop(self) -> None:
         """Send nothing more; the outcome no longer matters."""
-        self._stopped.set()
+        self._stopped = True
+        self._shared.news.changed()
 
-    def join(self, timeout_s: float) -> bool:
-        """Wait until the thread ended, at most `timeout_s`. True if it did."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        outcome: Outcome
+    async def _run(self) -> None:
+        outcome: Outcome = Failed(IllegalStateError("the rebalance was stopped: close this consumer"))
         try:
-            outcome = self._rejoin()
+            outcome = await self._rejoin()
         except ProtocolError as failure:
             outcome = Failed(error_of(failure))
         except Exception as error:  # noqa: BLE001 - a custom assignor may raise anything; poll() raises it
             outcome = Failed(error)
-        with self._shared.monitor:
+        finally:
             self.outcome = outcome
-            self._shared.monitor.changed()
+            self.ended = True
+            self._shared.news.changed()
 
-    def _rejoin(self) -> Outcome:
+    async def _rejoin(self) -> Outcome:
         reason = self._going.reason
         while True:
-            with self._shared.monitor:
-                if self._over():
-                    return StartOver()
-                if self._going.owned.partitions and not self._shared.membership.generation.known:
-                    return StartOver()
-                sent = self._shared.membership.begin_join()
+            if self._must_start_over():
+                return StartOver()
+            sent = self._shared.membership.begin_join()
             try:
-                answer = self._join(sent, reason)
+                answer = await self._join(sent, reason)
             except ProtocolError as failure:
-                self._react(Api.JOIN, failure, sent)
+                await self._react(Api.JOIN, failure, sent)
                 continue
-            outcome = self._joined(answer, sent)
+            outcome = await self._joined(answer, sent)
             if outcome is not None:
                 return outcome
 
+    def _must_start_over(self) -> bool:
+        lost = bool(self._going.owned.partitions) and not self._shared.membership.generation.known
+        return lost or self._over()
+
     def _over(self) -> bool:
         """The member left in the meantime (the user closed, unsubscribed or does not poll)."""
-        return self._stopped.is_set() or not self._stays()
+        return self._stopped or not self._stays()
 
     def _stays(self) -> bool:
         return self._shared.membership.departures == self._departures
 
-    def _join(self, sent: Generation, reason: str) -> wire.JoinAnswer:
+    async def _join(self, sent: Generation, reason: str) -> wire.JoinAnswer:
         config = self._shared.config
         going = self._going
         owned = Owned(going.owned.partitions, sent.generation_id)
+        topics = sorted(going.topics)
+        protocols = await ask(self._shared.strategies.protocols, topics, owned, going.remembered, config.client_rack)
         body = {
             "member_id": sent.member_id,
             "group_instance_id": config.group_instance_id,
@@ -171,15 +172,13 @@ class Rebalance:
             "session_timeout_ms": config.session_timeout_ms,
             "rebalance_timeout_ms": config.max_poll_interval_ms,
             "protocol_type": PROTOCOL_TYPE,
-            "protocols": self._shared.strategies.protocols(
-                sorted(going.topics), owned, going.remembered, config.client_rack
-            ),
+            "protocols": protocols,
             "reason": reason[:REASON_LIMIT],
             "max_wait_ms": config.max_wait_ms,
         }
-        return self._shared.link.call("join", body, wire.JoinAnswer, held_ms=config.max_wait_ms)
+        return await self._shared.link.call("join", body, wire.JoinAnswer, held_ms=config.max_wait_ms)
 
-    def _joined(self, answer: wire.JoinAnswer, sent: Generation) -> Outcome | None:
+    async def _joined(self, answer: wire.JoinAnswer, sent: Generation) -> Outcome | None:
         """The join succeeded: sync. None: join again."""
         if answer.protocol_type not in (None, PROTOCOL_TYPE):
             raise InconsistentGroupProtocolError(
@@ -187,13 +186,12 @@ class Rebalance:
             )
         generation = Generation(answer.generation_id, answer.member_id, answer.protocol_name)
         is_leader = answer.leader == answer.member_id
-        with self._shared.monitor:
-            if self._over() or not self._shared.membership.joined(generation, is_leader, sent):
-                return None
-            self._at_once = 0
-            self._backoff.reset()
-            self._shared.timer.reset(time.monotonic())
-            self._shared.monitor.changed()
+        if self._over() or not self._shared.membership.joined(generation, is_leader, sent):
+            return None
+        self._at_once = 0
+        self._backoff.reset()
+        self._shared.timer.reset(self._shared.news.clock())
+        self._shared.news.changed()
         log.info(
             "group %s: joined generation %d as %s%s, assignor %s",
             self._shared.config.group_id,
@@ -203,39 +201,39 @@ class Rebalance:
             generation.protocol_name,
         )
         if not is_leader:
-            return self._synced(generation, [], (), {})
-        return self._lead(answer, generation)
+            return await self._synced(generation, [], (), {})
+        return await self._lead(answer, generation)
 
-    def _lead(self, answer: wire.JoinAnswer, generation: Generation) -> Outcome | None:
+    async def _lead(self, answer: wire.JoinAnswer, generation: Generation) -> Outcome | None:
         topics = topics_of(answer.members)
-        counts = self._counts(topics, generation)
+        counts = await self._counts(topics, generation)
         if counts is None:
             return None
         assignments: list[dict[str, Any]] = []
         if not answer.skip_assignment:
-            assigned = self._shared.strategies.assign(generation.protocol_name or "", answer.members, counts)
+            assign = self._shared.strategies.assign
+            assigned = await ask(assign, generation.protocol_name or "", answer.members, counts)
             assignments = [
                 {"member_id": member_id, "partitions": {topic: list(ps) for topic, ps in partitions.items() if ps}}
                 for member_id, partitions in assigned.items()
             ]
-        return self._synced(generation, assignments, topics, counts)
+        return await self._synced(generation, assignments, topics, counts)
 
-    def _counts(self, topics: Sequence[str], generation: Generation) -> dict[str, int] | None:
+    async def _counts(self, topics: Sequence[str], generation: Generation) -> dict[str, int] | None:
         """The partition counts, requested for as long as the group waits for its leader. None: join again."""
-        while not self._stopped.is_set():
+        while not self._stopped:
             try:
-                return partition_counts(self._shared.link, topics)
+                return await partition_counts(self._shared.link, topics)
             except ProtocolError as failure:
                 if not failure.error.value.retriable:
                     raise
                 log.warning("partition counts could not be looked up: %s", failure)
-                self._stopped.wait(self._backoff.next_ms(failure.retry_after_ms) / 1000)
-            with self._shared.monitor:
-                if self._shared.membership.generation != generation:
-                    return None
+                await self._wait(self._backoff.next_ms(failure.retry_after_ms))
+            if self._shared.membership.generation != generation:
+                return None
         return None
 
-    def _synced(
+    async def _synced(
         self,
         sent: Generation,
         assignments: Sequence[Mapping[str, Any]],
@@ -253,38 +251,36 @@ class Rebalance:
             "assignments": assignments,
             "max_wait_ms": config.max_wait_ms,
         }
-        while not self._stopped.is_set():
+        while not self._stopped:
             try:
-                answer = self._shared.link.call("sync", body, wire.SyncAnswer, held_ms=config.max_wait_ms)
+                answer = await self._shared.link.call("sync", body, wire.SyncAnswer, held_ms=config.max_wait_ms)
             except ProtocolError as failure:
-                if self._react(Api.SYNC, failure, sent) in (Step.RESEND, Step.RETRY):
+                if await self._react(Api.SYNC, failure, sent) in (Step.RESEND, Step.RETRY):
                     continue
                 return None
             partitions, user_data = _assignment(answer, sent)
-            with self._shared.monitor:
-                if self._over() or not self._shared.membership.synced(sent):
-                    return None
+            if self._over() or not self._shared.membership.synced(sent):
+                return None
             return Joined(sent, partitions, user_data, led, counts)
         return None
 
-    def _react(self, api: Api, failure: ProtocolError, sent: Generation) -> Step:
+    async def _react(self, api: Api, failure: ProtocolError, sent: Generation) -> Step:
         """Change the state according to `failure`, wait if required. Raises `failure` if it is fatal."""
-        with self._shared.monitor:
-            if self._over():
-                if failure.error is Error.MEMBER_ID_REQUIRED and self._stays():
-                    # If known, the id can be given back; if unknown, the group would wait for it.
-                    self._shared.membership.failed(api, failure, sent)
-                return Step.JOIN
-            step = self._shared.membership.failed(api, failure, sent)
-            self._shared.monitor.changed()
+        if self._over():
+            if failure.error is Error.MEMBER_ID_REQUIRED and self._stays():
+                # If known, the id can be given back; if unknown, the group would wait for it.
+                self._shared.membership.failed(api, failure, sent)
+            return Step.JOIN
+        step = self._shared.membership.failed(api, failure, sent)
+        self._shared.news.changed()
         if step is Step.RAISE:
             raise failure
         if step is not Step.RESEND:
             log.info("group %s: %s: %s: %s", self._shared.config.group_id, api.value, failure.error.name, failure)
-        self._pause(step, failure.retry_after_ms)
+        await self._pause(step, failure.retry_after_ms)
         return step
 
-    def _pause(self, step: Step, retry_after_ms: int | None) -> None:
+    async def _pause(self, step: Step, retry_after_ms: int | None) -> None:
         """Wait as long as `step` requires. "At once" is taken literally, but not indefinitely: a server that
         repeatedly answers at once with the same failure is given time.
         """
@@ -293,7 +289,10 @@ class Rebalance:
             delay_ms = float(min(retry_after_ms or 0, RETRY_AFTER_LIMIT_MS))
         else:
             delay_ms = self._backoff.next_ms(retry_after_ms)
-        self._stopped.wait(delay_ms / 1000)
+        await self._wait(delay_ms)
+
+    async def _wait(self, delay_ms: float) -> None:
+        await self._shared.news.pause(delay_ms / 1000, lambda: self._stopped)
 
 
 def _assignment(answer: wire.SyncAnswer, sent: Generation) -> tuple[frozenset[TopicPartition], bytes]:

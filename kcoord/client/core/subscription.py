@@ -1,4 +1,4 @@
-"""The consumer's subscription and assignment. Used by the user's thread only."""
+"""The consumer's subscription and assignment. Used by the user's lane only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kcoord.client.errors import IllegalStateError
-from kcoord.client.listener import ConsumerRebalanceListener
+from kcoord.client.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
 from kcoord.client.types import OffsetAndMetadata, TopicPartition
 
 
@@ -30,7 +30,7 @@ class SubscriptionState:
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
         self.pattern = ""
-        self.listener = ConsumerRebalanceListener()
+        self.listener: ConsumerRebalanceListener | AsyncConsumerRebalanceListener = ConsumerRebalanceListener()
         self.manual = False
         self._partitions: dict[TopicPartition, PartitionState] = {}
 
@@ -40,7 +40,10 @@ class SubscriptionState:
         return bool(self.topics or self.pattern)
 
     def subscribe(
-        self, topics: Iterable[str], listener: ConsumerRebalanceListener | None, pattern: str | None = None
+        self,
+        topics: Iterable[str],
+        listener: ConsumerRebalanceListener | AsyncConsumerRebalanceListener | None,
+        pattern: str | None = None,
     ) -> None:
         """Subscribe to `topics`, and to what `pattern` matches, replacing the previous subscription."""
         if self.manual:

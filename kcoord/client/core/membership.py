@@ -1,6 +1,6 @@
 """The member's side of the classic protocol as a state machine: answers go in, the next step comes out.
 
-No network, no threads, no clock: the sender of the requests holds a lock around each call here.
+No network, no waiting, no clock.
 Source: classic.md 11.2.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from kcoord.client.reactions import Api, Reaction, reaction
+from kcoord.client.core.reactions import Api, Reaction, reaction
 from kcoord.client.types import MemberState
 from kcoord.protocol.errors import ProtocolError
 
@@ -54,7 +54,7 @@ class Step(Enum):
 class Membership:
     """One member's state.
 
-    `phase`, `generation`, `rejoin_needed` and why, `is_leader`; `fatal` is a failure that the heartbeat thread found
+    `phase`, `generation`, `rejoin_needed` and why, `is_leader`; `fatal` is a failure that a heartbeat found
     and the next poll raises; `departures` counts how often it left.
     """
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kcoord.client.backoff import Backoff
 from kcoord.client.config import ConsumerConfig
+from kcoord.client.core.backoff import Backoff
 
 
 class HeartbeatTimer:

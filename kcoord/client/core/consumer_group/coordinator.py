@@ -1,26 +1,26 @@
 """The user's side of a member of a consumer group: puts assignments in place, reports losses, commits, leaves.
 
-Used by the user's thread. Source: consumer.md 11.3 and 11.4; Kafka's `ConsumerMembershipManager`.
+Used by the user's lane. Source: consumer.md 11.3 and 11.4; Kafka's `ConsumerMembershipManager`.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections.abc import Collection, Iterable
 
-from kcoord.client.autocommit import AutoCommit
-from kcoord.client.consumer_group.heartbeat import ConsumerHeartbeatThread, Member
-from kcoord.client.consumer_group.membership import ConsumerMembership, Reconciliation, TopicIdPartition
-from kcoord.client.consumer_group.reactions import CommitReaction, commit_reaction
-from kcoord.client.consumer_group.request import HeartbeatRequest, Subscribed
-from kcoord.client.consumer_group.states import SHOWN, State
-from kcoord.client.consumer_group.timer import ConsumerHeartbeatTimer
+from kcoord.client.core.autocommit import AutoCommit
+from kcoord.client.core.consumer_group.heartbeat import ConsumerHeartbeats, Member
+from kcoord.client.core.consumer_group.membership import ConsumerMembership, Reconciliation, TopicIdPartition
+from kcoord.client.core.consumer_group.reactions import CommitReaction, commit_reaction
+from kcoord.client.core.consumer_group.request import HeartbeatRequest, Subscribed
+from kcoord.client.core.consumer_group.states import SHOWN, State
+from kcoord.client.core.consumer_group.timer import ConsumerHeartbeatTimer
+from kcoord.client.core.effects import ask
+from kcoord.client.core.group import Parts
+from kcoord.client.core.membership import NO_GENERATION, Generation
+from kcoord.client.core.offsets import Identity, LoneReader
 from kcoord.client.errors import CommitFailedError, IllegalStateError, KcoordError, error_of
-from kcoord.client.group import Parts
-from kcoord.client.membership import NO_GENERATION, Generation
-from kcoord.client.offsets import Identity, LoneReader
 from kcoord.client.types import MemberState, TopicPartition
 from kcoord.protocol.errors import ProtocolError
 
@@ -46,19 +46,20 @@ class ConsumerGroupCoordinator:
         self._member = Member(
             config,
             parts.link,
-            parts.monitor,
+            parts.news,
+            parts.lanes,
             ConsumerMembership(str(uuid.uuid4()), static=config.group_instance_id is not None),
-            ConsumerHeartbeatTimer(config, time.monotonic()),
+            ConsumerHeartbeatTimer(config, parts.news.clock()),
             HeartbeatRequest(config),
             Subscribed(),
         )
-        self._monitor = parts.monitor
+        self._news = parts.news
         self._membership = self._member.membership
         self._config = config
         self._subscription = parts.subscription
         self._positions = parts.positions
-        self._autocommit = AutoCommit(config, parts.subscription, parts.offsets)
-        self._heartbeat = ConsumerHeartbeatThread(self._member)
+        self._autocommit = AutoCommit(config, parts.subscription, parts.offsets, parts.news.clock)
+        self._heartbeat = ConsumerHeartbeats(self._member)
         self._held: frozenset[TopicIdPartition] = frozenset()
         self._untold: frozenset[TopicIdPartition] = frozenset()
         self._in_listener = False
@@ -66,31 +67,27 @@ class ConsumerGroupCoordinator:
     @property
     def state(self) -> MemberState:
         """The state of the member in the group."""
-        with self._monitor:
-            return SHOWN[self._membership.state]
+        return SHOWN[self._membership.state]
 
     @property
     def generation(self) -> Generation:
         """The member's id, and its epoch in place of a generation; -1 while it has no epoch."""
-        with self._monitor:
-            return Generation(self._membership.epoch or NO_GENERATION, self._membership.member_id)
+        return Generation(self._membership.epoch or NO_GENERATION, self._membership.member_id)
 
-    def poll(self) -> None:
+    async def poll(self) -> None:
         """Take part in the group as far as possible without waiting for the service, except for commits.
 
         Raises errors from heartbeats that are fatal or need reporting, and what the listener raises.
         """
-        with self._monitor:
-            self._member.timer.polled(time.monotonic())
-            broken = self._heartbeat.failure
+        self._member.timer.polled(self._news.clock())
+        broken = self._heartbeat.failure
         if broken is not None:
             raise RuntimeError("the heartbeat thread failed: close this consumer") from broken
         if self._subscription.automatic and not self._in_listener:
             self._heartbeat.start()
-            while self._settle() or self._reconcile():
+            while await self._settle() or await self._reconcile():
                 pass
-        with self._monitor:
-            allowed = self._membership.may_commit or not self._subscription.automatic
+        allowed = self._membership.may_commit or not self._subscription.automatic
         self._autocommit.when_due(allowed=allowed)
 
     def wait_s(self) -> float | None:
@@ -111,17 +108,15 @@ class ConsumerGroupCoordinator:
         """
         if not self._subscription.automatic:
             return Generation
-        with self._monitor:
-            if self._membership.fatal is not None:
-                raise error_of(self._membership.fatal)
-            stay = self._membership.stay
+        membership = self._membership
+        if membership.fatal is not None:
+            raise error_of(membership.fatal)
+        stay = membership.stay
 
         def identity() -> Generation:
-            with self._monitor:
-                membership = self._membership
-                if membership.stay != stay or not membership.may_commit:
-                    raise CommitFailedError(_NOT_A_MEMBER)
-                return Generation(membership.epoch, membership.member_id)
+            if membership.stay != stay or not membership.may_commit:
+                raise CommitFailedError(_NOT_A_MEMBER)
+            return Generation(membership.epoch, membership.member_id)
 
         identity()
         return identity
@@ -139,54 +134,50 @@ class ConsumerGroupCoordinator:
 
     def fetches_as(self) -> Generation | None:
         """The member, so that a fetch with an outdated epoch is refused; no member while outside the group."""
-        with self._monitor:
-            membership = self._membership
-            return Generation(membership.epoch, membership.member_id) if membership.may_commit else None
+        membership = self._membership
+        return Generation(membership.epoch, membership.member_id) if membership.may_commit else None
 
-    def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
+    async def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
         """Commit (if automatic, and `commit`), report the partitions, leave the group.
 
-        An exception of the listener is raised after that.
+        Each step is taken even if the one before it failed or was cancelled; the exception is raised after that.
         """
         log.info("group %s: leaving: %s", self._config.group_id, reason)
-        with self._monitor:
-            self._membership.prepare_leaving()
+        self._membership.prepare_leaving()
         try:
-            if commit and self._held and self._leaves():
-                self._autocommit.now(self._subscription.assigned, self._left_ms(deadline))
-            if not self._leaves():
-                self._report_lost()
-            elif self._held:
-                self._call("revoked", self._subscription.assigned)
+            try:
+                if commit and self._held and self._leaves():
+                    await self._autocommit.now(self._subscription.assigned, self._left_ms(deadline))
+            finally:
+                if not self._leaves():
+                    await self._report_lost()
+                elif self._held:
+                    await self._call("revoked", self._subscription.assigned)
         finally:
             self._have(frozenset())
-            self._say_leave(deadline)
+            await self._say_leave(deadline)
 
-    def stop(self, timeout_s: float) -> bool:
-        """Stop the heartbeat thread. True if it ended in time."""
-        with self._monitor:
-            held = self._membership.in_flight is not None
-        return self._heartbeat.stop(min(timeout_s, HELD_ANSWER_S) if held else timeout_s)
+    async def stop(self, deadline: float) -> bool:
+        """Stop the heartbeats. True if they ended in time."""
+        if self._membership.in_flight is not None:
+            deadline = min(deadline, self._news.clock() + HELD_ANSWER_S)
+        return await self._heartbeat.stop(deadline)
 
     # Losing and joining
 
-    def _settle(self) -> bool:
+    async def _settle(self) -> bool:
         """Take one step after recent events: report losses, join. False if nothing is left to do."""
-        with self._monitor:
-            self._member.subscribed = Subscribed(self._subscription.topics, self._subscription.pattern)
-            membership = self._membership
-            # Read the state once: what the heartbeat thread finds out later is handled by the next step.
-            lost = membership.state in _LOST and bool(self._held)
-            if not lost:
-                self._raise_failures()
-                if membership.state not in (State.UNSUBSCRIBED, State.FENCED, State.STALE):
-                    return False
-                membership.join()
-                self._monitor.changed()
-        if lost:
-            self._report_lost()
-        else:
-            log.info("group %s: member %s joins", self._config.group_id, membership.member_id)
+        self._member.subscribed = Subscribed(self._subscription.topics, self._subscription.pattern)
+        membership = self._membership
+        if membership.state in _LOST and self._held:
+            await self._report_lost()
+            return True
+        self._raise_failures()
+        if membership.state not in (State.UNSUBSCRIBED, State.FENCED, State.STALE):
+            return False
+        membership.join()
+        self._news.changed()
+        log.info("group %s: member %s joins", self._config.group_id, membership.member_id)
         return True
 
     def _raise_failures(self) -> None:
@@ -195,48 +186,47 @@ class ConsumerGroupCoordinator:
         if self._membership.reported:
             raise error_of(self._membership.reported.pop(0))
 
-    def _report_lost(self) -> None:
+    async def _report_lost(self) -> None:
         """The member no longer owns any of its partitions."""
         lost = self._subscription.assigned
         if not self._held:
             return
         log.warning("group %s: partitions lost: %s", self._config.group_id, _listed(lost))
         try:
-            self._call("lost", lost)
+            await self._call("lost", lost)
         finally:
             self._have(frozenset())
 
     # Reconciling
 
-    def _reconcile(self) -> bool:
+    async def _reconcile(self) -> bool:
         """Put the service's assignment in place. False if nothing is left to do.
 
         Revocations come first; both calls of the listener must have returned before the member acknowledges. After a
         call that raised, nothing is acknowledged and the next poll repeats that call.
         """
-        with self._monitor:
-            work = self._membership.reconciliation()
+        work = self._membership.reconciliation()
         if work is None:
             return False
         revoked = self._held - work.target.partitions
-        if revoked and not self._revoke(work, revoked):
+        if revoked and not await self._revoke(work, revoked):
             return True
-        self._assign(work)
+        await self._assign(work)
         return True
 
-    def _revoke(self, work: Reconciliation, revoked: frozenset[TopicIdPartition]) -> bool:
+    async def _revoke(self, work: Reconciliation, revoked: frozenset[TopicIdPartition]) -> bool:
         """Commit and give up `revoked`. False if the assignment is no longer valid."""
         named = _named(revoked)
         self._subscription.withhold(named, True)
-        self._autocommit.now(named, min(self._config.request_timeout_ms, self._config.max_poll_interval_ms))
+        await self._autocommit.now(named, min(self._config.request_timeout_ms, self._config.max_poll_interval_ms))
         if not self._stands(work):
             return False
         log.info("group %s: revoked: %s", self._config.group_id, _listed(named))
-        self._call("revoked", named)
+        await self._call("revoked", named)
         self._have(self._held - revoked)
         return self._stands(work)
 
-    def _assign(self, work: Reconciliation) -> None:
+    async def _assign(self, work: Reconciliation) -> None:
         """Take over new partitions, then acknowledge. None of them is read before the listener has returned."""
         target = work.target.partitions
         added = (target - self._held) | (self._untold & target)
@@ -246,16 +236,14 @@ class ConsumerGroupCoordinator:
         self._subscription.withhold(named, True)
         everything = _listed(self._subscription.assigned)
         log.info("group %s: assigned: %s, new: %s", self._config.group_id, everything, _listed(named))
-        self._call("assigned", named)
+        await self._call("assigned", named)
         self._untold = frozenset()
         self._subscription.withhold(named, False)
-        with self._monitor:
-            self._membership.reconciled(work)
-            self._monitor.changed()
+        self._membership.reconciled(work)
+        self._news.changed()
 
     def _stands(self, work: Reconciliation) -> bool:
-        with self._monitor:
-            return self._membership.stands(work)
+        return self._membership.stands(work)
 
     def _have(self, partitions: frozenset[TopicIdPartition]) -> None:
         self._held = partitions
@@ -263,7 +251,7 @@ class ConsumerGroupCoordinator:
         self._subscription.set_assigned(_named(partitions))
         self._positions.forget()
 
-    def _call(self, what: str, partitions: Collection[TopicPartition]) -> None:
+    async def _call(self, what: str, partitions: Collection[TopicPartition]) -> None:
         """Call the listener. A poll inside it reads what is held, but does not begin another reconciliation."""
         listener = self._subscription.listener
         method = {
@@ -273,38 +261,40 @@ class ConsumerGroupCoordinator:
         }[what]
         self._in_listener = True
         try:
-            method(sorted(partitions))
+            await ask(method, sorted(partitions))
         finally:
             self._in_listener = False
 
     # Leaving
 
     def _leaves(self) -> bool:
-        with self._monitor:
-            return self._membership.state is State.PREPARE_LEAVING
+        return self._membership.state is State.PREPARE_LEAVING
 
     def _left_ms(self, deadline: float) -> int:
-        return max(1, min(self._config.request_timeout_ms, int((deadline - time.monotonic()) * 1000)))
+        return max(1, min(self._config.request_timeout_ms, int((deadline - self._news.clock()) * 1000)))
 
-    def _say_leave(self, deadline: float) -> None:
-        self._await_join(min(deadline, time.monotonic() + JOIN_ANSWER_S))
-        with self._monitor:
-            if not self._membership.begin_leaving():
-                return
-            body = self._member.request.leave(self._membership)
-        self._member.send_leave(body, self._left_ms(deadline))
-        with self._monitor:
+    async def _say_leave(self, deadline: float) -> None:
+        try:
+            await self._await_join(min(deadline, self._news.clock() + JOIN_ANSWER_S))
+        finally:
+            await self._leave_now(deadline)
+
+    async def _leave_now(self, deadline: float) -> None:
+        if not self._membership.begin_leaving():
+            return
+        body = self._member.request.leave(self._membership)
+        try:
+            await self._member.send_leave(body, self._left_ms(deadline))
+        finally:
             self._membership.left()
-            self._monitor.changed()
+            self._news.changed()
 
-    def _await_join(self, deadline: float) -> None:
-        while True:
-            with self._monitor:
-                seen, sent = self._monitor.version, self._membership.in_flight
-            left_s = deadline - time.monotonic()
-            if sent is None or not sent.joining or left_s <= 0:
-                return
-            self._monitor.wait(seen, left_s)
+    async def _await_join(self, deadline: float) -> None:
+        def answered() -> bool:
+            sent = self._membership.in_flight
+            return sent is None or not sent.joining
+
+        await self._news.until(answered, deadline)
 
 
 def _named(partitions: Iterable[TopicIdPartition]) -> frozenset[TopicPartition]:

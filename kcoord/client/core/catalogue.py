@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from concurrent.futures import Future
 
 from kcoord.client.config import ConsumerConfig
-from kcoord.client.link import Link
-from kcoord.client.worker import Worker
+from kcoord.client.core.link import Link
+from kcoord.client.core.worker import Job, Worker
 from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
 
 
-def partition_counts(link: Link, topics: Iterable[str]) -> dict[str, int]:
+async def partition_counts(link: Link, topics: Iterable[str]) -> dict[str, int]:
     """Topic -> number of partitions, of those that exist. Raises ProtocolError."""
     counts = {}
     for topic in topics:
-        count = link.topic_partitions(topic)
+        count = await link.topic_partitions(topic)
         if count is None:
             log.warning("topic %s does not exist, or this member may not describe it: it is not assigned", topic)
         else:
@@ -29,7 +28,7 @@ def partition_counts(link: Link, topics: Iterable[str]) -> dict[str, int]:
 class TopicWatch:
     """Looks up the partition counts of the last assignment again, every metadata_max_age_ms.
 
-    Only a leader does this, because only the leader assigns. Used by the user's thread; the look-up itself runs on the
+    Only a leader does this, because only the leader assigns. Used by the user's lane; the look-up itself runs on the
     worker.
     """
 
@@ -40,7 +39,7 @@ class TopicWatch:
         self._topics: tuple[str, ...] = ()
         self._counts: dict[str, int] = {}
         self._next_at = 0.0
-        self._look: Future[dict[str, int]] | None = None
+        self._look: Job[dict[str, int]] | None = None
 
     def start(self, topics: Iterable[str], counts: dict[str, int], now: float) -> None:
         """The group was assigned using these counts."""
@@ -63,11 +62,11 @@ class TopicWatch:
                 topics = self._topics
                 self._look = self._worker.submit(lambda: partition_counts(self._link, topics))
             return None
-        if not self._look.done():
+        if not self._look.done:
             return None
         look, self._look = self._look, None
         self._next_at = now + self._age_s
-        failure = look.exception()
+        failure = look.error
         if failure is not None:
             if not isinstance(failure, ProtocolError):
                 raise failure
