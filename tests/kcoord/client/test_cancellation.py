@@ -1,0 +1,448 @@
+"""AsyncConsumer may be cancelled at any await: nothing is acknowledged that is not stored, nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from kcoord.client import (
+    AsyncConsumer,
+    AsyncConsumerRebalanceListener,
+    IllegalStateError,
+    MemberState,
+    TopicPartition,
+    WakeupError,
+)
+from kcoord.protocol.errors import Error
+from tests.kcoord.client.drivers import ThreadedTransport
+from tests.kcoord.client.scripted import URL, WAIT_S, Refusal, ScriptedCoordinator, given
+from tests.kcoord.client.scripted_group import ScriptedGroup, t
+from tests.kcoord.client.sources import lettered
+
+T0 = TopicPartition("t", 0)
+LONG_MS = int(WAIT_S * 1000)
+CLASSIC: dict[str, Any] = {"heartbeat_interval_ms": 20, "session_timeout_ms": 10_000}
+EAGER: dict[str, Any] = {"heartbeat_interval_ms": 9_000}
+CONSUMER: dict[str, Any] = {"group_protocol": "consumer"}
+
+
+class Told(AsyncConsumerRebalanceListener):
+    """Writes down what it is told; `held` makes it wait in the calls of one kind."""
+
+    def __init__(self, hold: str = "") -> None:
+        self.calls: list[tuple[str, list[int]]] = []
+        self.hold = hold
+        self.reached = asyncio.Event()
+        self.release = asyncio.Event()
+
+    async def _told(self, what: str, partitions: Any) -> None:
+        self.calls.append((what, [tp.partition for tp in partitions]))
+        if what == self.hold:
+            self.reached.set()
+            await self.release.wait()
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        await self._told("revoked", revoked)
+
+    async def on_partitions_assigned(self, assigned: Any) -> None:
+        await self._told("assigned", assigned)
+
+    async def on_partitions_lost(self, lost: Any) -> None:
+        await self._told("lost", lost)
+
+
+class Gate:
+    """An answer that is held until it is let go; `reached` when the request has arrived."""
+
+    def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
+        self._answer = answer
+        self.arrived = threading.Event()
+        self.open = threading.Event()
+
+    def __call__(self, body: dict[str, Any]) -> Any:
+        self.arrived.set()
+        assert self.open.wait(WAIT_S)
+        return self._answer(body)
+
+    async def reached(self) -> None:
+        """The request has arrived."""
+        assert await asyncio.to_thread(self.arrived.wait, WAIT_S)
+
+
+@asynccontextmanager
+async def consumer_of(server: ScriptedCoordinator, *topics: str, **settings: Any) -> AsyncIterator[AsyncConsumer]:
+    """A consumer; at the end no task and no open transport may be left."""
+    before = asyncio.all_tasks()
+    transport = ThreadedTransport(server.handle)
+    defaults: dict[str, Any] = {
+        "group_id": "g",
+        "url": URL,
+        "retry_backoff_ms": 1,
+        "retry_backoff_max_ms": 5,
+        "request_timeout_ms": 5_000,
+        "auto_offset_reset": "earliest",
+    }
+    client = httpx.AsyncClient(transport=transport)
+    consumer = AsyncConsumer(*topics, http_client=client, **{**defaults, **settings})
+    try:
+        yield consumer
+    finally:
+        await consumer.close(autocommit=False, timeout_ms=5_000)
+        assert asyncio.all_tasks() == before, "tasks outlived the consumer"
+        assert transport.closed
+
+
+async def stable(consumer: AsyncConsumer, generation: int = 1) -> None:
+    """Poll until the consumer is a stable member of `generation` or a later one."""
+    async with asyncio.timeout(WAIT_S):
+        while consumer.state is not MemberState.STABLE or consumer.generation.generation_id < generation:
+            await consumer.poll(20)
+
+
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancel a task that waits, and see that it was."""
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("settings", [CLASSIC, CONSUMER], ids=["classic", "consumer"])
+async def test_iterates_commits_and_leaves(settings: dict[str, Any]) -> None:
+    server = ScriptedCoordinator() if settings is CLASSIC else ScriptedGroup()
+    async with consumer_of(server, source=lettered(4, 3), consumer_timeout_ms=300, **settings) as consumer:
+        listener = Told()
+        consumer.subscribe(["t"], listener=listener)
+        async with consumer:
+            assert sorted([record.value async for record in consumer]) == [
+                f"{p}:{i}" for p in range(4) for i in range(3)
+            ]
+            assert await consumer.position(T0) == 3
+        assert server.committed == {("t", p): 3 for p in range(4)}
+        assert listener.calls[-1] == ("revoked", [0, 1, 2, 3])
+        left = server.all("leave") if settings is CLASSIC else server.leaves()  # type: ignore[attr-defined]
+        assert len(left) == 1
+        with pytest.raises(IllegalStateError, match="closed"):
+            await consumer.poll()
+
+
+async def test_poll_that_is_cancelled_while_it_waits_loses_no_record() -> None:
+    server, source = ScriptedCoordinator(), lettered(4, 0)
+    async with consumer_of(server, "t", source=source, fetch_wait_ms=1, **CLASSIC) as consumer:
+        await stable(consumer)
+        for number in range(20):
+            poll = asyncio.create_task(consumer.poll(LONG_MS))
+            await asyncio.sleep(0)
+            source.partitions["t", number % 4].append(str(number))
+            poll.cancel()
+            await asyncio.gather(poll, return_exceptions=True)
+            source.partitions["t", number % 4].append(str(number))
+        found: list[str] = []
+        while len(found) < 40:
+            found += [r.value for records in (await consumer.poll(LONG_MS)).values() for r in records]
+        assert sorted(found) == sorted([str(n) for n in range(20)] * 2)
+
+
+async def test_poll_may_be_cancelled_in_a_source_that_waits() -> None:
+    class Slow:
+        def __init__(self) -> None:
+            self.plain = lettered(4, 2)
+            self.reached = asyncio.Event()
+            self.release = asyncio.Event()
+
+        async def fetch(self, *where: Any) -> Any:
+            self.reached.set()
+            if where[1] == 1:
+                await self.release.wait()
+            return self.plain.fetch(*where)
+
+        async def beginning_offset(self, topic: str, partition: int) -> int:
+            return self.plain.beginning_offset(topic, partition)
+
+        async def end_offset(self, topic: str, partition: int) -> int:
+            return self.plain.end_offset(topic, partition)
+
+    server, source = ScriptedCoordinator(), Slow()
+    async with consumer_of(server, "t", source=source, **CLASSIC) as consumer:
+        poll = asyncio.create_task(consumer.poll(LONG_MS))
+        await source.reached.wait()
+        await asyncio.sleep(0)
+        await cancelled(poll)
+        source.release.set()
+        records = await consumer.poll(LONG_MS)
+        assert [r.offset for r in records[T0]] == [0, 1], "partition 0 had been read when it was cancelled"
+        assert sum(map(len, records.values())) == 8
+
+
+async def test_commit_that_is_cancelled_before_it_is_sent_is_not_sent() -> None:
+    server = ScriptedCoordinator()
+    gate = Gate(server._offsets_commit)
+    async with consumer_of(server, "t", enable_auto_commit=False, **EAGER) as consumer:
+        await stable(consumer)
+        server.script("offsets/commit", gate)
+        consumer.commit_async({T0: 1})
+        await gate.reached()
+        second = asyncio.create_task(consumer.commit({T0: 2}))
+        await asyncio.sleep(0.01)
+        await cancelled(second)
+        gate.open.set()
+        await consumer.commit({T0: 3})
+        sent = [s.body["topics"][0]["partitions"][0]["committed_offset"] for s in server.all("offsets/commit")]
+        assert sent == [1, 3], "and the order of the others is kept"
+
+
+async def test_commit_that_is_cancelled_on_its_way_does_not_overtake_the_next() -> None:
+    server = ScriptedCoordinator()
+    gate = Gate(server._offsets_commit)
+    async with consumer_of(server, "t", enable_auto_commit=False, **EAGER) as consumer:
+        await stable(consumer)
+        server.script("offsets/commit", gate)
+        first = asyncio.create_task(consumer.commit({T0: 1}))
+        await gate.reached()
+        await cancelled(first)
+        second = asyncio.create_task(consumer.commit({T0: 2}))
+        await asyncio.sleep(0.01)
+        assert not second.done(), "a commit is acknowledged only when it is stored"
+        assert server.committed == {}
+        gate.open.set()
+        await second
+        assert server.committed == {("t", 0): 2}
+
+
+async def test_eager_rebalance_that_is_cancelled_in_its_commit_still_revokes_once() -> None:
+    server, listener = ScriptedCoordinator(), Told()
+    async with consumer_of(server, source=lettered(4, 1), **EAGER) as consumer:
+        consumer.subscribe(["t"], listener=listener)
+        while not await consumer.poll(LONG_MS):
+            pass
+        gate = Gate(server._offsets_commit)
+        server.script("offsets/commit", gate)
+        consumer.enforce_rebalance()
+        poll = asyncio.create_task(consumer.poll(LONG_MS))
+        await gate.reached()
+        await cancelled(poll)
+        assert listener.calls == [("revoked", []), ("assigned", [0, 1, 2, 3])]
+        gate.open.set()
+        await stable(consumer, generation=2)
+        assert listener.calls[2:] == [("revoked", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])]
+
+
+async def test_cooperative_rebalance_that_is_cancelled_in_its_commit_goes_on_with_the_next_poll() -> None:
+    server, listener = ScriptedCoordinator(), Told()
+    settings = {**EAGER, "partition_assignment_strategy": ["cooperative-sticky"]}
+    server.script("sync", given([0, 1]), given([1, 2]), given([1, 2]))
+    async with consumer_of(server, source=lettered(4, 1), **settings) as consumer:
+        consumer.subscribe(["t"], listener=listener)
+        while not await consumer.poll(LONG_MS):
+            pass
+        consumer.enforce_rebalance()
+        # The first commit is that before the join; the second is of what must be given up after it.
+        gate = Gate(server._offsets_commit)
+        server.script("offsets/commit", server._offsets_commit, gate)
+        poll = asyncio.create_task(consumer.poll(LONG_MS))
+        await gate.reached()
+        await cancelled(poll)
+        assert listener.calls == [("assigned", [0, 1])]
+        gate.open.set()
+        await stable(consumer, generation=3)
+        assert listener.calls[:3] == [("assigned", [0, 1]), ("revoked", [0]), ("assigned", [2])]
+        assert {tp.partition for tp in consumer.assignment()} == {1, 2}
+
+
+@pytest.mark.parametrize(("hold", "calls"), [("revoked", 1), ("assigned", 1)])
+async def test_classic_listener_that_is_cancelled_counts_as_called(hold: str, calls: int) -> None:
+    server, listener = ScriptedCoordinator(), Told(hold)
+    async with consumer_of(server, **EAGER) as consumer:
+        consumer.subscribe(["t"], listener=listener)
+        poll = asyncio.create_task(consumer.poll(LONG_MS))
+        await asyncio.wait_for(listener.reached.wait(), WAIT_S)
+        await cancelled(poll)
+        await stable(consumer)
+        await consumer.poll(20)
+        assert [what for what, _ in listener.calls].count(hold) == calls
+        assert listener.calls[-1] == ("assigned", [0, 1, 2, 3])
+        assert len(consumer.assignment()) == 4
+        listener.hold = ""
+
+
+async def test_consumer_listener_that_is_cancelled_is_called_again_and_nothing_is_acknowledged() -> None:
+    server, listener = ScriptedGroup(), Told("assigned")
+    async with consumer_of(server, **CONSUMER) as consumer:
+        consumer.subscribe(["t"], listener=listener)
+        poll = asyncio.create_task(consumer.poll(LONG_MS))
+        await asyncio.wait_for(listener.reached.wait(), WAIT_S)
+        await cancelled(poll)
+        await asyncio.to_thread(server.wait_for_heartbeats, 3)
+        assert not any(server.acknowledged()), "only that it owns nothing"
+        listener.hold = ""
+        await stable(consumer)
+        assert listener.calls == [("assigned", [0, 1, 2, 3])] * 2
+
+
+async def test_consumer_revocation_that_is_cancelled_in_its_commit_goes_on() -> None:
+    server, listener = ScriptedGroup(), Told()
+    async with consumer_of(server, source=lettered(4, 1), **CONSUMER) as consumer:
+        consumer.subscribe(["t"], listener=listener)
+        while not await consumer.poll(LONG_MS):
+            pass
+        gate = Gate(server._offsets_commit)
+        server.script("offsets/commit", gate)
+        server.assign(t(0, 1))
+        poll = asyncio.create_task(consumer.poll(LONG_MS))
+        await gate.reached()
+        await cancelled(poll)
+        gate.open.set()
+        async with asyncio.timeout(WAIT_S):
+            while len(consumer.assignment()) != 2:
+                await consumer.poll(20)
+        assert listener.calls == [("assigned", [0, 1, 2, 3]), ("revoked", [2, 3]), ("assigned", [])]
+
+
+@pytest.mark.parametrize("settings", [EAGER, CONSUMER], ids=["classic", "consumer"])
+async def test_task_that_is_cancelled_inside_async_with_leaves_the_group(settings: dict[str, Any]) -> None:
+    server = ScriptedCoordinator() if settings is EAGER else ScriptedGroup()
+    joined = asyncio.Event()
+
+    async def work(consumer: AsyncConsumer) -> None:
+        async with consumer:
+            await stable(consumer)
+            joined.set()
+            while True:
+                await consumer.poll(LONG_MS)
+
+    async with consumer_of(server, "t", source=lettered(4, 1), **settings) as consumer:
+        task = asyncio.create_task(work(consumer))
+        await asyncio.wait_for(joined.wait(), WAIT_S)
+        await asyncio.sleep(0.01)
+        await cancelled(task)
+        left = server.all("leave") if settings is EAGER else server.leaves()  # type: ignore[attr-defined]
+        assert len(left) == 1
+        commits = [p for s in server.all("offsets/commit") for topic in s.body["topics"] for p in topic["partitions"]]
+        assert all(p["committed_offset"] == 0 for p in commits), "what may not be processed is not committed"
+
+
+@pytest.mark.parametrize("settings", [EAGER, CONSUMER], ids=["classic", "consumer"])
+async def test_close_that_is_cancelled_in_its_commit_still_revokes_and_leaves(settings: dict[str, Any]) -> None:
+    server = ScriptedCoordinator() if settings is EAGER else ScriptedGroup()
+    listener = Told()
+    async with consumer_of(server, source=lettered(4, 1), **settings) as consumer:
+        consumer.subscribe(["t"], listener=listener)
+        while not await consumer.poll(LONG_MS):
+            pass
+        gate = Gate(server._offsets_commit)
+        server.script("offsets/commit", gate)
+        close = asyncio.create_task(consumer.close())
+        await gate.reached()
+        await cancelled(close)
+        assert listener.calls[-1] == ("revoked", [0, 1, 2, 3])
+        left = server.all("leave") if settings is EAGER else server.leaves()  # type: ignore[attr-defined]
+        assert len(left) == 1
+        gate.open.set()
+
+
+async def test_close_that_is_cancelled_twice_leaves_no_task() -> None:
+    server = ScriptedCoordinator()
+    async with consumer_of(server, "t", source=lettered(4, 1), **EAGER) as consumer:
+        await stable(consumer)
+        gate = Gate(server._leave)
+        server.script("leave", gate)
+        close = asyncio.create_task(consumer.close())
+        await gate.reached()
+        await cancelled(close)
+        gate.open.set()
+
+
+async def test_unsubscribe_that_is_cancelled_can_be_followed_by_another_subscription() -> None:
+    server, listener = ScriptedCoordinator(), Told("revoked")
+    async with consumer_of(server, **EAGER) as consumer:
+        listener.hold = ""
+        consumer.subscribe(["t"], listener=listener)
+        await stable(consumer)
+        listener.hold = "revoked"
+        leaving = asyncio.create_task(consumer.unsubscribe())
+        await asyncio.wait_for(listener.reached.wait(), WAIT_S)
+        await cancelled(leaving)
+        assert len(server.all("leave")) == 1
+        assert consumer.assignment() == frozenset()
+        consumer.subscribe(["t"])
+        await stable(consumer, generation=2)
+
+
+async def test_cancelled_join_is_not_repeated_and_ends_with_the_consumer() -> None:
+    server = ScriptedCoordinator()
+    gate = Gate(server._join)
+    server.script("join", Refusal(Error.MEMBER_ID_REQUIRED, member_id="m1"), gate)
+    async with consumer_of(server, "t", **EAGER) as consumer:
+        for _ in range(3):
+            poll = asyncio.create_task(consumer.poll(LONG_MS))
+            await gate.reached()
+            await cancelled(poll)
+        assert len(server.all("join")) == 2, "it waits in the background"
+        gate.open.set()
+        await stable(consumer)
+
+
+async def test_timeouts_of_asyncio_may_surround_every_call() -> None:
+    server = ScriptedCoordinator()
+    gate = Gate(server._offsets_fetch)
+    async with consumer_of(server, "t", source=lettered(4, 1), **EAGER) as consumer:
+        server.script("offsets/fetch", gate)
+        for call in (lambda: consumer.committed(T0), lambda: consumer.poll(LONG_MS)):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    while True:
+                        await call()
+        gate.open.set()
+        assert await consumer.committed(T0) is None
+
+
+async def test_a_second_task_is_refused_and_wakeup_comes_from_any_thread() -> None:
+    server = ScriptedCoordinator()
+    async with consumer_of(server, "t", **EAGER) as consumer:
+        await stable(consumer)
+        poll = asyncio.create_task(consumer.poll(LONG_MS))
+        await asyncio.sleep(0.01)
+        with pytest.raises(IllegalStateError, match="in use by another task"):
+            await consumer.poll()
+        with pytest.raises(IllegalStateError, match="in use by another task"):
+            consumer.seek(T0, 0)
+        await asyncio.to_thread(consumer.wakeup)
+        with pytest.raises(WakeupError):
+            await poll
+
+
+async def test_polls_that_never_wait_let_the_heartbeats_run() -> None:
+    server, source = ScriptedCoordinator(), lettered(1, 1)
+    source.fetch = lambda topic, partition, offset, n: lettered(1, offset + 1).fetch("t", 0, offset, 1)  # type: ignore[method-assign]
+    server.topics["t"] = 1
+    async with consumer_of(server, "t", source=source, **CLASSIC) as consumer:
+        async with asyncio.timeout(WAIT_S):
+            while len(server.all("heartbeat")) < 3:
+                await consumer.poll(0)
+
+
+def test_another_event_loop_is_refused() -> None:
+    server = ScriptedCoordinator()
+    consumer = AsyncConsumer(
+        "t", group_id="g", url=URL, http_client=httpx.AsyncClient(transport=ThreadedTransport(server.handle))
+    )
+
+    async def use() -> None:
+        await consumer.committed(T0)
+
+    async def close() -> None:
+        await consumer.close()
+
+    async def both() -> None:
+        await use()
+        await close()
+
+    asyncio.run(both())
+    with pytest.raises(IllegalStateError, match="another event loop"):
+        asyncio.run(use())
