@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -339,14 +339,17 @@ async def test_close_that_is_cancelled_in_its_commit_still_revokes_and_leaves(se
         server.script("offsets/commit", gate)
         close = asyncio.create_task(consumer.close())
         await gate.reached()
-        await cancelled(close)
+        close.cancel()
+        done, _ = await asyncio.wait({close}, timeout=2)
+        assert done, "the commit has no answer yet, and is not waited for"
+        assert close.cancelled()
         assert listener.calls[-1] == ("revoked", [0, 1, 2, 3])
         left = server.all("leave") if settings is EAGER else server.leaves()  # type: ignore[attr-defined]
         assert len(left) == 1
         gate.open.set()
 
 
-async def test_close_that_is_cancelled_twice_leaves_no_task() -> None:
+async def test_close_that_is_cancelled_while_it_leaves_is_closed() -> None:
     server = ScriptedCoordinator()
     async with consumer_of(server, "t", source=lettered(4, 1), **EAGER) as consumer:
         await stable(consumer)
@@ -391,13 +394,17 @@ async def test_cancelled_join_is_not_repeated_and_ends_with_the_consumer() -> No
 async def test_timeouts_of_asyncio_may_surround_every_call() -> None:
     server = ScriptedCoordinator()
     gate = Gate(server._offsets_fetch)
+
+    async def until_cancelled(call: Callable[[], Awaitable[Any]]) -> None:
+        async with asyncio.timeout(0.05):
+            while True:
+                await call()
+
     async with consumer_of(server, "t", source=lettered(4, 1), **EAGER) as consumer:
         server.script("offsets/fetch", gate)
         for call in (lambda: consumer.committed(T0), lambda: consumer.poll(LONG_MS)):
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    while True:
-                        await call()
+                await until_cancelled(call)
         gate.open.set()
         assert await consumer.committed(T0) is None
 
@@ -428,21 +435,16 @@ async def test_polls_that_never_wait_let_the_heartbeats_run() -> None:
 
 
 def test_another_event_loop_is_refused() -> None:
-    server = ScriptedCoordinator()
-    consumer = AsyncConsumer(
-        "t", group_id="g", url=URL, http_client=httpx.AsyncClient(transport=ThreadedTransport(server.handle))
-    )
+    client = httpx.AsyncClient(transport=ThreadedTransport(ScriptedCoordinator().handle))
+    consumer = AsyncConsumer("t", group_id="g", url=URL, http_client=client)
+
+    async def use_and_close() -> None:
+        assert await consumer.committed(T0) is None
+        await consumer.close()
 
     async def use() -> None:
         await consumer.committed(T0)
 
-    async def close() -> None:
-        await consumer.close()
-
-    async def both() -> None:
-        await use()
-        await close()
-
-    asyncio.run(both())
+    asyncio.run(use_and_close())
     with pytest.raises(IllegalStateError, match="another event loop"):
         asyncio.run(use())
