@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kcoord.client import AsyncConsumer, TopicPartition
+from kcoord.client import AsyncConsumer
 from tests.kcoord.client.live import DEADLINE_S, Service, running_service
 from tests.kcoord.client.sources import lettered
 from tests.support.database import cloned_database
@@ -49,9 +49,17 @@ class Crew:
 
     async def until(self, condition: Any) -> None:
         """Wait until this is so."""
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():
-                await asyncio.sleep(0.01)
+        deadline = asyncio.get_running_loop().time() + DEADLINE_S
+        while True:
+            if condition():
+                return
+            assert asyncio.get_running_loop().time() < deadline, "the condition did not come true"
+            await asyncio.sleep(0.01)
+
+
+def committed(service: Service, group: str) -> list[int]:
+    """What the group committed, partition by partition."""
+    return [found["committed_offset"] for found in service.request("GET", f"groups/{group}/offsets").json()["offsets"]]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -73,14 +81,7 @@ async def test_workers_that_are_cancelled_are_replaced_and_no_record_is_lost(ser
     await crew.until(lambda: crew.owners == {"c": PARTITIONS})
     await crew.until(lambda: len(crew.done) == PARTITIONS * RECORDS)
 
-    async def committed() -> dict[TopicPartition, int | None]:
-        async with AsyncConsumer(**settings) as reader:
-            found = await reader.committed([TopicPartition(topic, p) for p in range(PARTITIONS)])
-            return {tp: offset and offset.offset for tp, offset in found.items()}
-
-    async with asyncio.timeout(DEADLINE_S):
-        while set((await committed()).values()) != {RECORDS}:
-            await asyncio.sleep(0.05)
+    await crew.until(lambda: committed(service, group) == [RECORDS] * PARTITIONS)
     tasks["c"].cancel()
     await asyncio.gather(tasks["c"], return_exceptions=True)
     assert asyncio.all_tasks() == before, "tasks outlived their consumers"
