@@ -40,12 +40,12 @@ class Member:
 
 
 def test_heartbeats_keep_their_interval_and_a_silent_user_leaves_on_time() -> None:
-    member = Member(ScriptedCoordinator())
+    member = Member(ScriptedCoordinator(), max_poll_interval_ms=301_000)
     assert member.poll()
     assert member.core.coordinator.state is MemberState.STABLE
     member.driver.pass_time(310)
-    assert member.at("heartbeat") == pytest.approx([3.0 * n for n in range(1, 100)])
-    assert member.at("leave") == [300.0], "max_poll_interval_ms"
+    assert member.at("heartbeat") == pytest.approx([3.0 * n for n in range(1, 101)])
+    assert member.at("leave") == [301.0], "not at the next heartbeat"
     assert member.core.coordinator.state is MemberState.UNJOINED
     assert member.poll(), "and the next poll joins again"
     assert len(member.at("join")) == 4
