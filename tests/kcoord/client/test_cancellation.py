@@ -3,133 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-import httpx
 import pytest
 
 from kcoord.client import (
     AsyncConsumer,
-    AsyncConsumerRebalanceListener,
-    IllegalStateError,
-    MemberState,
-    TopicPartition,
-    WakeupError,
 )
 from kcoord.protocol.errors import Error
-from tests.kcoord.client.drivers import ThreadedTransport
-from tests.kcoord.client.scripted import URL, WAIT_S, Refusal, ScriptedCoordinator, given
+from tests.kcoord.client.asynchronous import (
+    CLASSIC,
+    CONSUMER,
+    EAGER,
+    LONG_MS,
+    T0,
+    Gate,
+    Told,
+    cancelled,
+    consumer_of,
+    stable,
+)
+from tests.kcoord.client.scripted import WAIT_S, Refusal, ScriptedCoordinator, given
 from tests.kcoord.client.scripted_group import ScriptedGroup, t
 from tests.kcoord.client.sources import lettered
-
-T0 = TopicPartition("t", 0)
-LONG_MS = int(WAIT_S * 1000)
-CLASSIC: dict[str, Any] = {"heartbeat_interval_ms": 20, "session_timeout_ms": 10_000}
-EAGER: dict[str, Any] = {"heartbeat_interval_ms": 9_000}
-CONSUMER: dict[str, Any] = {"group_protocol": "consumer"}
-
-
-class Told(AsyncConsumerRebalanceListener):
-    """Writes down what it is told; `held` makes it wait in the calls of one kind."""
-
-    def __init__(self, hold: str = "") -> None:
-        self.calls: list[tuple[str, list[int]]] = []
-        self.hold = hold
-        self.reached = asyncio.Event()
-        self.release = asyncio.Event()
-
-    async def _told(self, what: str, partitions: Any) -> None:
-        self.calls.append((what, [tp.partition for tp in partitions]))
-        if what == self.hold:
-            self.reached.set()
-            await self.release.wait()
-
-    async def on_partitions_revoked(self, revoked: Any) -> None:
-        await self._told("revoked", revoked)
-
-    async def on_partitions_assigned(self, assigned: Any) -> None:
-        await self._told("assigned", assigned)
-
-    async def on_partitions_lost(self, lost: Any) -> None:
-        await self._told("lost", lost)
-
-
-class Gate:
-    """An answer that is held until it is let go; `reached` when the request has arrived."""
-
-    def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
-        self._answer = answer
-        self.arrived = threading.Event()
-        self.open = threading.Event()
-
-    def __call__(self, body: dict[str, Any]) -> Any:
-        self.arrived.set()
-        assert self.open.wait(WAIT_S)
-        return self._answer(body)
-
-    async def reached(self) -> None:
-        """The request has arrived."""
-        assert await asyncio.to_thread(self.arrived.wait, WAIT_S)
-
-
-@asynccontextmanager
-async def consumer_of(server: ScriptedCoordinator, *topics: str, **settings: Any) -> AsyncIterator[AsyncConsumer]:
-    """A consumer; at the end no task and no open transport may be left."""
-    before = asyncio.all_tasks()
-    transport = ThreadedTransport(server.handle)
-    defaults: dict[str, Any] = {
-        "group_id": "g",
-        "url": URL,
-        "retry_backoff_ms": 1,
-        "retry_backoff_max_ms": 5,
-        "request_timeout_ms": 5_000,
-        "auto_offset_reset": "earliest",
-    }
-    client = httpx.AsyncClient(transport=transport)
-    consumer = AsyncConsumer(*topics, http_client=client, **{**defaults, **settings})
-    try:
-        yield consumer
-    finally:
-        await consumer.close(autocommit=False, timeout_ms=5_000)
-        assert asyncio.all_tasks() == before, "tasks outlived the consumer"
-        assert transport.closed
-
-
-async def stable(consumer: AsyncConsumer, generation: int = 1) -> None:
-    """Poll until the consumer is a stable member of `generation` or a later one."""
-    async with asyncio.timeout(WAIT_S):
-        while consumer.state is not MemberState.STABLE or consumer.generation.generation_id < generation:
-            await consumer.poll(20)
-
-
-async def cancelled(task: asyncio.Task[Any]) -> None:
-    """Cancel a task that waits, and see that it was."""
-    assert not task.done()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
-@pytest.mark.parametrize("settings", [CLASSIC, CONSUMER], ids=["classic", "consumer"])
-async def test_iterates_commits_and_leaves(settings: dict[str, Any]) -> None:
-    server = ScriptedCoordinator() if settings is CLASSIC else ScriptedGroup()
-    async with consumer_of(server, source=lettered(4, 3), consumer_timeout_ms=300, **settings) as consumer:
-        listener = Told()
-        consumer.subscribe(["t"], listener=listener)
-        async with consumer:
-            assert sorted([record.value async for record in consumer]) == [
-                f"{p}:{i}" for p in range(4) for i in range(3)
-            ]
-            assert await consumer.position(T0) == 3
-        assert server.committed == {("t", p): 3 for p in range(4)}
-        assert listener.calls[-1] == ("revoked", [0, 1, 2, 3])
-        left = server.all("leave") if settings is CLASSIC else server.leaves()  # type: ignore[attr-defined]
-        assert len(left) == 1
-        with pytest.raises(IllegalStateError, match="closed"):
-            await consumer.poll()
 
 
 async def test_poll_that_is_cancelled_while_it_waits_loses_no_record() -> None:
@@ -407,44 +304,3 @@ async def test_timeouts_of_asyncio_may_surround_every_call() -> None:
                 await until_cancelled(call)
         gate.open.set()
         assert await consumer.committed(T0) is None
-
-
-async def test_a_second_task_is_refused_and_wakeup_comes_from_any_thread() -> None:
-    server = ScriptedCoordinator()
-    async with consumer_of(server, "t", **EAGER) as consumer:
-        await stable(consumer)
-        poll = asyncio.create_task(consumer.poll(LONG_MS))
-        await asyncio.sleep(0.01)
-        with pytest.raises(IllegalStateError, match="in use by another task"):
-            await consumer.poll()
-        with pytest.raises(IllegalStateError, match="in use by another task"):
-            consumer.seek(T0, 0)
-        await asyncio.to_thread(consumer.wakeup)
-        with pytest.raises(WakeupError):
-            await poll
-
-
-async def test_polls_that_never_wait_let_the_heartbeats_run() -> None:
-    server, source = ScriptedCoordinator(), lettered(1, 1)
-    source.fetch = lambda topic, partition, offset, n: lettered(1, offset + 1).fetch("t", 0, offset, 1)  # type: ignore[method-assign]
-    server.topics["t"] = 1
-    async with consumer_of(server, "t", source=source, **CLASSIC) as consumer:
-        async with asyncio.timeout(WAIT_S):
-            while len(server.all("heartbeat")) < 3:
-                await consumer.poll(0)
-
-
-def test_another_event_loop_is_refused() -> None:
-    client = httpx.AsyncClient(transport=ThreadedTransport(ScriptedCoordinator().handle))
-    consumer = AsyncConsumer("t", group_id="g", url=URL, http_client=client)
-
-    async def use_and_close() -> None:
-        assert await consumer.committed(T0) is None
-        await consumer.close()
-
-    async def use() -> None:
-        await consumer.committed(T0)
-
-    asyncio.run(use_and_close())
-    with pytest.raises(IllegalStateError, match="another event loop"):
-        asyncio.run(use())
