@@ -1,3 +1,6 @@
-"""kcoord: Kafka's group coordinator as a web service on Postgres."""
+"""kcoord: Kafka's group coordinator as a web service on Postgres.
+
+Nothing is imported here: the package kcoord-client has this file too, without the service and its dependencies.
+"""
 
 __version__ = "0.1.0"

@@ -21,10 +21,10 @@ from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.offset_file import read_offset_file
+from kcoord.resets.strategies import PARAMETER, Reset, Scope, Strategy
 from kcoord.rest.paging import Page
-from offsets.core.offset_file import read_offset_file
 from offsets.core.plan_types import Line, PlanHeader, PlanState
-from offsets.core.strategies import PARAMETER, Reset, Scope, Strategy
 from offsets.plans.service import PlanService
 
 MAKE, CHANGE = "offsets.add_offsetplan", "offsets.change_offsetplan"

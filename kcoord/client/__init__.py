@@ -1,7 +1,9 @@
-"""The Python client of kcoord: a consumer that joins groups. Needs httpx and msgspec, nothing from the server."""
+"""The Python client of kcoord: consumers that join groups, blocking or with asyncio. Needs httpx and msgspec only."""
 
+from kcoord.client.aio import AsyncConsumer
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.consumer import Consumer
+from kcoord.client.core.membership import Generation
 from kcoord.client.errors import (
     AuthenticationError,
     ClientTimeoutError,
@@ -30,11 +32,22 @@ from kcoord.client.errors import (
     UnsupportedAssignorError,
     WakeupError,
 )
-from kcoord.client.listener import ConsumerRebalanceListener
-from kcoord.client.membership import Generation
-from kcoord.client.types import MemberState, OffsetAndMetadata, Record, RecordSource, TopicPartition
+from kcoord.client.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
+from kcoord.client.types import (
+    AsyncRecordSource,
+    MemberState,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Record,
+    RecordSource,
+    TimedRecordSource,
+    TopicPartition,
+)
 
 __all__ = [
+    "AsyncConsumer",
+    "AsyncConsumerRebalanceListener",
+    "AsyncRecordSource",
     "AuthenticationError",
     "ClientTimeoutError",
     "CommitFailedError",
@@ -57,12 +70,14 @@ __all__ = [
     "MemberState",
     "NoOffsetForPartitionError",
     "OffsetAndMetadata",
+    "OffsetAndTimestamp",
     "OffsetMetadataTooLargeError",
     "OffsetOutOfRangeError",
     "RebalanceInProgressError",
     "Record",
     "RecordSource",
     "StaleMemberEpochError",
+    "TimedRecordSource",
     "TopicAuthorizationError",
     "TopicPartition",
     "UnexpectedError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,22 @@ CONSUMER = "consumer"
 CLASSIC_ONLY = ("session_timeout_ms", "heartbeat_interval_ms", "partition_assignment_strategy")
 """Settings that members of a consumer group do not have: the service decides (KIP-848)."""
 MAX_INT = 2**31 - 1
+_OPTIONAL = ("consumer_timeout_ms",)
+
+OF_OTHER_CLIENTS: Mapping[str, str] = {
+    "bootstrap_servers": "there are no brokers: give the address of the service as url",
+    "key_deserializer": "deserialize in the record source: records are passed on as it returns them",
+    "value_deserializer": "deserialize in the record source: records are passed on as it returns them",
+    "sasl_plain_username": "give an API token as token",
+    "sasl_plain_password": "give an API token as token",
+    "sasl_mechanism": "give an API token as token",
+    "security_protocol": "give an https:// address as url",
+    "ssl_context": "pass an httpx client that has it as http_client",
+    "ssl_cafile": "pass an httpx client that has it as http_client",
+    "enable_auto_offset_store": "positions move with poll; commit explicitly with enable_auto_commit=False",
+    "default_offset_commit_callback": "pass the callback to commit_async",
+}
+"""Settings of kafka-python and confluent-kafka that have no counterpart: what to do instead."""
 
 _INSTANCE_ID = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -38,7 +55,8 @@ class ConsumerConfig:
     records of one poll; `request_timeout_ms` of one request beyond what the server may hold it; `max_wait_ms` longest
     time the server may hold a join, sync or heartbeat; `default_api_timeout_ms` of calls without an explicit timeout;
     `retry_backoff_ms` to `retry_backoff_max_ms` between attempts; `metadata_max_age_ms` (classic) how often the leader
-    looks up partition counts; `fetch_wait_ms` pause before a source that returned nothing is asked again.
+    looks up partition counts; `fetch_wait_ms` pause before a source that returned nothing is asked again;
+    `consumer_timeout_ms` time without a record after which an iteration ends (None: never).
     Raises InvalidConfigurationError.
     """
 
@@ -65,6 +83,7 @@ class ConsumerConfig:
     retry_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
     fetch_wait_ms: int = 100
+    consumer_timeout_ms: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> ConsumerConfig:
@@ -72,8 +91,9 @@ class ConsumerConfig:
         names = [f.name for f in fields(cls)]
         for name in options:
             if name not in names:
-                close = difflib.get_close_matches(name, names, n=1)
+                close = difflib.get_close_matches(name.replace(".", "_"), names, n=1)
                 hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(names)}"
+                hint = OF_OTHER_CLIENTS.get(name.replace(".", "_"), hint)
                 raise InvalidConfigurationError(name, f"no such setting; {hint}")
         if "group_id" not in options:
             raise InvalidConfigurationError("group_id", "required: the id of the group to join")
@@ -84,6 +104,9 @@ class ConsumerConfig:
                         name, f"the service determines this for groups of the protocol {CONSUMER!r}: leave it out"
                     )
         given = dict(options)
+        if given.get("consumer_timeout_ms") == math.inf:
+            # The default of kafka-python.
+            given["consumer_timeout_ms"] = None
         given["url"] = given.get("url") or os.environ.get("KCOORD_URL") or "http://127.0.0.1:8000"
         given["token"] = given.get("token") or os.environ.get("KCOORD_TOKEN") or ""
         return cls(**given)
@@ -95,6 +118,10 @@ class ConsumerConfig:
         if self.auto_offset_reset not in AUTO_OFFSET_RESETS:
             raise InvalidConfigurationError(
                 "auto_offset_reset", f"{self.auto_offset_reset!r}: expected one of {', '.join(AUTO_OFFSET_RESETS)}"
+            )
+        if not isinstance(self.enable_auto_commit, bool):
+            raise InvalidConfigurationError(
+                "enable_auto_commit", f"{self.enable_auto_commit!r}: expected True or False"
             )
         self._check_protocol()
         if isinstance(self.partition_assignment_strategy, str) or not self.partition_assignment_strategy:
@@ -131,9 +158,9 @@ class ConsumerConfig:
     def _check_numbers(self) -> None:
         for f in fields(self):
             value = getattr(self, f.name)
-            if not f.name.endswith(("_ms", "_records")):
+            if not f.name.endswith(("_ms", "_records")) or (value is None and f.name in _OPTIONAL):
                 continue
-            least = 0 if f.name == "fetch_wait_ms" else 1
+            least = 0 if f.name in ("fetch_wait_ms", "consumer_timeout_ms") else 1
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_INT:
                 raise InvalidConfigurationError(f.name, f"{value!r}: expected a whole number from {least} to {MAX_INT}")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:

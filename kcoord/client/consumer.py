@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, overload
 
 import httpx
 
-from kcoord.client.config import CLASSIC, ConsumerConfig
-from kcoord.client.consumer_group.coordinator import ConsumerGroupCoordinator
-from kcoord.client.coordinator import GroupCoordinator
-from kcoord.client.errors import ClientTimeoutError, IllegalStateError, WakeupError
-from kcoord.client.fetcher import Fetcher
-from kcoord.client.group import Coordinator, Parts
-from kcoord.client.http import Http
-from kcoord.client.link import Link
+from kcoord.client.base import BaseConsumer
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.core import arguments
+from kcoord.client.core.consumer import ConsumerCore, named
+from kcoord.client.core.offsets import Committed
 from kcoord.client.listener import ConsumerRebalanceListener
-from kcoord.client.membership import Generation
-from kcoord.client.monitor import Monitor
-from kcoord.client.offsets import CommitCallback, Committed, OffsetManager
-from kcoord.client.positions import Positions
-from kcoord.client.strategies import Strategies
-from kcoord.client.subscription import SubscriptionState
-from kcoord.client.types import MemberState, OffsetAndMetadata, Record, RecordSource, TopicPartition
-from kcoord.client.worker import Worker
+from kcoord.client.threads import Threads
+from kcoord.client.types import OffsetAndMetadata, OffsetAndTimestamp, Record, RecordSource, TopicPartition
 
 log = logging.getLogger("kcoord.client")
 
-CLOSE_TIMEOUT_MS = 30_000
 
-
-class Consumer:
+class Consumer(BaseConsumer):
     """A member of a group.
 
     Parameters: `topics` to subscribe to immediately; `source` where records come from (without one, `poll` only takes
@@ -44,37 +31,23 @@ class Consumer:
     Raises InvalidConfigurationError.
 
     Only one thread at a time may use a consumer; `wakeup` may be called by any. Heartbeats have their own thread. All
-    times are in ms; offsets are always the next offset to read.
+    times are in ms; offsets are always the next offset to read. Names, order and units of parameters are those of
+    kafka-python, so that calls mean the same or fail.
     """
 
     def __init__(
         self, *topics: str, source: RecordSource | None = None, http_client: httpx.Client | None = None, **config: Any
     ) -> None:
+        wanted = named(topics)
         self._config = ConsumerConfig.of(config)
-        strategies = Strategies(self._config.partition_assignment_strategy)
-        self._monitor = Monitor()
-        self._http = Http(self._config.token, self._config.request_timeout_ms, http_client)
-        link = Link(self._config, self._http)
-        self._worker = Worker(f"kcoord-requests-{self._config.group_id}", self._monitor)
-        self._subscription = SubscriptionState()
-        self._offsets = OffsetManager(self._config, link, self._monitor, self._worker, self._raise_wakeup)
-        self._positions = Positions(self._config, self._subscription, self._offsets, source)
-        self._fetcher = Fetcher(self._config, self._subscription, self._positions, source)
-        self._has_source = source is not None
-        parts = Parts(
-            self._config, link, self._monitor, self._worker, self._subscription, self._offsets, self._positions
-        )
-        self._coordinator: Coordinator
-        if self._config.group_protocol == CLASSIC:
-            self._coordinator = GroupCoordinator(strategies, parts)
-        else:
-            self._coordinator = ConsumerGroupCoordinator(parts)
-        self._offsets.member = self._coordinator
-        self._user = threading.RLock()
-        self._woken = False
-        self._closed = False
-        if topics:
-            self.subscribe(topics)
+        self._threads = Threads(http_client)
+        self._core = ConsumerCore(self._config, source, self._threads.news, self._threads)
+        if wanted:
+            self.subscribe(wanted)
+
+    @property
+    def _driver(self) -> Threads:
+        return self._threads
 
     def __enter__(self) -> Consumer:
         return self
@@ -90,77 +63,22 @@ class Consumer:
     def subscribe(
         self,
         topics: Iterable[str] = (),
+        pattern: str | ConsumerRebalanceListener | None = None,
         listener: ConsumerRebalanceListener | None = None,
-        *,
-        pattern: str | None = None,
     ) -> None:
         """Subscribe to `topics` instead of the previous ones; the group assigns their partitions in a later `poll`.
 
-        `listener` is notified of rebalances. `pattern`, alone or with topics: every topic whose whole name matches this
-        regular expression (RE2 syntax), now or later; the service matches it, so it needs group_protocol="consumer".
-        Neither topics nor pattern: `unsubscribe`. Raises IllegalStateError after `assign`, and for a pattern in the
-        classic protocol.
+        `pattern`, alone or with topics: every topic whose whole name matches this regular expression (RE2 syntax), now
+        or later; the service matches it, so it needs group_protocol="consumer". `listener` is notified of rebalances;
+        it may also be the second argument, as in Java. Neither topics nor pattern: `unsubscribe`. Raises
+        IllegalStateError after `assign`, and for a pattern in the classic protocol; TypeError.
         """
-        wanted = [topics] if isinstance(topics, str) else list(topics)
-        if pattern is not None and self._config.group_protocol == CLASSIC:
-            raise IllegalStateError(
-                'pattern: not supported by the classic protocol; use group_protocol="consumer", or name the topics'
-            )
-        with self._use():
-            if not wanted and not pattern:
-                self.unsubscribe()
-                return
-            self._subscription.subscribe(wanted, listener, pattern)
-
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read `partitions` without joining the group; commits are those of a standalone reader (generation -1)."""
-        with self._use():
-            self._subscription.assign_by_hand(TopicPartition(*tp) for tp in partitions)
-            self._positions.forget()
+        if not self._threads.now(self._core.subscribe, topics, pattern, listener):
+            self.unsubscribe()
 
     def unsubscribe(self) -> None:
         """Leave the group: commit (if automatic), report the partitions revoked, forget them."""
-        with self._use():
-            if self._subscription.automatic:
-                deadline = time.monotonic() + self._config.default_api_timeout_ms / 1000
-                self._coordinator.leave("the consumer unsubscribed from all topics", deadline, commit=True)
-            self._subscription.clear()
-            self._positions.forget()
-
-    def subscription(self) -> frozenset[str]:
-        """The topics subscribed to by name."""
-        return self._subscription.topics
-
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that this consumer currently reads."""
-        return self._subscription.assigned
-
-    @property
-    def state(self) -> MemberState:
-        """The state of the member in the group."""
-        return self._coordinator.state
-
-    @property
-    def generation(self) -> Generation:
-        """The member's id and generation, as far as known; in a consumer group, `generation_id` is the member
-        epoch.
-        """
-        return self._coordinator.generation
-
-    def group_metadata(self) -> Generation:
-        """The member for commits not sent through this client, such as inside a sink's transaction: the member and the
-        generation, or epoch, whose assignment is in place.
-
-        Unlike `generation` it is never that of a rebalance which this consumer has not taken part in with a `poll`.
-        Raises what `commit` raises where it cannot succeed: CommitFailedError, RebalanceInProgressError, FatalErrors.
-        """
-        with self._use():
-            return self._coordinator.begin_commit()()
-
-    def enforce_rebalance(self, reason: str = "requested by the user") -> None:
-        """Join again at the next poll (KIP-568, KIP-800). Raises IllegalStateError in a consumer group."""
-        with self._use():
-            self._coordinator.request_rejoin(reason)
+        self._threads.run(self._core.unsubscribe)
 
     # Records
 
@@ -170,73 +88,62 @@ class Consumer:
         The position of each partition moves past what is returned. Records that were returned count as processed
         when `poll` is called again: that is when automatic commits happen. Listeners run inside this call.
         Raises WakeupError; FatalErrors such as GroupAuthorizationError, FencedInstanceIdError;
-        NoOffsetForPartitionError; what the source or the listener raises.
+        NoOffsetForPartitionError; TypeError for a time in seconds; what the source or the listener raises.
         """
-        with self._use():
-            if not self._subscription.automatic and not self._subscription.manual:
-                raise IllegalStateError("nothing to poll: subscribe() or assign() first")
-            deadline = time.monotonic() + timeout_ms / 1000
-            while True:
-                seen = self._monitor.version
-                self._raise_wakeup()
-                self._offsets.run_callbacks()
-                self._coordinator.poll()
-                if self._has_source:
-                    self._positions.update()
-                records = self._fetcher.fetch(max_records or self._config.max_poll_records)
-                left_s = deadline - time.monotonic()
-                if records or left_s <= 0:
-                    return records
-                self._monitor.wait(seen, min(left_s, self._idle_s()))
+        return self._threads.run(self._core.poll, timeout_ms, max_records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        """The next record: `for record in consumer`. Ends after consumer_timeout_ms without one, and after `close`.
+
+        The position moves past a record when it is returned, so it counts as processed when the next one is asked
+        for. Do not mix with `poll`. Raises what `poll` raises.
+        """
+        record = self._threads.run(self._core.next_record)
+        if record is None:
+            raise StopIteration
+        return record
 
     def position(self, partition: TopicPartition, timeout_ms: int | None = None) -> int:
         """The offset that is read next. Waits if it has to be fetched first.
 
         Raises IllegalStateError for a partition that is not assigned, ClientTimeoutError, NoOffsetForPartitionError.
         """
-        with self._use():
-            state = self._subscription.state(TopicPartition(*partition))
-            deadline = time.monotonic() + self._timeout_ms(timeout_ms) / 1000
-            while state.position is None:
-                seen = self._monitor.version
-                self._raise_wakeup()
-                self._positions.update()
-                left_s = deadline - time.monotonic()
-                if state.position is None and left_s <= 0:
-                    raise ClientTimeoutError(f"the position of {partition} is not known yet; poll first")
-                if state.position is None:
-                    self._monitor.wait(seen, min(left_s, self._positions.wait_s() or left_s))
-            return state.position
+        return self._threads.run(self._core.position, partition, timeout_ms)
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Continue reading `partition` at `offset`. Raises IllegalStateError, ValueError for a negative offset."""
-        if offset < 0:
-            raise ValueError(f"offset {offset}: an offset is 0 or more; use seek_to_beginning or seek_to_end")
-        with self._use():
-            state = self._subscription.state(TopicPartition(*partition))
-            state.position = offset
-            state.reset_to = None
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offsets of `partitions`, assigned or not, from the record source.
 
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Continue reading `partitions` (default: all assigned) at their first offset."""
-        self._seek_to("earliest", partitions)
+        A source cannot be interrupted: `timeout_ms` counts between two partitions. Raises IllegalStateError without a
+        source, ClientTimeoutError, what the source raises.
+        """
+        return self._threads.run(self._core.beginnings, partitions, timeout_ms)
 
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Continue reading `partitions` (default: all assigned) at their end."""
-        self._seek_to("latest", partitions)
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offsets that the next records of `partitions` will have. Otherwise as `beginning_offsets`."""
+        return self._threads.run(self._core.ends, partitions, timeout_ms)
 
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Return no records of `partitions` until `resume`; they stay assigned. A rebalance that takes them away
-        clears this."""
-        self._set_paused(partitions, True)
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record of each partition at or after its time (ms since the epoch); None where there is none.
 
-    def resume(self, *partitions: TopicPartition) -> None:
-        """Return records of `partitions` again."""
-        self._set_paused(partitions, False)
+        Raises IllegalStateError if the source has no `offset_for_time`; otherwise as `beginning_offsets`.
+        """
+        return self._threads.run(self._core.by_time, timestamps, timeout_ms)
 
-    def paused(self) -> frozenset[TopicPartition]:
-        """The partitions that are paused."""
-        return self._subscription.paused()
+    def partitions_for_topic(self, topic: str, timeout_ms: int | None = None) -> set[int]:
+        """The partitions of `topic`; empty if it does not exist, or the token may not describe it.
+
+        Raises ClientTimeoutError, AuthenticationError.
+        """
+        return self._threads.run(self._core.partitions, topic, timeout_ms)
 
     # Offsets
 
@@ -250,111 +157,64 @@ class Consumer:
         Raises CommitFailedError when the group has moved on without this member, RebalanceInProgressError when a poll
         must finish a rebalance first, ClientTimeoutError, FatalErrors.
         """
-        with self._use():
-            self._offsets.commit(self._to_commit(offsets), self._timeout_ms(timeout_ms))
+        self._threads.run(self._core.commit, offsets, timeout_ms)
 
-    def commit_async(
+    @overload
+    def committed(
+        self, partition: TopicPartition, metadata: Literal[False] = False, timeout_ms: int | None = None
+    ) -> int | None: ...
+    @overload
+    def committed(
+        self, partition: TopicPartition, metadata: bool, timeout_ms: int | None = None
+    ) -> int | OffsetAndMetadata | None: ...
+    @overload
+    def committed(
+        self, partition: Iterable[TopicPartition], metadata: bool = False, timeout_ms: int | None = None
+    ) -> Committed: ...
+    def committed(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
-        callback: CommitCallback | None = None,
-    ) -> None:
-        """Commit without waiting; one attempt. `callback(offsets, error)` runs in a later `poll`, `commit` or `close`.
+        partition: TopicPartition | Iterable[TopicPartition],
+        metadata: bool = False,
+        timeout_ms: int | None = None,
+    ) -> int | OffsetAndMetadata | Committed | None:
+        """The committed offset of one partition, regardless of which member reads it; None if not committed.
 
-        Commits reach the service in the order in which they were made. Without a callback, failures are logged.
+        With `metadata` it is an OffsetAndMetadata. For a collection of partitions the answer is a dict of those.
+        Raises ClientTimeoutError, FatalErrors.
         """
-        with self._use():
-            self._offsets.commit_async(self._to_commit(offsets), callback)
-
-    def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None) -> Committed:
-        """The committed offsets of `partitions`, regardless of which member reads them; None if not committed."""
-        with self._use():
-            return self._offsets.committed([TopicPartition(*tp) for tp in partitions], self._timeout_ms(timeout_ms))
+        found: int | OffsetAndMetadata | Committed | None = self._threads.run(
+            self._core.committed, partition, metadata, timeout_ms
+        )
+        return found
 
     # End
 
     def wakeup(self) -> None:
-        """Make a waiting `poll` (or `commit`, `committed`, `position`), or else the next one, raise WakeupError."""
-        self._woken = True
-        self._monitor.changed()
+        """Make a waiting `poll` (or `commit`, `committed`, `position`), or else the next one, raise WakeupError.
 
-    def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS, autocommit: bool = True) -> None:
+        May be called from any thread, and by a signal handler.
+        """
+        self._threads.look(self._core.wakeup)
+
+    def close(self, autocommit: bool = True, timeout_ms: int | None = None) -> None:
         """Commit (if automatic), report the partitions revoked, leave the group (unless a static member), stop.
 
-        Takes at most about `timeout_ms`; closing twice does nothing. `autocommit` False: commit nothing, so that the
-        records of the last poll are read again. An exception of the listener is raised at the end.
+        Takes at most about `timeout_ms` (default: request_timeout_ms); closing twice does nothing. `autocommit` False:
+        commit nothing, so that the records of the last poll are read again. An exception of the listener is raised at
+        the end. Raises TypeError for an `autocommit` that is not a bool.
         """
-        if self._closed:
+        arguments.flag("autocommit", autocommit, "a time is given as timeout_ms=…")
+        limit_ms = self._config.request_timeout_ms
+        if timeout_ms is not None:
+            limit_ms = arguments.milliseconds("timeout_ms", timeout_ms)
+        if self._core.closed:
             return
-        with self._use():
-            self._woken = False
-            deadline = time.monotonic() + timeout_ms / 1000
-            try:
-                self._leave_for_good(deadline, autocommit)
-            finally:
-                self._closed = True
-                stopped = self._coordinator.stop(max(0.0, deadline - time.monotonic()))
-                stopped = self._worker.close(max(0.0, deadline - time.monotonic())) and stopped
-                if not stopped:
-                    log.warning("group %s: a request was still under way at close", self._config.group_id)
-                self._http.close()
-        self._offsets.run_callbacks()
-
-    def _leave_for_good(self, deadline: float, autocommit: bool) -> None:
-        if self._subscription.automatic:
-            self._coordinator.leave("the consumer is being closed", deadline, commit=autocommit)
-        elif autocommit and self._config.enable_auto_commit and self._subscription.manual:
-            left_ms = max(1, int((deadline - time.monotonic()) * 1000))
-            self._offsets.commit(self._subscription.consumed(), left_ms)
-
-    def _to_commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None
-    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        if offsets is None:
-            return self._subscription.consumed()
-        chosen = {}
-        for partition, offset in offsets.items():
-            chosen[TopicPartition(*partition)] = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
-        for partition, committed in chosen.items():
-            if committed.offset < 0:
-                raise ValueError(f"{partition}: offset {committed.offset} cannot be committed: it must not be negative")
-        return chosen
-
-    def _seek_to(self, where: str, partitions: tuple[TopicPartition, ...]) -> None:
-        with self._use():
-            for partition in partitions or sorted(self._subscription.assigned):
-                state = self._subscription.state(TopicPartition(*partition))
-                state.position = None
-                state.reset_to = where
-
-    def _set_paused(self, partitions: tuple[TopicPartition, ...], paused: bool) -> None:
-        with self._use():
-            for partition in partitions:
-                self._subscription.state(TopicPartition(*partition)).paused = paused
-
-    def _timeout_ms(self, timeout_ms: int | None) -> int:
-        return self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
-
-    def _idle_s(self) -> float:
-        """How long a poll without records may wait before it checks again, if no news arrives."""
-        waits = [self._config.max_poll_interval_ms / 2000]
-        if self._has_source and self._subscription.fetchable():
-            waits.append(self._config.fetch_wait_ms / 1000)
-        waits.extend(s for s in (self._coordinator.wait_s(), self._positions.wait_s()) if s is not None)
-        return min(waits)
-
-    def _raise_wakeup(self) -> None:
-        if self._woken:
-            self._woken = False
-            raise WakeupError("wakeup() was called")
-
-    @contextmanager
-    def _use(self) -> Iterator[None]:
-        """Refuse use from a second thread, and use after close."""
-        if not self._user.acquire(blocking=False):
-            raise IllegalStateError("the consumer is in use by another thread: one thread at a time")
+        deadline = time.monotonic() + limit_ms / 1000
+        ended = False
         try:
-            if self._closed:
-                raise IllegalStateError("the consumer is closed")
-            yield
+            ended = self._threads.run(self._core.close, autocommit, deadline)
         finally:
-            self._user.release()
+            if self._core.closed:
+                ended = self._threads.finish(deadline if ended else time.monotonic()) and ended
+        if not ended:
+            log.warning("group %s: a request was still under way at close", self._config.group_id)

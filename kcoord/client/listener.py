@@ -27,3 +27,20 @@ class ConsumerRebalanceListener:
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
         """`lost` may already belong to another member: committing fails. Falls back to `on_partitions_revoked`."""
         self.on_partitions_revoked(lost)
+
+
+class AsyncConsumerRebalanceListener:
+    """The same for `AsyncConsumer`, with methods that are awaited by the task that polls.
+
+    One that is cancelled counts as one that raised.
+    """
+
+    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        """See `ConsumerRebalanceListener.on_partitions_revoked`."""
+
+    async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        """See `ConsumerRebalanceListener.on_partitions_assigned`."""
+
+    async def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        """See `ConsumerRebalanceListener.on_partitions_lost`."""
+        await self.on_partitions_revoked(lost)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -59,27 +61,60 @@ class EnvironmentProxies(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """The response."""
-        proxy = proxy_for(request.url)
+        proxy = _noted(request)
         with self._lock:
-            transport = self._transports.get(proxy) or self._open(proxy, request.url.host)
-        if proxy:
-            request.extensions[PROXY] = shown(proxy)
+            transport = self._transports.get(proxy)
+            if transport is None:
+                with _named(proxy, request.url.host):
+                    transport = httpx.HTTPTransport(limits=self._limits, proxy=proxy or None)
+                self._transports[proxy] = transport
         return transport.handle_request(request)
-
-    def _open(self, proxy: str, host: str) -> httpx.HTTPTransport:
-        try:
-            made = httpx.HTTPTransport(limits=self._limits, proxy=proxy or None)
-        except (ImportError, ValueError, httpx.InvalidURL) as error:
-            problem = "cannot be used; correct it"
-            if isinstance(error, ImportError):
-                problem = "needs the package socksio; install it with `pip install 'httpx[socks]'`"
-            raise httpx.UnsupportedProtocol(
-                f"the proxy {shown(proxy)} of the environment {problem}, or leave {host} out with NO_PROXY={host}"
-            ) from error
-        self._transports[proxy] = made
-        return made
 
     def close(self) -> None:
         """Close the connections."""
         for transport in self._transports.values():
             transport.close()
+
+
+class AsyncEnvironmentProxies(httpx.AsyncBaseTransport):
+    """`EnvironmentProxies` for asyncio."""
+
+    def __init__(self, limits: httpx.Limits) -> None:
+        self._limits = limits
+        self._transports: dict[str, httpx.AsyncHTTPTransport] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """The response."""
+        proxy = _noted(request)
+        transport = self._transports.get(proxy)
+        if transport is None:
+            with _named(proxy, request.url.host):
+                transport = httpx.AsyncHTTPTransport(limits=self._limits, proxy=proxy or None)
+            self._transports[proxy] = transport
+        return await transport.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        for transport in self._transports.values():
+            await transport.aclose()
+
+
+def _noted(request: httpx.Request) -> str:
+    proxy = proxy_for(request.url)
+    if proxy:
+        request.extensions[PROXY] = shown(proxy)
+    return proxy
+
+
+@contextmanager
+def _named(proxy: str, host: str) -> Iterator[None]:
+    """Name the proxy, and what to do, if it cannot be used."""
+    try:
+        yield
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        problem = "cannot be used; correct it"
+        if isinstance(error, ImportError):
+            problem = "needs the package socksio; install it with `pip install 'httpx[socks]'`"
+        raise httpx.UnsupportedProtocol(
+            f"the proxy {shown(proxy)} of the environment {problem}, or leave {host} out with NO_PROXY={host}"
+        ) from error

@@ -38,6 +38,19 @@ class Record:
     timestamp_ms: int = -1
     headers: Mapping[str, bytes] = field(default_factory=dict)
 
+    @property
+    def timestamp(self) -> int:
+        """`timestamp_ms`, under the name that it has in kafka-python."""
+        return self.timestamp_ms
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """The first record at or after a time: its offset and its own timestamp in ms since the epoch."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int = -1
+
 
 class RecordSource(Protocol):
     """Where records come from. kcoord coordinates readers; it stores no records.
@@ -57,6 +70,33 @@ class RecordSource(Protocol):
 
     def end_offset(self, topic: str, partition: int) -> int:
         """The offset that the next record will have."""
+
+
+class TimedRecordSource(RecordSource, Protocol):
+    """A source that also finds records by time, for `Consumer.offsets_for_times`."""
+
+    def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> OffsetAndTimestamp | None:
+        """The first record with a timestamp of `timestamp_ms` (since the epoch) or later; None if there is none."""
+
+
+class AsyncRecordSource(Protocol):
+    """A record source for `AsyncConsumer`, which also takes a `RecordSource`. The methods mean the same.
+
+    They are awaited by the task that awaits `AsyncConsumer.poll`; `offset_for_time` may be added.
+    """
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+        """See `RecordSource.fetch`."""
+
+    async def beginning_offset(self, topic: str, partition: int) -> int:
+        """See `RecordSource.beginning_offset`."""
+
+    async def end_offset(self, topic: str, partition: int) -> int:
+        """See `RecordSource.end_offset`."""
+
+
+AnyRecordSource = RecordSource | AsyncRecordSource
+"""What the core reads from: its driver awaits what has to be awaited."""
 
 
 class MemberState(str, Enum):

@@ -15,7 +15,8 @@ from urllib.parse import quote, urlencode
 import httpx
 from msgspec import structs
 
-from kcoord.client.http import Disconnected, Http
+from kcoord.client.core.http import Disconnected
+from kcoord.client.http import Http
 from kcoord.kgroups import answers
 from kcoord.kgroups.scope import TopicScope
 from kcoord.protocol.errors import Error, ProtocolError

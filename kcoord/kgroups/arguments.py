@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from kcoord.kgroups.options import STRATEGIES, TAKEN_BY, UNDO, WITHOUT_SCOPE, Action, destination
 from kcoord.kgroups.scope import INT64_MAX, TopicScope, duration_of, instant_of, topics_of, whole_number
-from offsets.core.strategies import PARAMETER, Strategy
+from kcoord.resets.strategies import PARAMETER, Strategy
 
 T = TypeVar("T")
 

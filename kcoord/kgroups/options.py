@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from enum import Enum
 
-from offsets.core.strategies import Strategy
+from kcoord.resets.strategies import Strategy
 
 UNDO = "undo"
 """In addition to the strategies: undoes an applied plan."""
@@ -71,8 +71,13 @@ def destination(option: str) -> str:
     return option.replace("-", "_")
 
 
-def declare(parser: argparse.ArgumentParser) -> None:
-    """Add every option to a parser. Values remain texts: `kcoord.kgroups.arguments` parses them."""
+def declare(
+    parser: argparse.ArgumentParser, service: str = "the service (without --url: this installation, without a token)"
+) -> None:
+    """Add every option to a parser. Values remain texts: `kcoord.kgroups.arguments` parses them.
+
+    `service`: the heading of the options that select it.
+    """
     _declare_actions(parser.add_argument_group("actions (exactly one)"))
     _declare_scope(parser.add_argument_group("groups and topics"))
     views = parser.add_argument_group("with --describe and --list")
@@ -87,7 +92,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     text = "--list: the types too, or only groups of TYPES (classic, consumer)"
     views.add_argument("--type", nargs="?", const="", metavar="TYPES", help=text)
     _declare_reset(parser.add_argument_group("with --reset-offsets"))
-    _declare_service(parser.add_argument_group("the service (without --url: this installation, without a token)"))
+    _declare_service(parser.add_argument_group(service))
 
 
 def _declare_actions(actions: argparse._ArgumentGroup) -> None:

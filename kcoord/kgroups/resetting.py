@@ -19,8 +19,8 @@ from kcoord.kgroups.groups import DEAD, EMPTY, Group, find_group, wanted_groups
 from kcoord.kgroups.output import Output, reason
 from kcoord.kgroups.tables import Column, render
 from kcoord.protocol.errors import ProtocolError
-from offsets.core.offset_file import OffsetFile, read_offset_file
-from offsets.core.strategies import Strategy
+from kcoord.resets.offset_file import OffsetFile, read_offset_file
+from kcoord.resets.strategies import Strategy
 
 _COLUMNS = [Column("GROUP", 30), Column("TOPIC", 30), Column("PARTITION", 10), Column("NEW-OFFSET", 15)]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from kcoord.protocol.errors import ProtocolError
-from offsets.core.instants import parse_datetime, parse_duration
+from kcoord.resets.instants import parse_datetime, parse_duration
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 

@@ -1,1 +1,1 @@
-"""The rules of committed offsets. Pure, like `groups.core`: standard library and error registry only."""
+"""The rules of committed offsets. Pure, like `groups.core`: standard library, error registry and `kcoord.resets`."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.strategies import Reset, Strategy, invalid
 from offsets.core.plan_types import Change, Committed, Found, Line, Position, Problem, Totals
-from offsets.core.strategies import Reset, Strategy, invalid
 from offsets.core.types import OffsetRecord, TopicPartition
 
 MAX_LINES = 200_000

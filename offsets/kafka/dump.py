@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from offsets.core.offset_file import INT32_MAX, INT64_MAX, TOPIC, BadLine, check_group
+from kcoord.resets.offset_file import INT32_MAX, INT64_MAX, TOPIC, BadLine, check_group
 from offsets.core.types import Millis
 
 NEWEST_VALUE = 4

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from kcoord.http.types import rfc3339
 from kcoord.process.runtime import Runtime
+from kcoord.resets.strategies import invalid
 from offsets.core.days import DAY_MS, bounds, day_of
 from offsets.core.plan_types import Found, Position
-from offsets.core.strategies import invalid
 from offsets.core.types import Millis, TopicPartition
 from offsets.journal.archived_offsets import ArchivedOffsets, Offsets
 from offsets.plans.store import PlanStore

@@ -27,12 +27,12 @@ from kcoord.access.rights import Operation, Principal
 from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.instants import parse_duration
+from kcoord.resets.strategies import PARAMETER, Reset, Strategy, check
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from offsets.core.days import DAY_MS
-from offsets.core.instants import parse_duration
 from offsets.core.plan import application, plan, restoration, totals
 from offsets.core.plan_types import Change, Line, PlanHeader, PlanState, Problem
-from offsets.core.strategies import PARAMETER, Reset, Strategy, check
 from offsets.core.types import ChangeKind, Millis, Provenance, TopicPartition
 from offsets.journal.events import offsets_event
 from offsets.plans.sources import PlanSources, check_readable

@@ -13,10 +13,10 @@ from groups.readmodel import unknown_group
 from kcoord.access.rights import Operation, Principal
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.strategies import Reset, Scope, Strategy
 from offsets.core.plan import MAX_LINES, too_many
 from offsets.core.plan_types import Found, Position
 from offsets.core.samples import offset_at
-from offsets.core.strategies import Reset, Scope, Strategy
 from offsets.core.types import Millis, TopicPartition
 from offsets.lag.samples import SampleReads
 from offsets.plans.past import Past

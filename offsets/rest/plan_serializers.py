@@ -8,6 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from kcoord.resets.strategies import PARAMETERS, Strategy
 from kcoord.rest.fields import (
     Choice,
     Instant,
@@ -20,7 +21,6 @@ from kcoord.rest.fields import (
     Text,
 )
 from offsets.core.plan_types import PlanState
-from offsets.core.strategies import PARAMETERS, Strategy
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 MOST_TOPICS = 10_000

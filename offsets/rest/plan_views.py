@@ -20,11 +20,11 @@ from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from kcoord.resets.offset_file import read_offset_file
+from kcoord.resets.strategies import Reset, Scope, Strategy
 from kcoord.rest.paging import Page
 from kcoord.rest.schema import GROUP_ID, Name, describe
-from offsets.core.offset_file import read_offset_file
 from offsets.core.plan_types import Line, PlanHeader
-from offsets.core.strategies import Reset, Scope, Strategy
 from offsets.plans.service import PlanService
 from offsets.plans.visible import with_seen_totals
 from offsets.rest import plan_serializers as s

@@ -13,9 +13,9 @@ from groups.engine.service import GroupService
 from kcoord.access.rights import Principal
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.strategies import Reset, Strategy
 from kcoord.sql import queries
 from offsets.core.plan_types import PlanHeader
-from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import Millis, TopicPartition
 from offsets.journal.archived_offsets import ArchivedOffsets, ReadAhead
 from offsets.plans.past import Past

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from frontend.views.plans import CHOICES, LINES
-from offsets.core.strategies import PARAMETER, Strategy
+from kcoord.resets.strategies import PARAMETER, Strategy
 from tests.frontend.seed import Seed, now_ms, working_group
 
 RESET = "/groups/idle/reset"

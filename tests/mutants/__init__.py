@@ -1,4 +1,4 @@
-"""Mutation runs over the protocol rules: which changes of `groups/core` and `offsets/core` does no test notice?
+"""Mutation runs over the protocol rules: which changes of the cores and of `kcoord/resets` does no test notice?
 
 `python -m tests.mutants [FILE_OR_DIRECTORY...]`, or `make mutants`. `mutations` makes the mutants, `swap` puts one into
 the running process, `baseline` finds which tests execute which lines, `pool` gives every mutant a forked process of its

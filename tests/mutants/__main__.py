@@ -16,7 +16,7 @@ from tests.mutants.mutations import Key, Mutant, mutants_of
 from tests.mutants.pool import Fate, Pool
 from tests.mutants.swap import Live
 
-PACKAGES = ("groups/core", "offsets/core")
+PACKAGES = ("groups/core", "offsets/core", "kcoord/resets")
 TESTS = (
     "tests/groups/core",
     "tests/offsets/core",

@@ -23,6 +23,7 @@ SOURCES = (
     "groups/core",
     "offsets/core",
     "kcoord/protocol",
+    "kcoord/resets",
     "tests/groups/core",
     "tests/offsets/core",
     "tests/conformance",

@@ -26,9 +26,9 @@ from kcoord.http.paths import check_group_id
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.offset_file import OffsetFile, read_offset_file
+from kcoord.resets.offset_file import OffsetFile, read_offset_file
+from kcoord.resets.strategies import Reset, Strategy
 from offsets.core.plan_types import PlanHeader
-from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import TopicPartition
 from offsets.kafka.dump_command import DumpImport
 from offsets.plans.service import PlanService

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NoReturn
 
 import httpx
@@ -16,18 +15,17 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from groups.engine.decision_context import regex_error
-from kcoord.client.http import make_client
 from kcoord.http import local_transport as local
 from kcoord.http import logs
 from kcoord.kgroups import arguments, options
 from kcoord.kgroups.api import Api
 from kcoord.kgroups.output import Output
+from kcoord.kgroups.remote import service_at
 from kcoord.kgroups.run import FAILURE, SUCCESS, run, validate_regex
 from kcoord.process import bridge
 from kcoord.stack.preflight import one_line
 
 CONNECT_SECONDS = 3
-TOKEN_VARIABLE = "KCOORD_TOKEN"  # noqa: S105 - the name of a variable
 
 
 class Command(BaseCommand):
@@ -99,9 +97,8 @@ class _Plain:
 def _service(wanted: arguments.Arguments) -> Iterator[Api]:
     """The service at --url, or this installation."""
     if wanted.url is not None:
-        token = _token(wanted.token_file)
-        with make_client() as client:
-            yield Api(client, wanted.url, token, wanted.timeout_ms)
+        with service_at(wanted.url, wanted.token_file, wanted.timeout_ms) as api:
+            yield api
         return
     transport = local.LocalTransport(local.local_operator())
     logs.configure("warning")  # the access log of these internal requests would only be in the way
@@ -120,24 +117,3 @@ def _postgres_problem() -> str | None:
             what, remedy = f"no service is running in {settings.DATA_DIR}", "`make up` starts one"
         return f"The command failed: {what}; {remedy}, or name another service with --url"
     return None
-
-
-def _token(path: str | None) -> str:
-    """The token for --url. Raises UsageError if none is given, without quoting what was found."""
-    if path is None:
-        token, where = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
-    else:
-        where = f"the file {path!r}"
-        try:
-            token = Path(path).read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            what = "it does not contain a token" if isinstance(error, UnicodeDecodeError) else error.strerror
-            raise arguments.UsageError(f"Option --token-file: {where} cannot be read: {what}") from None
-    token = token.strip()
-    if not token:
-        raise arguments.UsageError(
-            f"Option --url needs a token: --token-file FILE or {TOKEN_VARIABLE}; {where} is empty"
-        )
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise arguments.UsageError(f"Option --url needs a token, and {where} does not contain a valid one")
-    return token

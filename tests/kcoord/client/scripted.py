@@ -15,6 +15,7 @@ import httpx
 
 from kcoord.client import Consumer, MemberState
 from kcoord.protocol.errors import Action, Error
+from tests.kcoord.client import drivers
 
 URL = "http://coordinator.test"
 WAIT_S = 10.0
@@ -262,8 +263,7 @@ def consumer_of(server: ScriptedCoordinator, *topics: str, **settings: Any) -> I
         "request_timeout_ms": 5_000,
         "auto_offset_reset": "earliest",
     }
-    client = httpx.Client(transport=httpx.MockTransport(server.handle))
-    consumer = Consumer(*topics, http_client=client, **{**defaults, **settings})
+    consumer = drivers.consumer(server.handle, *topics, **{**defaults, **settings})
     try:
         yield consumer
     finally:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import httpx
-
 from kcoord.client import Consumer
+from tests.kcoord.client import drivers
 from tests.kcoord.client.scripted import URL, WAIT_S, ScriptedCoordinator, Sent, wait_until
 
 API = "consumer-heartbeat"
@@ -130,8 +129,7 @@ def member_of(server: ScriptedGroup, *topics: str, **settings: Any) -> Iterator[
         "request_timeout_ms": 5_000,
         "auto_offset_reset": "earliest",
     }
-    client = httpx.Client(transport=httpx.MockTransport(server.handle))
-    consumer = Consumer(*topics, http_client=client, **{**defaults, **settings})
+    consumer = drivers.consumer(server.handle, *topics, **{**defaults, **settings})
     try:
         yield consumer
     finally:

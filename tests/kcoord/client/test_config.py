@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcoord.client import Consumer, ConsumerConfig, InvalidConfigurationError
-from kcoord.client.strategies import Strategies
+from kcoord.client.core.strategies import Strategies
 from tests.support.processes import ROOT
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from kcoord.client.consumer_group.membership import ConsumerMembership, Sent, TopicIdPartition
-from kcoord.client.consumer_group.reactions import (
+from kcoord.client.core.consumer_group.membership import ConsumerMembership, Sent, TopicIdPartition
+from kcoord.client.core.consumer_group.reactions import (
     COMMIT,
     HEARTBEAT,
     CommitReaction,
@@ -15,8 +15,8 @@ from kcoord.client.consumer_group.reactions import (
     commit_reaction,
     heartbeat_reaction,
 )
-from kcoord.client.consumer_group.states import ENTERED_FROM, SHOWN, IllegalTransition, State, check
-from kcoord.client.link import REDISCOVER
+from kcoord.client.core.consumer_group.states import ENTERED_FROM, SHOWN, IllegalTransition, State, check
+from kcoord.client.core.link import REDISCOVER
 from kcoord.protocol.errors import Error, ProtocolError
 
 S = State

@@ -23,8 +23,8 @@ from kcoord.client import (
     UnreleasedInstanceIdError,
     UnsupportedAssignorError,
 )
-from kcoord.client.consumer_group.reactions import HEARTBEAT, Reaction
-from kcoord.client.consumer_group.timer import ConsumerHeartbeatTimer
+from kcoord.client.core.consumer_group.reactions import HEARTBEAT, Reaction
+from kcoord.client.core.consumer_group.timer import ConsumerHeartbeatTimer
 from kcoord.protocol.errors import Error
 from tests.kcoord.client.journal import Journal
 from tests.kcoord.client.scripted import WAIT_S, Refusal, name_of, stable, wait_until
@@ -179,7 +179,7 @@ def test_repeated_refusals_of_a_join_are_spaced(server: ScriptedGroup) -> None:
     with member_of(server, "t", retry_backoff_ms=30, retry_backoff_max_ms=30) as consumer:
         stable(consumer)
         assert len(server.joins()) == 7
-        backoff = consumer._coordinator._member.timer._backoff  # type: ignore[attr-defined]
+        backoff = consumer._core.coordinator._member.timer._backoff  # type: ignore[attr-defined]
         assert backoff.attempts == 0, "the success ends the row"
 
 

@@ -105,7 +105,7 @@ def test_listener_that_raises_keeps_the_member_from_acknowledging(server: Script
             assert consumer.state is MemberState.REBALANCING
         assert server.acknowledged() == [[], reported(0, 1, 2, 3)]
         changed = t(0, 1) if method == "on_partitions_revoked" else t(4)
-        assert not {("t", tp.partition) for tp in consumer._subscription.fetchable()} & changed
+        assert not {("t", tp.partition) for tp in consumer._core.subscription.fetchable()} & changed
         fails.clear()
         poll_until_owned(consumer, t(2, 3, 4))
         stable(consumer, generation=2)

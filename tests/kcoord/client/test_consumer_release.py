@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kcoord.client.consumer_group.membership import ConsumerMembership
-from kcoord.client.consumer_group.reactions import Reaction
-from kcoord.client.consumer_group.release import GRACE_S, OldSession
-from kcoord.client.consumer_group.states import State
+from kcoord.client.core.consumer_group.membership import ConsumerMembership
+from kcoord.client.core.consumer_group.reactions import Reaction
+from kcoord.client.core.consumer_group.release import GRACE_S, OldSession
+from kcoord.client.core.consumer_group.states import State
 from kcoord.protocol.errors import Error, ProtocolError
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kcoord.client import ConsumerConfig
-from kcoord.client.consumer_group.membership import ConsumerMembership, TopicIdPartition
-from kcoord.client.consumer_group.request import HeartbeatRequest, Subscribed, by_topic_id
-from kcoord.client.consumer_group.timer import ConsumerHeartbeatTimer
+from kcoord.client.core.consumer_group.membership import ConsumerMembership, TopicIdPartition
+from kcoord.client.core.consumer_group.request import HeartbeatRequest, Subscribed, by_topic_id
+from kcoord.client.core.consumer_group.timer import ConsumerHeartbeatTimer
 
 T = Subscribed(frozenset({"t", "a"}))
 FULL: dict[str, Any] = {

@@ -23,7 +23,7 @@ def test_assignments_of_the_page_are_computed() -> None:
 
 def test_programs_of_the_page_compile() -> None:
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(programs) == 3
+    assert len(programs) == 4
     for program in programs:
         compile(program, str(PAGE), "exec")
         for name in re.findall(r"from kcoord\.client import (.*)", program)[0].split(", "):

@@ -49,9 +49,9 @@ def test_join_does_not_go_on_for_a_user_who_stopped_polling(server: ScriptedCoor
     with consumer_of(server, "t", max_poll_interval_ms=50) as consumer:
         consumer.poll()
         server.wait_for("leave")
-        rebalance = consumer._coordinator._rebalance
+        rebalance = consumer._core.coordinator._rebalance  # type: ignore[attr-defined]
         assert rebalance is not None
-        assert rebalance.join(WAIT_S)
+        wait_until(lambda: rebalance.ended)
         assert consumer.state is MemberState.UNJOINED
 
 
@@ -69,7 +69,7 @@ def test_leaving_during_the_first_join_hands_the_member_id_back(server: Scripted
 
     def slowly(body: dict[str, Any]) -> Any:
         asked.set()
-        wait_until(lambda: consumer._coordinator._rebalance is None)
+        wait_until(lambda: consumer._core.coordinator._rebalance is None)
         return server._join(body)
 
     server.script("join", slowly)

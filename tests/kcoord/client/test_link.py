@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from kcoord.client.backoff import RETRY_AFTER_LIMIT_MS, Backoff
 from kcoord.client.config import ConsumerConfig
-from kcoord.client.http import Disconnected, Http
-from kcoord.client.link import Link
-from kcoord.client.timers import HeartbeatTimer
-from kcoord.client.wire import HeartbeatAnswer
+from kcoord.client.core import http
+from kcoord.client.core.backoff import RETRY_AFTER_LIMIT_MS, Backoff
+from kcoord.client.core.http import Disconnected
+from kcoord.client.core.link import Link
+from kcoord.client.core.news import News
+from kcoord.client.core.timers import HeartbeatTimer
+from kcoord.client.core.wire import HeartbeatAnswer
+from kcoord.client.http import Http
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from tests.kcoord.client.scripted import Refusal
 
@@ -47,25 +51,33 @@ def hosts() -> Hosts:
     return Hosts()
 
 
-@pytest.fixture
-def link_to(hosts: Hosts) -> Iterator[Callable[..., Link]]:
-    opened: list[Http] = []
+class DrivenLink(Link):
+    """A link whose requests `hosts` answer."""
 
-    def make(url: str) -> Link:
-        http = Http("", 1_000, httpx.Client(transport=httpx.MockTransport(hosts)))
-        opened.append(http)
-        return Link(ConsumerConfig.of({"group_id": "g", "url": url}), http)
+    def __init__(self, url: str, hosts: Hosts) -> None:
+        self.sender = Http("", 1_000, httpx.Client(transport=httpx.MockTransport(hosts)))
+        news = News(time.monotonic)
+        super().__init__(ConsumerConfig.of({"group_id": "g", "url": url}), http.Http("", 1_000), news)
+
+
+@pytest.fixture
+def link_to(hosts: Hosts) -> Iterator[Callable[..., DrivenLink]]:
+    opened: list[DrivenLink] = []
+
+    def make(url: str) -> DrivenLink:
+        opened.append(DrivenLink(url, hosts))
+        return opened[-1]
 
     yield make
-    for http in opened:
-        http.close()
+    for link in opened:
+        link.sender.close()
 
 
-def beat(link: Link) -> HeartbeatAnswer:
-    return link.call("heartbeat", {}, HeartbeatAnswer)
+def beat(link: DrivenLink) -> HeartbeatAnswer:
+    return link.sender.run(link.call("heartbeat", {}, HeartbeatAnswer))
 
 
-def test_calls_go_to_the_announced_coordinator(hosts: Hosts, link_to: Callable[..., Link]) -> None:
+def test_calls_go_to_the_announced_coordinator(hosts: Hosts, link_to: Callable[..., DrivenLink]) -> None:
     hosts.announces["a"] = "http://c:8000/"
     link = link_to("http://a")
     beat(link)
@@ -93,7 +105,7 @@ def test_servers_that_are_down_are_passed_over(
 
 
 def test_unreachable_announced_address_is_replaced_by_who_announced_it(
-    hosts: Hosts, link_to: Callable[..., Link]
+    hosts: Hosts, link_to: Callable[..., DrivenLink]
 ) -> None:
     """Differs from Kafka: any node may serve any group."""
     hosts.announces["a"] = "http://internal:8000"
@@ -113,10 +125,10 @@ def test_unreachable_announced_address_is_replaced_by_who_announced_it(
     assert hosts.asked[-1] == "internal/groups/g/heartbeat"
 
 
-def test_token_does_not_leave_tls(hosts: Hosts, link_to: Callable[..., Link]) -> None:
+def test_token_does_not_leave_tls(hosts: Hosts, link_to: Callable[..., DrivenLink]) -> None:
     hosts.announces["a"] = "http://a:8000"
     link = link_to("https://a")
-    assert link.find() == "https://a"
+    assert link.sender.run(link.find()) == "https://a"
 
 
 @pytest.mark.parametrize("error", [Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT])
@@ -130,7 +142,7 @@ def test_coordinator_is_forgotten(hosts: Hosts, link_to: Callable[..., Link], er
     assert link.coordinator is None
 
 
-def test_discovery_that_is_refused_is_not_asked_elsewhere(hosts: Hosts, link_to: Callable[..., Link]) -> None:
+def test_discovery_that_is_refused_is_not_asked_elsewhere(hosts: Hosts, link_to: Callable[..., DrivenLink]) -> None:
     hosts.answers["a"] = Refusal(Error.GROUP_AUTHORIZATION_FAILED).response()
     with pytest.raises(ProtocolError) as caught:
         beat(link_to("http://a,http://b"))
@@ -138,7 +150,7 @@ def test_discovery_that_is_refused_is_not_asked_elsewhere(hosts: Hosts, link_to:
     assert hosts.asked == ["a/coordinator"]
 
 
-def test_server_without_a_coordinator_is_passed_over(hosts: Hosts, link_to: Callable[..., Link]) -> None:
+def test_server_without_a_coordinator_is_passed_over(hosts: Hosts, link_to: Callable[..., DrivenLink]) -> None:
     code = Error.COORDINATOR_NOT_AVAILABLE.code
     hosts.answers["a"] = httpx.Response(200, json={"coordinators": [{"key": "g", "url": None, "error_code": code}]})
     beat(link_to("http://a,http://b"))
@@ -146,10 +158,10 @@ def test_server_without_a_coordinator_is_passed_over(hosts: Hosts, link_to: Call
 
 
 def failure_of(response: httpx.Response) -> ProtocolError:
-    http = Http("", 1_000, httpx.Client(transport=httpx.MockTransport(lambda request: response)))
+    client = Http("", 1_000, httpx.Client(transport=httpx.MockTransport(lambda request: response)))
     with pytest.raises(ProtocolError) as caught:
-        http.post("http://a/v1/x", {}, HeartbeatAnswer)
-    http.close()
+        client.post("http://a/v1/x", {}, HeartbeatAnswer)
+    client.close()
     return caught.value
 
 

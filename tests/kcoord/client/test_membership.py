@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from kcoord.client.link import REDISCOVER
-from kcoord.client.membership import Generation, Membership, Phase, Step
-from kcoord.client.reactions import REACTIONS, Api, Reaction, reaction
+from kcoord.client.core.link import REDISCOVER
+from kcoord.client.core.membership import Generation, Membership, Phase, Step
+from kcoord.client.core.reactions import REACTIONS, Api, Reaction, reaction
 from kcoord.client.types import MemberState
 from kcoord.protocol.errors import Action, Error, ProtocolError
 

@@ -21,8 +21,8 @@ from kcoord.client import (
     TopicPartition,
     UnexpectedError,
 )
-from kcoord.client.backoff import Backoff
-from kcoord.client.timers import HeartbeatTimer
+from kcoord.client.core.backoff import Backoff
+from kcoord.client.core.timers import HeartbeatTimer
 from kcoord.protocol.errors import Action, Error
 from tests.kcoord.client.journal import Journal
 from tests.kcoord.client.scripted import WAIT_S, Refusal, ScriptedCoordinator, consumer_of, name_of, stable, wait_until
@@ -303,9 +303,13 @@ def test_failed_heartbeat_is_repeated_after_the_back_off_not_the_interval(server
     with consumer_of(server, "t", heartbeat_interval_ms=60_000, session_timeout_ms=120_000) as consumer:
         stable(consumer)
         server.script("heartbeat", Refusal(Error.UNKNOWN_SERVER_ERROR))
-        with consumer._monitor:
-            consumer._coordinator._shared.timer.next_at = 0.0
-            consumer._monitor.changed()
+        heartbeats = consumer._core.coordinator._shared  # type: ignore[attr-defined]
+
+        def make_due() -> None:
+            heartbeats.timer.next_at = 0.0
+            heartbeats.news.changed()
+
+        getattr(consumer._driver, "poke", consumer._driver.look)(make_due)
         assert len(server.wait_for("heartbeat", 2)) == 2
 
 

@@ -98,6 +98,7 @@ def test_eager_commits_then_revokes_before_the_join(server: ScriptedCoordinator)
     with consumer_of(server, source=lettered(4, 1), heartbeat_interval_ms=9_000) as consumer:
         consumer.subscribe(["t"], Watching())
         stable(consumer)
+        assert [consumer.position(tp) for tp in sorted(consumer.assignment())]
         consumer.enforce_rebalance()
         stable(consumer, generation=2)
     assert seen[0] == []

@@ -332,4 +332,4 @@ def test_a_second_thread_is_refused(server: ScriptedCoordinator) -> None:
         with pytest.raises(WakeupError):
             consumer.poll(LONG_MS)
         intruder.join()
-    assert "another thread" in str(caught[0])
+    assert "in use by another" in str(caught[0])

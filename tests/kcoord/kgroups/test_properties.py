@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kcoord.kgroups.describing import assignment_text
 from kcoord.kgroups.resetting import csv_lines
 from kcoord.kgroups.tables import Column, cell, render
-from offsets.core.offset_file import read_offset_file
+from kcoord.resets.offset_file import read_offset_file
 
 GROUPS = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/"), min_size=1, max_size=20)
 TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=20)

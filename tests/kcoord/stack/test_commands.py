@@ -45,5 +45,6 @@ def test_the_stack_has_the_same_version_and_refuses_what_it_does_not_know(tmp_pa
     assert not (tmp_path / "data").exists()
 
 
-def test_the_version_is_that_of_the_project() -> None:
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == __version__
+def test_the_package_has_the_same_version() -> None:
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["version"]
+    assert told == {"path": "kcoord/__init__.py"}

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.instants import parse_datetime, parse_duration
-from offsets.core.offset_file import MAX_NAMED, MAX_REPORTED, check_group, read_offset_file
-from offsets.core.strategies import PARAMETER, PARAMETERS, Reset, Strategy, check
+from kcoord.resets.instants import parse_datetime, parse_duration
+from kcoord.resets.offset_file import MAX_NAMED, MAX_REPORTED, check_group, read_offset_file
+from kcoord.resets.strategies import PARAMETER, PARAMETERS, Reset, Strategy, check
 
 VALUES: dict[str, Any] = {
     "offset": 0,

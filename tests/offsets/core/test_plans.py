@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcoord.protocol.errors import Error
+from kcoord.resets.strategies import Reset, Strategy
 from offsets.core.plan import INT64_MAX, INT64_MIN, MAX_LINES, application, plan, restoration, too_many, totals
 from offsets.core.plan_types import Change, Committed, Found, Line, Log, Position
-from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import TopicPartition
 
 OFFSETS = st.integers(0, INT64_MAX)

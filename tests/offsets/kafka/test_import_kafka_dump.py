@@ -20,7 +20,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.http import logs
 from kcoord.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
-from offsets.core.strategies import Reset, Strategy
+from kcoord.resets.strategies import Reset, Strategy
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.kafka.dump import KafkaOffset, read_kafka_dump
 from offsets.plans.service import PlanService

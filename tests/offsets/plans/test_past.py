@@ -6,7 +6,7 @@ from groups.catalogue.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
-from offsets.core.strategies import Reset, Strategy
+from kcoord.resets.strategies import Reset, Strategy
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.journal.archived_offsets import ArchivedOffsets, ReadAhead
 from offsets.plans.service import PlanService

@@ -16,9 +16,9 @@ from kcoord.database.clock import VirtualClock
 from kcoord.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.strategies import Reset, Strategy
 from offsets.core.plan import MAX_LINES
 from offsets.core.plan_types import PlanHeader, PlanState
-from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.plans.service import PlanService
 from offsets.service import OffsetService

@@ -21,9 +21,9 @@ from kcoord.http.local_transport import local_operator
 from kcoord.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.strategies import Reset, Strategy
 from offsets.core.days import DAY_MS
 from offsets.core.deletion import OffsetDelete
-from offsets.core.strategies import Reset, Strategy
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.deletion import OffsetDeletion
 from offsets.journal.journal_days import JournalDays

@@ -1,0 +1,305 @@
+"""The user's side of a member of a consumer group: puts assignments in place, reports losses, commits, leaves.
+
+Used by the user's lane. Source: consumer.md 11.3 and 11.4; Kafka's `ConsumerMembershipManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Collection, Iterable
+
+from kcoord.client.core.autocommit import AutoCommit
+from kcoord.client.core.consumer_group.heartbeat import ConsumerHeartbeats, Member
+from kcoord.client.core.consumer_group.membership import ConsumerMembership, Reconciliation, TopicIdPartition
+from kcoord.client.core.consumer_group.reactions import CommitReaction, commit_reaction
+from kcoord.client.core.consumer_group.request import HeartbeatRequest, Subscribed
+from kcoord.client.core.consumer_group.states import SHOWN, State
+from kcoord.client.core.consumer_group.timer import ConsumerHeartbeatTimer
+from kcoord.client.core.effects import ask
+from kcoord.client.core.group import Parts
+from kcoord.client.core.membership import NO_GENERATION, Generation
+from kcoord.client.core.offsets import Identity, LoneReader
+from kcoord.client.errors import CommitFailedError, IllegalStateError, KcoordError, error_of
+from kcoord.client.types import MemberState, TopicPartition
+from kcoord.protocol.errors import ProtocolError
+
+log = logging.getLogger("kcoord.client")
+
+JOIN_ANSWER_S = 1.0
+"""How long a leaving member waits for the answer to its join: a leave that overtakes it would have no effect."""
+
+HELD_ANSWER_S = 1.0
+"""How long closing waits for the answer to a heartbeat that the service may still hold."""
+
+_LOST = frozenset({State.FENCED, State.STALE, State.FATAL, State.LEAVING})
+"""States in which the member no longer has its partitions when the user polls."""
+
+_NOT_A_MEMBER = "this consumer is not part of the group: it was removed, or has not joined yet"
+
+
+class ConsumerGroupCoordinator:
+    """What `poll` does for the group. It never waits, except for commits and the listener."""
+
+    def __init__(self, parts: Parts) -> None:
+        config = parts.config
+        self._member = Member(
+            config,
+            parts.link,
+            parts.news,
+            parts.lanes,
+            ConsumerMembership(str(uuid.uuid4()), static=config.group_instance_id is not None),
+            ConsumerHeartbeatTimer(config, parts.news.clock()),
+            HeartbeatRequest(config),
+            Subscribed(),
+        )
+        self._news = parts.news
+        self._membership = self._member.membership
+        self._config = config
+        self._subscription = parts.subscription
+        self._positions = parts.positions
+        self._autocommit = AutoCommit(config, parts.subscription, parts.offsets, parts.news.clock)
+        self._heartbeat = ConsumerHeartbeats(self._member)
+        self._held: frozenset[TopicIdPartition] = frozenset()
+        self._untold: frozenset[TopicIdPartition] = frozenset()
+        self._in_listener = False
+
+    @property
+    def state(self) -> MemberState:
+        """The state of the member in the group."""
+        return SHOWN[self._membership.state]
+
+    @property
+    def generation(self) -> Generation:
+        """The member's id, and its epoch in place of a generation; -1 while it has no epoch."""
+        return Generation(self._membership.epoch or NO_GENERATION, self._membership.member_id)
+
+    async def poll(self) -> None:
+        """Take part in the group as far as possible without waiting for the service, except for commits.
+
+        Raises errors from heartbeats that are fatal or need reporting, and what the listener raises.
+        """
+        self._member.timer.polled(self._news.clock())
+        broken = self._heartbeat.failure
+        if broken is not None:
+            raise RuntimeError("the heartbeat thread failed: close this consumer") from broken
+        if self._subscription.automatic and not self._in_listener:
+            self._heartbeat.start()
+            while await self._settle() or await self._reconcile():
+                pass
+        allowed = self._membership.may_commit or not self._subscription.automatic
+        self._autocommit.when_due(allowed=allowed)
+
+    def wait_s(self) -> float | None:
+        """How long `poll` has nothing to do unless news arrives."""
+        return self._autocommit.wait_s()
+
+    def request_rejoin(self, reason: str) -> None:
+        """Raises IllegalStateError: the service alone decides when partitions move."""
+        raise IllegalStateError(
+            'group_protocol="consumer": the service balances the group; members cannot request a rebalance'
+        )
+
+    def begin_commit(self) -> Identity:
+        """Begin a commit. Raises CommitFailedError where it cannot succeed.
+
+        Each attempt is sent with the epoch current at that time, as long as the member stays in the group without
+        interruption: then no other member has had its partitions in between.
+        """
+        if not self._subscription.automatic:
+            return Generation
+        membership = self._membership
+        if membership.fatal is not None:
+            raise error_of(membership.fatal)
+        stay = membership.stay
+
+        def identity() -> Generation:
+            if membership.stay != stay or not membership.may_commit:
+                raise CommitFailedError(_NOT_A_MEMBER)
+            return Generation(membership.epoch, membership.member_id)
+
+        identity()
+        return identity
+
+    def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
+        """The error reported to the user for a failed commit; None: try again."""
+        if not sent.known:
+            return LoneReader().commit_failed(failure, sent)
+        reaction = commit_reaction(failure.error)
+        if reaction is CommitReaction.RETRY:
+            return None
+        if reaction is CommitReaction.OUT:
+            return CommitFailedError(failure.detail, error=failure.error)
+        return error_of(failure)
+
+    def fetches_as(self) -> Generation | None:
+        """The member, so that a fetch with an outdated epoch is refused; no member while outside the group."""
+        membership = self._membership
+        return Generation(membership.epoch, membership.member_id) if membership.may_commit else None
+
+    async def leave(self, reason: str, deadline: float, *, commit: bool) -> None:
+        """Commit (if automatic, and `commit`), report the partitions, leave the group.
+
+        Each step is taken even if the one before it failed or was cancelled; the exception is raised after that.
+        """
+        log.info("group %s: leaving: %s", self._config.group_id, reason)
+        self._membership.prepare_leaving()
+        try:
+            try:
+                if commit and self._held and self._leaves():
+                    await self._autocommit.now(self._subscription.assigned, self._left_ms(deadline))
+            finally:
+                if not self._leaves():
+                    await self._report_lost()
+                elif self._held:
+                    await self._call("revoked", self._subscription.assigned)
+        finally:
+            self._have(frozenset())
+            await self._say_leave(deadline)
+
+    async def stop(self, deadline: float) -> bool:
+        """Stop the heartbeats. True if they ended in time."""
+        if self._membership.in_flight is not None:
+            deadline = min(deadline, self._news.clock() + HELD_ANSWER_S)
+        return await self._heartbeat.stop(deadline)
+
+    # Losing and joining
+
+    async def _settle(self) -> bool:
+        """Take one step after recent events: report losses, join. False if nothing is left to do."""
+        self._member.subscribed = Subscribed(self._subscription.topics, self._subscription.pattern)
+        membership = self._membership
+        if membership.state in _LOST and self._held:
+            await self._report_lost()
+            return True
+        self._raise_failures()
+        if membership.state not in (State.UNSUBSCRIBED, State.FENCED, State.STALE):
+            return False
+        membership.join()
+        self._news.changed()
+        log.info("group %s: member %s joins", self._config.group_id, membership.member_id)
+        return True
+
+    def _raise_failures(self) -> None:
+        if self._membership.fatal is not None:
+            raise error_of(self._membership.fatal)
+        if self._membership.reported:
+            raise error_of(self._membership.reported.pop(0))
+
+    async def _report_lost(self) -> None:
+        """The member no longer owns any of its partitions."""
+        lost = self._subscription.assigned
+        if not self._held:
+            return
+        log.warning("group %s: partitions lost: %s", self._config.group_id, _listed(lost))
+        try:
+            await self._call("lost", lost)
+        finally:
+            self._have(frozenset())
+
+    # Reconciling
+
+    async def _reconcile(self) -> bool:
+        """Put the service's assignment in place. False if nothing is left to do.
+
+        Revocations come first; both calls of the listener must have returned before the member acknowledges. After a
+        call that raised, nothing is acknowledged and the next poll repeats that call.
+        """
+        work = self._membership.reconciliation()
+        if work is None:
+            return False
+        revoked = self._held - work.target.partitions
+        if revoked and not await self._revoke(work, revoked):
+            return True
+        await self._assign(work)
+        return True
+
+    async def _revoke(self, work: Reconciliation, revoked: frozenset[TopicIdPartition]) -> bool:
+        """Commit and give up `revoked`. False if the assignment is no longer valid."""
+        named = _named(revoked)
+        self._subscription.withhold(named, True)
+        await self._autocommit.now(named, min(self._config.request_timeout_ms, self._config.max_poll_interval_ms))
+        if not self._stands(work):
+            return False
+        log.info("group %s: revoked: %s", self._config.group_id, _listed(named))
+        await self._call("revoked", named)
+        self._have(self._held - revoked)
+        return self._stands(work)
+
+    async def _assign(self, work: Reconciliation) -> None:
+        """Take over new partitions, then acknowledge. None of them is read before the listener has returned."""
+        target = work.target.partitions
+        added = (target - self._held) | (self._untold & target)
+        self._have(target)
+        self._untold = added
+        named = _named(added)
+        self._subscription.withhold(named, True)
+        everything = _listed(self._subscription.assigned)
+        log.info("group %s: assigned: %s, new: %s", self._config.group_id, everything, _listed(named))
+        await self._call("assigned", named)
+        self._untold = frozenset()
+        self._subscription.withhold(named, False)
+        self._membership.reconciled(work)
+        self._news.changed()
+
+    def _stands(self, work: Reconciliation) -> bool:
+        return self._membership.stands(work)
+
+    def _have(self, partitions: frozenset[TopicIdPartition]) -> None:
+        self._held = partitions
+        self._untold &= partitions
+        self._subscription.set_assigned(_named(partitions))
+        self._positions.forget()
+
+    async def _call(self, what: str, partitions: Collection[TopicPartition]) -> None:
+        """Call the listener. A poll inside it reads what is held, but does not begin another reconciliation."""
+        listener = self._subscription.listener
+        method = {
+            "revoked": listener.on_partitions_revoked,
+            "assigned": listener.on_partitions_assigned,
+            "lost": listener.on_partitions_lost,
+        }[what]
+        self._in_listener = True
+        try:
+            await ask(method, sorted(partitions))
+        finally:
+            self._in_listener = False
+
+    # Leaving
+
+    def _leaves(self) -> bool:
+        return self._membership.state is State.PREPARE_LEAVING
+
+    def _left_ms(self, deadline: float) -> int:
+        return max(1, min(self._config.request_timeout_ms, int((deadline - self._news.clock()) * 1000)))
+
+    async def _say_leave(self, deadline: float) -> None:
+        try:
+            await self._await_join(min(deadline, self._news.clock() + JOIN_ANSWER_S))
+        finally:
+            await self._leave_now(deadline)
+
+    async def _leave_now(self, deadline: float) -> None:
+        if not self._membership.begin_leaving():
+            return
+        body = self._member.request.leave(self._membership)
+        try:
+            await self._member.send_leave(body, self._left_ms(deadline))
+        finally:
+            self._membership.left()
+            self._news.changed()
+
+    async def _await_join(self, deadline: float) -> None:
+        def answered() -> bool:
+            sent = self._membership.in_flight
+            return sent is None or not sent.joining
+
+        await self._news.until(answered, deadline)
+
+
+def _named(partitions: Iterable[TopicIdPartition]) -> frozenset[TopicPartition]:
+    return frozenset(tp.named for tp in partitions)
+
+
+def _listed(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(str, sorted(partitions))) or "none"

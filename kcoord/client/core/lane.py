@@ -1,0 +1,50 @@
+"""The lane that sends heartbeats, of either protocol: begins once, ends when it is stopped or fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.core.effects import Lanes
+from kcoord.client.core.news import News
+
+
+class HeartbeatLane:
+    """Runs a loop that looks at `stopped` between its waits.
+
+    `failure` is what ended the lane, if it was not `stop`: the next poll raises it, since a lane has no caller.
+    """
+
+    def __init__(self, config: ConsumerConfig, news: News, lanes: Lanes) -> None:
+        self._name = f"kcoord-heartbeat-{config.group_id}"
+        self._news = news
+        self._lanes = lanes
+        self._started = False
+        self._ended = False
+        self.stopped = False
+        self.failure: BaseException | None = None
+
+    def start(self, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start `loop`, unless already started: one that failed is not started again."""
+        if not self._started:
+            self._started = True
+            self._lanes.start(self._name, self._run(loop()))
+
+    async def stop(self, deadline: float) -> bool:
+        """Stop; waits until `deadline` for what it is doing. True if it ended."""
+        self.stopped = True
+        self._news.changed()
+        return not self._started or await self._news.until(lambda: self._ended, deadline)
+
+    async def _run(self, loop: Coroutine[Any, Any, None]) -> None:
+        try:
+            await loop
+        except Exception as error:  # noqa: BLE001 - poll() raises it; a lane has no caller to raise it to
+            self.failure = error
+        except BaseException as error:
+            self.failure = error
+            raise
+        finally:
+            self._ended = True
+            self._news.changed()

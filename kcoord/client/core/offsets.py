@@ -1,0 +1,282 @@
+"""Committing offsets and reading committed ones.
+
+Source: classic.md 11.2; consumer.md 7 and 11.4; http-api.md 2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.core import wire
+from kcoord.client.core.backoff import Backoff
+from kcoord.client.core.effects import ask
+from kcoord.client.core.link import Link
+from kcoord.client.core.membership import Generation
+from kcoord.client.core.news import News
+from kcoord.client.core.worker import Job, Worker
+from kcoord.client.errors import ClientTimeoutError, KcoordError, error_of
+from kcoord.client.types import OffsetAndMetadata, Offsets, TopicPartition
+from kcoord.protocol.errors import BY_CODE, Error, ProtocolError
+
+T = TypeVar("T")
+
+CommitCallback = Callable[[Offsets, KcoordError | None], Any]
+"""Called with the offsets and None, or the error."""
+
+Committed = dict[TopicPartition, OffsetAndMetadata | None]
+
+Identity = Callable[[], Generation]
+"""The identity a commit is sent with, read again for each attempt. Raises KcoordError once it cannot succeed."""
+
+log = logging.getLogger("kcoord.client")
+
+
+class Committer(Protocol):
+    """The member on whose behalf offsets are committed and fetched: of either protocol, or none."""
+
+    def begin_commit(self) -> Identity:
+        """Begin a commit. Raises RebalanceInProgressError, CommitFailedError where it cannot succeed."""
+
+    def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
+        """A commit sent as `sent` failed: the error for the user; None: another attempt may succeed."""
+
+    def fetches_as(self) -> Generation | None:
+        """Who fetches committed offsets; None: no member."""
+
+
+class LoneReader:
+    """The committer of a consumer outside any group: commits carry no member and generation -1."""
+
+    def begin_commit(self) -> Identity:
+        """Always without a member."""
+        return Generation
+
+    def commit_failed(self, failure: ProtocolError, sent: Generation) -> KcoordError | None:
+        """No membership to change."""
+        return None if may_pass(failure) else error_of(failure)
+
+    def fetches_as(self) -> Generation | None:
+        """No member."""
+        return None
+
+
+class OutdatedMember(ProtocolError):
+    """A fetch of committed offsets was refused because of the member's identity when it was sent.
+
+    It counts as STALE_MEMBER_EPOCH: the heartbeat finds out the member's current state, and another attempt is sent
+    with that.
+    """
+
+    def __init__(self, failure: ProtocolError) -> None:
+        super().__init__(Error.STALE_MEMBER_EPOCH, failure.detail, retry_after_ms=failure.retry_after_ms)
+
+
+class OffsetManager:
+    """Sends commits in the order they were made, and fetches committed offsets. Used by the user's lane.
+
+    `check` is called while waiting: it raises when `wakeup()` was called. `member` is the committer.
+    """
+
+    def __init__(
+        self, config: ConsumerConfig, link: Link, news: News, worker: Worker, check: Callable[[], None]
+    ) -> None:
+        self._config = config
+        self._link = link
+        self._news = news
+        self._worker = worker
+        self._check = check
+        self._finished: deque[tuple[CommitCallback, Offsets, Job[None]]] = deque()
+        self.member: Committer = LoneReader()
+
+    async def commit(self, offsets: Offsets, timeout_ms: int, *, wakeable: bool = True) -> None:
+        """Commit and wait for the answer; transient failures are retried until `timeout_ms` have passed.
+
+        Parameters: `wakeable` is False where a WakeupError would leave a rebalance half done.
+
+        Raises CommitFailedError, RebalanceInProgressError, ClientTimeoutError, and the other errors in the tables.
+        """
+        if not offsets:
+            return
+        identity = self.member.begin_commit()
+        await self._until(timeout_ms, lambda: self._send(offsets, identity()), wakeable)
+
+    def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
+        """Commit without waiting and without a retry; `callback` runs in a later call of the user."""
+        if not offsets:
+            return
+        done: Job[None]
+        try:
+            sent = self.member.begin_commit()()
+        except KcoordError as error:
+            done = Job(_unsent)
+            done.fail(error)
+        else:
+            done = self._worker.submit(lambda: self._send(offsets, sent))
+        self._finished.append((callback or _log_failure, offsets, done))
+
+    async def run_callbacks(self) -> None:
+        """Invoke the callbacks of finished asynchronous commits, in order."""
+        while self._finished and self._finished[0][2].done:
+            callback, offsets, done = self._finished.popleft()
+            failure = done.error
+            if failure is None:
+                await ask(callback, offsets, None)
+            elif isinstance(failure, ProtocolError):
+                await ask(callback, offsets, error_of(failure))
+            elif isinstance(failure, KcoordError):
+                await ask(callback, offsets, failure)
+            else:
+                raise failure
+
+    async def fetch(self, partitions: Iterable[TopicPartition]) -> Committed:
+        """One attempt to read the committed offsets; None where nothing is committed. Raises ProtocolError."""
+        topics: dict[str, list[int]] = {}
+        for topic, partition in sorted(set(partitions)):
+            topics.setdefault(topic, []).append(partition)
+        body: dict[str, Any] = {
+            "topics": [{"name": topic, "partitions": numbers} for topic, numbers in topics.items()],
+            "require_stable": True,
+        }
+        answer = await self._fetch(body, self.member.fetches_as())
+        _raise_first((None, 0, answer.error_code) for _ in (0,))
+        found: Committed = {TopicPartition(topic, p): None for topic, numbers in topics.items() for p in numbers}
+        _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
+        for topic_answer in answer.topics:
+            for p in topic_answer.partitions:
+                if p.committed_offset >= 0:
+                    epoch = -1 if p.committed_leader_epoch is None else p.committed_leader_epoch
+                    found[TopicPartition(topic_answer.name, p.partition)] = OffsetAndMetadata(
+                        p.committed_offset, p.metadata or "", epoch
+                    )
+        return found
+
+    def fetch_later(self, partitions: Iterable[TopicPartition]) -> Job[Committed]:
+        """`fetch` on the worker, after the commits made before."""
+        wanted = list(partitions)
+        return self._worker.submit(lambda: self.fetch(wanted))
+
+    async def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> Committed:
+        """The committed offsets; transient failures are retried until `timeout_ms` have passed."""
+        wanted = list(partitions)
+        return await self._until(timeout_ms, lambda: self.fetch(wanted)) if wanted else {}
+
+    async def _fetch(self, body: dict[str, Any], member: Generation | None) -> wire.FetchAnswer:
+        if member is None:
+            return await self._link.call("offsets/fetch", body, wire.FetchAnswer)
+        body |= {"member_id": member.member_id, "member_epoch": member.generation_id}
+        try:
+            return await self._link.call("offsets/fetch", body, wire.FetchAnswer)
+        except ProtocolError as failure:
+            if failure.error in _OUTDATED:
+                raise OutdatedMember(failure) from failure
+            raise
+
+    async def _send(self, offsets: Offsets, sent: Generation) -> None:
+        """One commit request. Raises ProtocolError where another attempt may succeed, else KcoordError."""
+        body = {
+            "generation_id_or_member_epoch": sent.generation_id,
+            "member_id": sent.member_id,
+            "group_instance_id": self._config.group_instance_id if sent.member_id else None,
+            "topics": _topics(offsets),
+        }
+        try:
+            answer = await self._link.call("offsets/commit", body, wire.CommitAnswer)
+            _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
+        except ProtocolError as failure:
+            told = self.member.commit_failed(failure, sent)
+            if told is None:
+                raise
+            raise told from failure
+
+    async def patiently(self, task: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
+        """Run a look-up on the worker; transient failures are retried until `timeout_ms` have passed."""
+        return await self._until(timeout_ms, task)
+
+    async def _until(self, timeout_ms: int, task: Callable[[], Awaitable[T]], wakeable: bool = True) -> T:
+        """Run `task` on the worker repeatedly until it succeeds, fails permanently, or the time is over."""
+        config = self._config
+        deadline = self._news.clock() + timeout_ms / 1000
+        backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        check = self._check if wakeable else _no_check
+        while True:
+            job = self._worker.submit(task)
+            try:
+                await self._news.until(lambda job=job: job.done, deadline, check)  # type: ignore[misc]
+            finally:
+                # Whoever gave up, or was cancelled, is not told what came of it.
+                job.drop()
+            await self.run_callbacks()
+            if not job.done:
+                raise ClientTimeoutError(f"no answer within {timeout_ms} ms")
+            failure = job.error
+            if failure is None:
+                return job.result()
+            if not isinstance(failure, ProtocolError):
+                raise failure
+            if not may_pass(failure):
+                raise error_of(failure)
+            resume_at = self._news.clock() + backoff.next_ms(failure.retry_after_ms) / 1000
+            if resume_at >= deadline:
+                raise ClientTimeoutError(f"not done within {timeout_ms} ms: {failure}") from failure
+            log.info("group %s: %s: %s; trying again", config.group_id, failure.error.name, failure)
+            await self._news.until(lambda: False, resume_at, check)
+
+
+async def _unsent() -> None:
+    """The task of a commit that was refused before it was sent."""
+
+
+def _no_check() -> None:
+    return None
+
+
+def _topics(offsets: Offsets) -> list[dict[str, Any]]:
+    topics: dict[str, list[dict[str, Any]]] = {}
+    for (topic, partition), committed in sorted(offsets.items()):
+        topics.setdefault(topic, []).append(
+            {
+                "partition": partition,
+                "committed_offset": committed.offset,
+                "committed_leader_epoch": committed.leader_epoch,
+                "committed_metadata": committed.metadata,
+            }
+        )
+    return [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()]
+
+
+def _raise_first(items: Iterable[tuple[str | None, int, int]]) -> None:
+    """Raise the error of the first item that has one."""
+    for topic, partition, code in items:
+        if code:
+            error = BY_CODE.get(code, Error.UNKNOWN_SERVER_ERROR)
+            where = f"{topic}-{partition}: " if topic is not None else ""
+            raise ProtocolError(error, f"{where}{error.value.help}")
+
+
+_PASSING = frozenset(
+    {
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_COORDINATOR,
+        Error.REQUEST_TIMED_OUT,
+        Error.UNSTABLE_OFFSET_COMMIT,
+        Error.THROTTLING_QUOTA_EXCEEDED,
+        Error.STALE_MEMBER_EPOCH,
+    }
+)
+
+_OUTDATED = frozenset({Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH, Error.STALE_MEMBER_EPOCH})
+
+
+def may_pass(failure: ProtocolError) -> bool:
+    """Another attempt may succeed."""
+    return failure.error in _PASSING
+
+
+def _log_failure(offsets: Mapping[TopicPartition, OffsetAndMetadata], error: KcoordError | None) -> None:
+    if error is not None:
+        log.warning("the commit of %s failed: %s", ", ".join(f"{tp}={o.offset}" for tp, o in offsets.items()), error)

@@ -1,0 +1,111 @@
+"""Where reading starts: the committed offset, else what auto_offset_reset says. Used by the user's lane."""
+
+from __future__ import annotations
+
+import logging
+
+from kcoord.client.config import ConsumerConfig
+from kcoord.client.core.backoff import Backoff
+from kcoord.client.core.effects import ask
+from kcoord.client.core.news import Clock
+from kcoord.client.core.offsets import Committed, OffsetManager, OutdatedMember
+from kcoord.client.core.subscription import SubscriptionState
+from kcoord.client.core.worker import Job
+from kcoord.client.errors import IllegalStateError, KcoordError, NoOffsetForPartitionError, error_of
+from kcoord.client.types import AnyRecordSource, TopicPartition
+from kcoord.protocol.errors import ProtocolError
+
+log = logging.getLogger("kcoord.client")
+
+
+class Positions:
+    """Finds the positions of assigned partitions that have none."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        subscription: SubscriptionState,
+        offsets: OffsetManager,
+        source: AnyRecordSource | None,
+        clock: Clock,
+    ) -> None:
+        self._clock = clock
+        self._config = config
+        self._subscription = subscription
+        self._offsets = offsets
+        self._source = source
+        self._fetch: Job[Committed] | None = None
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._not_before = 0.0
+
+    async def update(self) -> None:
+        """Use what was found, request what is missing; does not wait.
+
+        Raises NoOffsetForPartitionError, and permanent refusals of the coordinator.
+        """
+        await self._resets()
+        if self._fetch is not None and self._fetch.done:
+            fetch, self._fetch = self._fetch, None
+            await self._take(fetch)
+        missing = self._subscription.without_position()
+        if missing and self._fetch is None and self._clock() >= self._not_before:
+            self._fetch = self._offsets.fetch_later(missing)
+
+    def wait_s(self) -> float | None:
+        """How long `update` has nothing to do; None: until news arrives."""
+        if self._fetch is not None or not self._subscription.without_position():
+            return None
+        return max(0.0, self._not_before - self._clock())
+
+    def forget(self) -> None:
+        """The assignment changed: offsets being fetched may date from another owner's time."""
+        self._fetch = None
+        self._not_before = 0.0
+
+    async def reset(self, partition: TopicPartition, to: str) -> None:
+        """Set the position to the "earliest" or "latest" offset of the source. Raises NoOffsetForPartitionError."""
+        state = self._subscription.state(partition)
+        if to == "none":
+            raise NoOffsetForPartitionError(
+                f'{partition} has no offset to start at and auto_offset_reset is "none": seek(), or commit one'
+            )
+        source = self.source
+        find = source.beginning_offset if to == "earliest" else source.end_offset
+        state.position = found = await ask(find, partition.topic, partition.partition)
+        state.reset_to = None
+        log.info("%s: position reset to %s: %d", partition, to, found)
+
+    @property
+    def source(self) -> AnyRecordSource:
+        """The record source. Raises IllegalStateError if the consumer has none."""
+        if self._source is None:
+            raise IllegalStateError("this consumer has no record source: pass source=… to read, or seek() first")
+        return self._source
+
+    async def _resets(self) -> None:
+        for partition in self._subscription.without_position():
+            to = self._subscription.state(partition).reset_to
+            if to is not None:
+                await self.reset(partition, to)
+
+    async def _take(self, fetch: Job[Committed]) -> None:
+        failure = fetch.error
+        if isinstance(failure, ProtocolError):
+            if not failure.error.value.retriable:
+                raise error_of(failure)
+            self._not_before = self._clock() + self._backoff.next_ms(failure.retry_after_ms) / 1000
+            # An outdated epoch means a rebalance is in progress: no reason for a warning.
+            level = logging.INFO if isinstance(failure, OutdatedMember) else logging.WARNING
+            log.log(level, "committed offsets could not be read, trying again: %s", failure)
+            return
+        if failure is not None:
+            raise failure if isinstance(failure, KcoordError) else RuntimeError("fetching offsets failed") from failure
+        self._backoff.reset()
+        for partition, committed in fetch.result().items():
+            state = self._subscription.get(partition)
+            if state is None or state.position is not None:
+                continue
+            if committed is None:
+                await self.reset(partition, self._config.auto_offset_reset)
+            else:
+                state.position = committed.offset

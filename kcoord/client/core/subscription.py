@@ -1,0 +1,127 @@
+"""The consumer's subscription and assignment. Used by the user's lane only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kcoord.client.errors import IllegalStateError
+from kcoord.client.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
+from kcoord.client.types import OffsetAndMetadata, TopicPartition
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """One assigned partition.
+
+    `position` is the next offset to read, None until it is known; `reset_to` a reset that the user asked for,
+    "earliest" or "latest"; `withheld`: no records yet, or no more, because a listener has not returned from its call.
+    """
+
+    position: int | None = None
+    paused: bool = False
+    withheld: bool = False
+    reset_to: str | None = None
+
+
+class SubscriptionState:
+    """Topics, pattern, listener, assigned partitions with their positions."""
+
+    def __init__(self) -> None:
+        self.topics: frozenset[str] = frozenset()
+        self.pattern = ""
+        self.listener: ConsumerRebalanceListener | AsyncConsumerRebalanceListener = ConsumerRebalanceListener()
+        self.manual = False
+        self._partitions: dict[TopicPartition, PartitionState] = {}
+
+    @property
+    def automatic(self) -> bool:
+        """The group assigns the partitions."""
+        return bool(self.topics or self.pattern)
+
+    def subscribe(
+        self,
+        topics: Iterable[str],
+        listener: ConsumerRebalanceListener | AsyncConsumerRebalanceListener | None,
+        pattern: str | None = None,
+    ) -> None:
+        """Subscribe to `topics`, and to what `pattern` matches, replacing the previous subscription."""
+        if self.manual:
+            raise IllegalStateError("partitions were assigned by hand: call unsubscribe() first")
+        self.topics = frozenset(topics)
+        self.pattern = pattern or ""
+        self.listener = listener or ConsumerRebalanceListener()
+
+    def assign_by_hand(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read `partitions` without a group assigning them."""
+        if self.automatic:
+            raise IllegalStateError("topics are subscribed: call unsubscribe() first")
+        self.manual = True
+        self.set_assigned(partitions)
+
+    def clear(self) -> None:
+        """No topics, no partitions."""
+        self.topics = frozenset()
+        self.pattern = ""
+        self.manual = False
+        self._partitions = {}
+
+    @property
+    def assigned(self) -> frozenset[TopicPartition]:
+        """The partitions this consumer reads."""
+        return frozenset(self._partitions)
+
+    def owned(self) -> dict[str, list[int]]:
+        """The assigned partitions by topic, ascending."""
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in sorted(self._partitions):
+            by_topic.setdefault(topic, []).append(partition)
+        return by_topic
+
+    def set_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        """Replace the assignment; partitions that stay keep their state."""
+        self._partitions = {tp: self._partitions.get(tp) or PartitionState() for tp in sorted(partitions)}
+
+    def withhold(self, partitions: Iterable[TopicPartition], withheld: bool) -> None:
+        """Return no records of these assigned partitions, or return records again."""
+        for partition in partitions:
+            self._partitions[partition].withheld = withheld
+
+    def state(self, partition: TopicPartition) -> PartitionState:
+        """The state of an assigned partition. Raises IllegalStateError."""
+        try:
+            return self._partitions[partition]
+        except KeyError:
+            raise IllegalStateError(f"partition {partition} is not assigned to this consumer") from None
+
+    def get(self, partition: TopicPartition) -> PartitionState | None:
+        """The state of `partition`, None if it is not assigned."""
+        return self._partitions.get(partition)
+
+    def without_position(self) -> list[TopicPartition]:
+        """Assigned partitions whose position must still be found."""
+        return [tp for tp, state in self._partitions.items() if state.position is None]
+
+    def fetchable(self) -> Sequence[TopicPartition]:
+        """Assigned partitions that are not paused or withheld, and have a position."""
+        return [
+            tp
+            for tp, state in self._partitions.items()
+            if state.position is not None and not state.paused and not state.withheld
+        ]
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """Assigned partitions that are paused."""
+        return frozenset(tp for tp, state in self._partitions.items() if state.paused)
+
+    def consumed(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """The positions of `partitions` (default: all that are assigned), as offsets to commit."""
+        chosen = self._partitions if partitions is None else partitions
+        offsets = {}
+        for tp in chosen:
+            state = self._partitions.get(tp)
+            if state is not None and state.position is not None:
+                offsets[tp] = OffsetAndMetadata(state.position)
+        return offsets

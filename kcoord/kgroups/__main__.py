@@ -1,0 +1,64 @@
+"""`kgroups`, the console script of the package kcoord-client: the tool without Django, for a service at an address."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import kcoord
+from kcoord.kgroups import arguments, options
+from kcoord.kgroups.output import Output
+from kcoord.kgroups.remote import service_at
+from kcoord.kgroups.run import FAILURE, run
+
+URL_VARIABLE = "KCOORD_URL"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit status: 0, or 1 if anything failed. `argv` None: the arguments of the process."""
+    parser = _parser()
+    given = parser.parse_args(argv)
+    if given.url is None:
+        given.url = os.environ.get(URL_VARIABLE)
+    try:
+        status = _run(arguments.check(given))
+        sys.stdout.flush()
+    except arguments.UsageError as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILURE
+    except BrokenPipeError:
+        # The reader closed the pipe. Buffered output must not fail again when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
+    return status
+
+
+def _run(wanted: arguments.Arguments) -> int:
+    if wanted.action is options.Action.VALIDATE_REGEX:
+        raise arguments.UsageError(
+            "Option --validate-regex needs the service's regular expressions: "
+            "use `manage.py kgroups` in a clone of the service"
+        )
+    if wanted.url is None:
+        raise arguments.UsageError(f"Option --url is missing: give the address of a service, or set {URL_VARIABLE}")
+    to_stderr = wanted.reset is not None and wanted.reset.export
+    output = Output(sys.stdout, sys.stderr, errors_on_stderr=to_stderr)
+    with service_at(wanted.url, wanted.token_file, wanted.timeout_ms) as api:
+        return run(wanted, api, output)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kgroups",
+        description="List, describe, reset and delete groups and their offsets, as kafka-consumer-groups does.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"kgroups {kcoord.__version__}")
+    options.declare(parser, service=f"the service (without --url: {URL_VARIABLE})")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
