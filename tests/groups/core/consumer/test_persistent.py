@@ -190,6 +190,12 @@ def test_changes_are_those_of_dictionaries(start: dict[str, int], more: dict[str
         assert changed == {key: value for key, value in after.items() if key not in start or start[key] != value}
 
 
+def test_changes_of_a_small_map_and_a_large_one() -> None:
+    small, large = PersistentMap({"m1": 0, "a": 1}), PersistentMap(dict.fromkeys(MANY, 0))
+    assert small.changes_since(large) == (frozenset(MANY) - {"m1"}, {"a": 1})
+    assert large.changes_since(small) == ({"a"}, dict.fromkeys(set(MANY) - {"m1"}, 0))
+
+
 class Counted:
     """A value that counts how often values are compared."""
 
