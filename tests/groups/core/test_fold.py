@@ -50,8 +50,8 @@ def test_illegal_records(group: ClassicGroup | None, record: Record, told: str) 
 @pytest.mark.parametrize(
     "record",
     [
-        PendingForgotten("x", Cause.MEMBER_LEFT),
-        MemberRemoved("x", None, None, Cause.MEMBER_LEFT),
+        PendingForgotten("x", Cause.MEMBER_LEFT, "", ""),
+        MemberRemoved("x", None, None, Cause.MEMBER_LEFT, "", ""),
         SessionRenewed("x", 1, 0),
     ],
     ids=lambda record: type(record).__name__,

@@ -45,11 +45,12 @@ def totals(targets: Targets) -> dict[str, int]:
     return {member_id: sum(map(len, partitions.values())) for member_id, partitions in targets.items()}
 
 
-def assert_valid(members: Mapping[str, MemberSpec], targets: Targets) -> None:
+def assert_valid(members: Mapping[str, MemberSpec], targets: Targets, counts: Mapping[str, int] | None = None) -> None:
+    topics = counts if counts is not None else topics_of(members)
     given_out = [
         (topic, p) for partitions in targets.values() for topic, numbers in partitions.items() for p in numbers
     ]
-    assert sorted(given_out) == [(topic, p) for topic, count in topics_of(members).items() for p in range(count)]
+    assert sorted(given_out) == [(topic, p) for topic, count in topics.items() for p in range(count)]
     for member_id, partitions in targets.items():
         assert set(partitions) <= members[member_id].topics
         assert all(partitions.values()), "a topic without partitions is left out"
@@ -161,6 +162,13 @@ def test_what_is_no_longer_subscribed_to_gives_no_claim() -> None:
     assert run(UniformAssignor(), members) == {"m1": {"a": frozenset({0, 1})}, "m2": {"a": frozenset({2, 3, 4})}}
 
 
+def test_of_several_topics_the_first_are_kept() -> None:
+    held = {"b": frozenset({0}), "a": frozenset({0})}
+    members = {"m1": MemberSpec(frozenset(held), target=held), "m2": MemberSpec(frozenset(held))}
+    targets = UniformAssignor().assign(spec(members), {"a": 1, "b": 1})
+    assert targets == {"m1": {"a": frozenset({0})}, "m2": {"b": frozenset({0})}}
+
+
 @pytest.mark.parametrize(
     ("held", "order"),
     [
@@ -180,9 +188,16 @@ def test_partitions_are_kept_in_the_order_of_a_java_hash_set(held: list[int], or
 
 @assignors
 def test_a_topic_without_partitions_is_assigned_to_nobody(assignor: Assignor) -> None:
-    members = {"m1": MemberSpec(frozenset({"a", "none"})), "m2": MemberSpec(frozenset({"none"}))}
+    members = fresh({"m1": frozenset({"a", "none"}), "m2": frozenset({"none"})})
     targets = assignor.assign(spec(members), {"a": 2, "none": 0})
     assert targets == {"m1": {"a": frozenset({0, 1})}, "m2": {}}
+
+
+@assignors
+def test_a_topic_without_subscribers_is_assigned_to_nobody(assignor: Assignor) -> None:
+    members = fresh({"m1": frozenset({"a", "b"}), "m2": frozenset({"b"})})
+    targets = assignor.assign(spec(members), {"a": 2, "b": 1, "orphan": 3})
+    assert_valid(members, targets, {"a": 2, "b": 1})
 
 
 def test_uniform_with_overlapping_subscriptions_follows_the_examples() -> None:
