@@ -108,7 +108,8 @@ def decide(group: Group | None, command: Command, env: Env) -> Decision:
 
 def _expire(turn: Turn) -> None:
     """Fire what is overdue. The last members of the consumer protocol may leave and the group become a classic one."""
-    expire_members(turn, remove_members)
+    if isinstance(turn.group, ConsumerGroup):
+        expire_members(turn, remove_members)
     if not isinstance(turn.group, ConsumerGroup):
         expire(turn)
 

@@ -55,8 +55,8 @@ class PendingForgotten:
 
     member_id: str
     cause: Cause
-    detail: str = ""
-    by: str = ""
+    detail: str
+    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class MemberRemoved:
     instance_id: str | None
     leader_id: str | None
     cause: Cause
-    detail: str = ""
-    by: str = ""
+    detail: str
+    by: str
     session_timeout_ms: Millis | None = None
 
 
@@ -162,8 +162,8 @@ class RebalanceStarted:
     at: Millis
     cause: Cause
     member_id: str
-    detail: str = ""
-    discards_assignments: bool = False
+    detail: str
+    discards_assignments: bool
     session_deadlines: Mapping[str, Millis] = field(default_factory=dict)
 
 

@@ -22,9 +22,9 @@ class TopicRights:
     topics. `may_describe` answers for the name of one topic; it is not part of what is compared or stored.
     """
 
-    key: str = ""
-    may_describe: Callable[[str], bool] = field(default=everything, compare=False)
+    key: str
+    may_describe: Callable[[str], bool] = field(compare=False)
 
 
-UNLIMITED = TopicRights()
+UNLIMITED = TopicRights("", everything)
 """The rights of callers that may describe every topic."""

@@ -167,7 +167,7 @@ class Hold:
 
     until: Millis
     by: str
-    reason: str = ""
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

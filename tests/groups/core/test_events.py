@@ -244,7 +244,7 @@ def test_what_nobody_said_is_left_out(principal: str, reason: str) -> None:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_text_of_any_length_is_cut(more: int) -> None:
-    removed = MemberRemoved("m", None, None, Cause.MEMBER_LEFT, detail="x" * (LONGEST_TEXT + more))
+    removed = MemberRemoved("m", None, None, Cause.MEMBER_LEFT, "x" * (LONGEST_TEXT + more), "")
     (event,) = events_of(None, [removed])
     assert event.detail["reason"] == ("x" * (LONGEST_TEXT - 1) + "…" if more else "x" * LONGEST_TEXT)
 

@@ -20,7 +20,7 @@ from groups.core.model.records import (
 )
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Hold, Members
 
-HOLD = Hold(1_000, "ann")
+HOLD = Hold(1_000, "ann", "")
 MEMBER = ClassicMember("m", None, "c", "h", 1, 1, "consumer", ())
 EMPTY = ClassicGroup("g")
 HELD = ClassicGroup("g", hold=HOLD)
@@ -50,8 +50,8 @@ def test_illegal_records(group: ClassicGroup | None, record: Record, told: str) 
 @pytest.mark.parametrize(
     "record",
     [
-        PendingForgotten("x", Cause.MEMBER_LEFT),
-        MemberRemoved("x", None, None, Cause.MEMBER_LEFT),
+        PendingForgotten("x", Cause.MEMBER_LEFT, "", ""),
+        MemberRemoved("x", None, None, Cause.MEMBER_LEFT, "", ""),
         SessionRenewed("x", 1, 0),
     ],
     ids=lambda record: type(record).__name__,
@@ -62,5 +62,5 @@ def test_records_of_strangers(record: Record) -> None:
 
 
 def test_a_held_group_may_be_held_again() -> None:
-    longer = Hold(2_000, "bob")
+    longer = Hold(2_000, "bob", "")
     assert apply(HELD, GroupHeld(longer, 0, 0)) == ClassicGroup("g", hold=longer)

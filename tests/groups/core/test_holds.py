@@ -128,15 +128,15 @@ def test_held_group_can_be_deleted_and_its_hold_goes_with_it() -> None:
 
 
 def test_nobody_is_folded_into_a_held_group() -> None:
-    held = ClassicGroup("g", hold=Hold(START, "ann"))
+    held = ClassicGroup("g", hold=Hold(START, "ann", ""))
     with pytest.raises(IllegalTransition, match="held"):
         apply(held, MemberPending("m", START))
     with pytest.raises(IllegalTransition, match="anybody"):
-        apply(ClassicGroup("g", pending_join={"m": START}), GroupHeld(Hold(START, "ann"), 0, START))
+        apply(ClassicGroup("g", pending_join={"m": START}), GroupHeld(Hold(START, "ann", ""), 0, START))
 
 
 def test_hold_outlives_a_change_of_protocol() -> None:
-    held = ClassicGroup("g", hold=Hold(START, "ann"))
+    held = ClassicGroup("g", hold=Hold(START, "ann", ""))
     converted = apply(held, GroupConverted(ConsumerGroup("g"), START))
     assert isinstance(converted, ConsumerGroup)
     assert converted.hold == held.hold

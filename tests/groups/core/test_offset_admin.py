@@ -82,6 +82,11 @@ class TestSubscribedTopics:
         found = subscribed_topics(group)
         assert (found.known, "orders" in found) == (True, False)
 
+    def test_a_group_whose_members_left_during_a_rebalance_reads_what_they_read_before(self) -> None:
+        """Somebody who was given an id may still come: the next generation decides."""
+        group = replace(classic(GroupState.PREPARING_REBALANCE), leader_id=None, members=Members())
+        assert subscribed_topics(group).names == {"orders"}
+
     def test_metadata_that_cannot_be_read_may_name_any_topic(self) -> None:
         found = subscribed_topics(classic(metadata=b"\x00"))
         assert (found.known, "orders" in found, "whatever" in found) == (False, True, True)

@@ -279,7 +279,7 @@ LEGAL = {
 def test_only_legal_transitions_fold(source: GroupState, target: GroupState) -> None:
     leads_to = {
         GroupState.EMPTY: GroupEmptied(2, START),
-        GroupState.PREPARING_REBALANCE: RebalanceStarted(START, Cause.MEMBER_JOINED, "m"),
+        GroupState.PREPARING_REBALANCE: RebalanceStarted(START, Cause.MEMBER_JOINED, "m", "", False),
         GroupState.COMPLETING_REBALANCE: GenerationStarted(2, "m", "range", START + 1, {"m": START}, START),
         GroupState.STABLE: AssignmentsStored({}, {}, START),
         GroupState.DEAD: GroupUnloaded(START),

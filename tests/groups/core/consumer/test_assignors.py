@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.core.assignors import BUILT_IN, Assignor, GroupSpec, MemberSpec, Partitions, RangeAssignor, UniformAssignor
+from groups.core.assignors.uniform_homogeneous import _in_set_order
 
 TOPICS = {"a": 5, "b": 3, "c": 1, "d": 8}
 Targets = Mapping[str, Partitions]
@@ -44,11 +45,12 @@ def totals(targets: Targets) -> dict[str, int]:
     return {member_id: sum(map(len, partitions.values())) for member_id, partitions in targets.items()}
 
 
-def assert_valid(members: Mapping[str, MemberSpec], targets: Targets) -> None:
+def assert_valid(members: Mapping[str, MemberSpec], targets: Targets, counts: Mapping[str, int] | None = None) -> None:
+    topics = counts if counts is not None else topics_of(members)
     given_out = [
         (topic, p) for partitions in targets.values() for topic, numbers in partitions.items() for p in numbers
     ]
-    assert sorted(given_out) == [(topic, p) for topic, count in topics_of(members).items() for p in range(count)]
+    assert sorted(given_out) == [(topic, p) for topic, count in topics.items() for p in range(count)]
     for member_id, partitions in targets.items():
         assert set(partitions) <= members[member_id].topics
         assert all(partitions.values()), "a topic without partitions is left out"
@@ -150,6 +152,73 @@ def test_the_largest_holder_has_the_first_claim_to_one_more() -> None:
     }
     targets = run(UniformAssignor(), members)
     assert targets == {member_id: member.target for member_id, member in members.items()}
+
+
+def test_what_is_no_longer_subscribed_to_gives_no_claim() -> None:
+    members = {
+        "m1": MemberSpec(frozenset({"a"}), target={"a": frozenset({0, 1}), "gone": frozenset(range(9))}),
+        "m2": MemberSpec(frozenset({"a"}), target={"a": frozenset({2, 3, 4})}),
+    }
+    assert run(UniformAssignor(), members) == {"m1": {"a": frozenset({0, 1})}, "m2": {"a": frozenset({2, 3, 4})}}
+
+
+def test_of_several_topics_the_first_are_kept() -> None:
+    held = {"b": frozenset({0}), "a": frozenset({0})}
+    members = {"m1": MemberSpec(frozenset(held), target=held), "m2": MemberSpec(frozenset(held))}
+    targets = UniformAssignor().assign(spec(members), {"a": 1, "b": 1})
+    assert targets == {"m1": {"a": frozenset({0})}, "m2": {"b": frozenset({0})}}
+
+
+@pytest.mark.parametrize(
+    ("held", "order"),
+    [
+        ([*range(6), *range(16, 22)], [0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21]),
+        ([*range(7), *range(16, 22)], [*range(7), *range(16, 22)]),
+        ([*range(12), 32], [0, 32, *range(1, 12)]),
+        ([*range(23), 32], [0, 32, *range(1, 23)]),
+        ([*range(24), 32], [*range(24), 32]),
+        ([0, 1, 65_536], [0, 1, 65_536]),
+        ([0, 2, 65_536], [0, 65_536, 2]),
+    ],
+    ids=["12 in 16", "13 in 32", "13 in 32, wrapped", "24 in 32", "25 in 64", "upper half", "upper half first"],
+)
+def test_partitions_are_kept_in_the_order_of_a_java_hash_set(held: list[int], order: list[int]) -> None:
+    assert _in_set_order(frozenset(held)) == order
+
+
+@assignors
+def test_a_topic_without_partitions_is_assigned_to_nobody(assignor: Assignor) -> None:
+    members = fresh({"m1": frozenset({"a", "none"}), "m2": frozenset({"none"})})
+    targets = assignor.assign(spec(members), {"a": 2, "none": 0})
+    assert targets == {"m1": {"a": frozenset({0, 1})}, "m2": {}}
+
+
+@assignors
+def test_a_topic_without_subscribers_is_assigned_to_nobody(assignor: Assignor) -> None:
+    members = fresh({"m1": frozenset({"a", "b"}), "m2": frozenset({"b"})})
+    targets = assignor.assign(spec(members), {"a": 2, "b": 1, "orphan": 3})
+    assert_valid(members, targets, {"a": 2, "b": 1})
+
+
+def test_uniform_with_overlapping_subscriptions_follows_the_examples() -> None:
+    fresh_ones = fresh({"A": frozenset({"t1", "t3"}), "B": frozenset({"t3"})})
+    assert UniformAssignor().assign(spec(fresh_ones), {"t1": 3, "t3": 6}) == {
+        "A": {"t1": frozenset({0, 1, 2}), "t3": frozenset({4})},
+        "B": {"t3": frozenset({0, 1, 2, 3, 5})},
+    }
+    moved = {
+        "A": MemberSpec(frozenset({"t1"}), target={"t1": frozenset({0, 1, 2})}),
+        "B": MemberSpec(frozenset({"t1", "t2"}), target={"t1": frozenset({3}), "t2": frozenset({0})}),
+        "C": MemberSpec(
+            frozenset({"t1", "t2", "t3"}),
+            target={"t1": frozenset({4, 5}), "t2": frozenset({1, 2, 3}), "t3": frozenset(range(4))},
+        ),
+    }
+    assert UniformAssignor().assign(spec(moved), {"t1": 6, "t2": 4, "t3": 4}) == {
+        "A": {"t1": frozenset({0, 1, 2, 5})},
+        "B": {"t1": frozenset({3}), "t2": frozenset(range(4))},
+        "C": {"t1": frozenset({4}), "t3": frozenset(range(4))},
+    }
 
 
 def test_range_gives_equal_subscribers_the_same_numbers_of_equal_topics() -> None:

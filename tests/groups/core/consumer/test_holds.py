@@ -94,7 +94,7 @@ def test_classic_group_that_is_held_stays_classic() -> None:
 
 
 def test_nobody_is_folded_into_a_held_group() -> None:
-    held = ConsumerGroup("g", hold=Hold(START, "ann"))
+    held = ConsumerGroup("g", hold=Hold(START, "ann", ""))
     with pytest.raises(IllegalTransition, match="held"):
         apply(held, ConsumerMemberJoined(ConsumerMember("m"), START))
 

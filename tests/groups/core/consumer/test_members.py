@@ -139,14 +139,14 @@ def test_records_of_the_other_protocol_are_bugs() -> None:
             apply_any(group, record)
 
 
-HELD = ConsumerGroup("g", hold=Hold(1_000, "ann"))
+HELD = ConsumerGroup("g", hold=Hold(1_000, "ann", ""))
 
 
 def test_a_held_group_has_no_members() -> None:
     with pytest.raises(IllegalTransition, match="held"):
         apply_any(HELD, ConsumerMemberJoined(MEMBER, 0))
     with pytest.raises(IllegalTransition, match="cannot be held"):
-        apply_any(GROUP, GroupHeld(Hold(1_000, "ann"), 0, 0))
+        apply_any(GROUP, GroupHeld(Hold(1_000, "ann", ""), 0, 0))
     assert apply_any(HELD, MetadataChecked(7, 0)) == replace(HELD, metadata_version=7)
 
 

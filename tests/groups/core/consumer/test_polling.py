@@ -225,6 +225,17 @@ def test_only_news_wake() -> None:
     assert WakeMembers(GROUP) in made.last.effects
 
 
+def test_a_departure_is_news() -> None:
+    """It changes no epoch, but whoever waits in the name of the member has to hear of it."""
+    made = world()
+    made.join("m1", "foo", instance_id="i1")
+    epochs = made.epochs
+    made.heartbeat("m1", -2, instance_id="i1")
+    assert made.epochs == epochs
+    assert made.last is not None
+    assert WakeMembers(GROUP) in made.last.effects
+
+
 def test_when_the_group_is_gone_the_wait_is_over() -> None:
     _, call = waiting()
     assert call.parked is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groups.core.consumer.regexes import LEAST_PAUSE_MS, LOST_AFTER_MS
 from groups.core.model.commands import ApplyRegexResolution
-from groups.core.model.rights import TopicRights
+from groups.core.model.rights import UNLIMITED, TopicRights
 from groups.core.model.types import GroupConfig
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.clients import Client, assert_complete, assert_permitted, is_settled
@@ -29,6 +29,14 @@ def join(made: World, member_id: str, *rights: TopicRights, regex: str = ".*") -
 def resolve_all(made: World) -> None:
     while made.resolutions:
         made.resolve_regexes()
+
+
+def test_unlimited_rights_are_those_without_a_key() -> None:
+    """Members of the classic protocol, and those without an expression, have them too."""
+    made = world()
+    join(made, "m1", UNLIMITED)
+    assert made.member("m1").topic_rights == ""
+    assert [asked.rights.key for asked in made.resolutions] == [""]
 
 
 def test_differs_from_kafka_in_resolving_for_each_members_rights() -> None:
