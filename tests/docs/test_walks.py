@@ -13,7 +13,7 @@ from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
 from tests.docs.walks import Walk, walking
 
-MOST_FILES = {"join": 50, "consumer-heartbeat": 61, "offsets/commit": 48}
+MOST_FILES = {"join": 46, "consumer-heartbeat": 58, "offsets/commit": 45}
 """The listener of notifications may run meanwhile: it is one of them."""
 
 JOIN = {
