@@ -41,9 +41,9 @@ def _built(client: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.
     )
 
 
-def _taken(response: httpx.Response) -> Response:
+def _taken(response: httpx.Response, through: str = "") -> Response:
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Response(response.status_code, headers, response.content, via(response.request))
+    return Response(response.status_code, headers, response.content, through)
 
 
 def _lost(request: httpx.Request, error: Exception, *, is_closed: bool) -> ProtocolError | None:
@@ -66,7 +66,7 @@ def send(client: httpx.Client, request: Request) -> Response:
     """
     built = _built(client, request)
     try:
-        return _taken(client.send(built))
+        return _taken(client.send(built), via(built))
     except (httpx.RequestError, RuntimeError) as error:
         lost = _lost(built, error, is_closed=client.is_closed)
         if lost is None:
@@ -78,7 +78,7 @@ async def send_async(client: httpx.AsyncClient, request: Request) -> Response:
     """Send a request and await its answer. Raises as `send` does."""
     built = _built(client, request)
     try:
-        return _taken(await client.send(built))
+        return _taken(await client.send(built), via(built))
     except (httpx.RequestError, RuntimeError) as error:
         lost = _lost(built, error, is_closed=client.is_closed)
         if lost is None:
