@@ -24,7 +24,7 @@ from tests.support.processes import ROOT
 
 SECONDS = 180
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = {"assignors", "client", "kgroups", "protocol", "resets"}
+PACKAGES = {"assignors", "client", "kgroups", "protocol", "resets", "sources"}
 UNREACHABLE = re.compile(r"ERROR: (?:Could not find a version that satisfies|No matching distribution found).*")
 
 WORKER = """

@@ -1,0 +1,166 @@
+"""Rows of a Postgres table, by shard, in the order of a growing id, without skipping ids that commit late.
+
+A transaction takes its id from the sequence before it commits, so a row with a smaller id may appear after a larger one
+was read. Rows are therefore read only up to a *horizon* below which none can appear any more: the largest id that was
+visible at some moment, once all transactions have ended that could write to the table at that moment. The locks of the
+table show which these are: an INSERT locks its table before it takes an id, and keeps the lock until its transaction
+ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row, scalar_row
+
+from kcoord.client.types import Record
+
+WAIT_SECONDS = 10.0
+"""How long `end_offset` waits for transactions that were open when the source was first used."""
+
+_WRITERS = """
+select array_agg(distinct l.virtualtransaction) from pg_locks l
+where l.locktype = 'relation' and l.pid is distinct from pg_backend_pid()
+  and l.database = (select oid from pg_database where datname = current_database())
+  and l.relation in (select %(table)s::regclass::oid union select relid from pg_partition_tree(%(table)s::regclass))
+  and l.mode in ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+"""
+_SEQUENCE = """
+select s.seqcache from pg_sequence s
+where s.seqrelid = pg_get_serial_sequence(%(table)s, %(column)s)::regclass
+"""
+
+
+class PostgresTable:
+    """A table as a topic: `partitions` shards, told apart by an integer column, or by the id modulo their number.
+
+    Parameters: `connect` opens a connection to a primary; it is kept, and opened again after it was lost. `table` may
+    name its schema. `order_by` is a bigint column that an identity or sequence fills, `shard` an integer column from 0
+    on, `timestamp_ms` a column with ms since the epoch. Values are rows as dicts. Use it from one thread at a time.
+
+    What it cannot see: ids that are taken from the sequence apart from the INSERT (`select nextval(…)` by the
+    program), or by sessions that keep some in advance (`cache` above 1, which is refused). Rows must not change their
+    id or shard.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], psycopg.Connection[Any]],
+        table: str,
+        partitions: int,
+        *,
+        order_by: str = "id",
+        shard: str | None = None,
+        timestamp_ms: str | None = None,
+    ) -> None:
+        if partitions < 1:
+            raise ValueError(f"partitions: {partitions}; a table has at least 1 shard")
+        self._connect, self._table, self._order_by, self._timestamp_ms = connect, table, order_by, timestamp_ms
+        self._relation = sql.Identifier(*table.split("."))
+        self._id = sql.Identifier(order_by)
+        number = sql.Literal(partitions)
+        self._in_shard = (
+            sql.SQL("{} = %(partition)s").format(sql.Identifier(shard))
+            if shard is not None
+            else sql.SQL("mod({id}, {number}) = %(partition)s").format(id=self._id, number=number)
+        )
+        self._connection: psycopg.Connection[Any] | None = None
+        self._horizon: int | None = None
+        self._candidate: tuple[int, frozenset[str]] | None = None
+
+    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+        """See `RecordSource.fetch`. Rows may be missing anywhere, so no offset is out of range.
+
+        Raises psycopg.Error.
+        """
+        horizon = self._look()
+        if horizon is None or offset > horizon:
+            return ()
+        statement = sql.SQL(
+            "select * from {table} where {id} >= %(offset)s and {id} <= %(horizon)s and {shard} "
+            "order by {id} limit %(limit)s"
+        ).format(table=self._relation, id=self._id, shard=self._in_shard)
+        parameters = {"offset": offset, "horizon": horizon, "partition": partition, "limit": max_records}
+        with self._open().cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(statement, parameters).fetchall()
+        return [self._record(topic, partition, row) for row in rows]
+
+    def beginning_offset(self, topic: str, partition: int) -> int:
+        """The smallest id of the shard, 0 if it is empty. Raises psycopg.Error."""
+        found = self._value("select min({id}) from {table} where {shard}", {"partition": partition})
+        return 0 if found is None else int(found)
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        """The largest id of the shard up to the horizon, plus one. Raises psycopg.Error.
+
+        Raises TimeoutError if transactions that were open at the first look stay open.
+        """
+        deadline = time.monotonic() + WAIT_SECONDS
+        while (horizon := self._look()) is None:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"transactions that write to {self._table} have been open for {WAIT_SECONDS:.0f} s")
+            time.sleep(0.05)
+        statement = "select max({id}) from {table} where {shard} and {id} <= %(horizon)s"
+        found = self._value(statement, {"partition": partition, "horizon": horizon})
+        return 0 if found is None else int(found) + 1
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _record(self, topic: str, partition: int, row: dict[str, Any]) -> Record:
+        timestamp_ms = -1 if self._timestamp_ms is None else row[self._timestamp_ms]
+        return Record(topic, partition, row[self._order_by], value=row, timestamp_ms=timestamp_ms)
+
+    def _look(self) -> int | None:
+        """The horizon, moved if it can be; None until the first one is known."""
+        if self._candidate is not None:
+            largest, open_then = self._candidate
+            if open_then & self._writers():
+                return self._horizon
+            self._horizon = largest
+        # The rows are those of one snapshot; who may still write is looked up after it was taken, never before.
+        largest = int(self._value("select coalesce(max({id}), -1) from {table}", {}))
+        writers = self._writers()
+        if writers:
+            self._candidate = largest, writers
+        else:
+            self._candidate, self._horizon = None, largest
+        return self._horizon
+
+    def _writers(self) -> frozenset[str]:
+        with self._open().cursor(row_factory=scalar_row) as cursor:
+            found = cursor.execute(_WRITERS, {"table": self._table}).fetchone()
+        return frozenset(found or ())
+
+    def _value(self, statement: str, parameters: dict[str, Any]) -> Any:
+        composed = sql.SQL(statement).format(table=self._relation, id=self._id, shard=self._in_shard)
+        with self._open().cursor(row_factory=scalar_row) as cursor:
+            return cursor.execute(composed, parameters).fetchone()
+
+    def _open(self) -> psycopg.Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            connection = self._connect()
+            connection.autocommit = True  # each statement sees what was committed before it
+            self._check(connection)
+            self._connection = connection
+            self._candidate = None  # another server may have other transactions
+        return self._connection
+
+    def _check(self, connection: psycopg.Connection[Any]) -> None:
+        with connection.cursor(row_factory=scalar_row) as cursor:
+            if cursor.execute("select pg_is_in_recovery()").fetchone():
+                raise ValueError(
+                    "a standby does not show who is writing: connect to the primary (target_session_attrs)"
+                )
+            cache = cursor.execute(_SEQUENCE, {"table": self._table, "column": self._order_by}).fetchone()
+        if cache is not None and cache > 1:
+            raise ValueError(
+                f"sessions keep {cache} ids of {self._table}.{self._order_by} in advance, so that small ids may come "
+                "at any time: alter its sequence with CACHE 1"
+            )

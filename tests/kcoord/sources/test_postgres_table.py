@@ -1,0 +1,189 @@
+"""Rows of a table: none that commits late is skipped, and open transactions hold up nobody after they end."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator, Sequence
+
+import psycopg
+import pytest
+
+from kcoord.client import Record
+from kcoord.sources import postgres
+from kcoord.sources.postgres import PostgresTable
+
+TABLE = """
+create table job (id bigint generated always as identity primary key, shard int not null default 0, made_at bigint,
+                  name text)
+"""
+INSERT = "insert into job (name, shard) values (%(name)s, %(shard)s) returning id"
+
+
+@pytest.fixture
+def bare(database: str) -> Iterator[str]:
+    """A database whose tables of these tests are dropped at the end."""
+    yield database
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("drop table if exists job, other")
+
+
+@pytest.fixture
+def conninfo(bare: str) -> str:
+    """A database with the table."""
+    with psycopg.connect(bare, autocommit=True) as connection:
+        connection.execute(TABLE)
+    return bare
+
+
+@pytest.fixture
+def source(conninfo: str) -> Iterator[PostgresTable]:
+    """The table as a topic of one partition."""
+    source = PostgresTable(lambda: psycopg.connect(conninfo, application_name="source"), "job", 1)
+    yield source
+    source.close()
+
+
+def write(connection: psycopg.Connection, name: str, shard: int = 0) -> int:
+    row = connection.execute(INSERT, {"name": name, "shard": shard}).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def names(source: PostgresTable, offset: int = 0, partition: int = 0, limit: int = 100) -> list[str]:
+    return [record.value["name"] for record in source.fetch("jobs", partition, offset, limit)]
+
+
+def test_a_row_that_commits_late_is_not_skipped(conninfo: str, source: PostgresTable) -> None:
+    with psycopg.connect(conninfo) as late, psycopg.connect(conninfo, autocommit=True) as quick:
+        write(quick, "first")
+        assert names(source) == ["first"]
+        write(late, "late")
+        write(quick, "quick")
+        for _ in range(3):
+            assert names(source) == ["first"], "the smaller id of the open transaction would be skipped"
+        late.commit()
+        assert names(source) == ["first", "late", "quick"]
+        assert names(source, offset=2, limit=1) == ["late"]
+
+
+def test_a_row_that_is_rolled_back_is_waited_for_no_longer(conninfo: str, source: PostgresTable) -> None:
+    with psycopg.connect(conninfo) as late, psycopg.connect(conninfo, autocommit=True) as quick:
+        write(late, "never")
+        write(quick, "quick")
+        assert names(source) == []
+        late.rollback()
+        assert names(source) == ["quick"]
+
+
+def test_transactions_that_begin_later_do_not_hold_up_the_horizon(conninfo: str, source: PostgresTable) -> None:
+    """With traffic that never pauses some transaction is always open."""
+    with psycopg.connect(conninfo) as one, psycopg.connect(conninfo) as other:
+        write(one, "a")
+        assert names(source) == []
+        for name in "bcdef":
+            write(other, name)
+            one.commit()
+            names(source)
+            one, other = other, one
+        assert names(source) == ["a", "b", "c", "d"], "all but the last look's"
+
+
+def test_readers_and_other_tables_hold_up_nothing(conninfo: str, source: PostgresTable) -> None:
+    with psycopg.connect(conninfo) as reader, psycopg.connect(conninfo, autocommit=True) as quick:
+        quick.execute("create table other (id int)")
+        reader.execute("select * from job")
+        reader.execute("insert into other values (1)")
+        write(quick, "quick")
+        assert names(source) == ["quick"]
+
+
+def test_every_committed_row_is_read_once_in_order(conninfo: str, source: PostgresTable) -> None:
+    committed: list[int] = []
+    seed = random.Random(7)
+    plans = [[(seed.randint(1, 3), seed.random() < 0.2) for _ in range(60)] for _ in range(4)]
+
+    def writer(plan: list[tuple[int, bool]]) -> None:
+        with psycopg.connect(conninfo) as connection:
+            for rows, gives_up in plan:
+                ids = [write(connection, "x") for _ in range(rows)]
+                connection.execute("select pg_sleep(0.005)")  # others take ids and commit meanwhile
+                if gives_up:
+                    connection.rollback()
+                else:
+                    connection.commit()
+                    committed.extend(ids)
+
+    threads = [threading.Thread(target=writer, args=(plan,)) for plan in plans]
+    for thread in threads:
+        thread.start()
+    read: list[int] = []
+    records: Sequence[Record] = ()
+    writing = True
+    while writing or records:
+        writing = any(thread.is_alive() for thread in threads)
+        records = source.fetch("jobs", 0, read[-1] + 1 if read else 0, 7)
+        read += [record.offset for record in records]
+    assert read == sorted(committed)
+
+
+def test_shards_are_a_column_or_the_id(conninfo: str, source: PostgresTable) -> None:
+    by_column = PostgresTable(lambda: psycopg.connect(conninfo), "public.job", 2, shard="shard")
+    by_id = PostgresTable(lambda: psycopg.connect(conninfo), "job", 2)
+    with psycopg.connect(conninfo, autocommit=True) as quick:
+        for name, shard in (("a", 1), ("b", 1), ("c", 0)):
+            write(quick, name, shard)
+    assert (names(by_column, partition=0), names(by_column, partition=1)) == (["c"], ["a", "b"])
+    assert (names(by_id, partition=0), names(by_id, partition=1)) == (["b"], ["a", "c"])
+    assert [(by_column.beginning_offset("t", n), by_column.end_offset("t", n)) for n in (0, 1)] == [(3, 4), (1, 3)]
+    by_column.close()
+    by_id.close()
+
+
+def test_partitions_of_the_table_count(bare: str) -> None:
+    with psycopg.connect(bare, autocommit=True) as quick, psycopg.connect(bare) as late:
+        quick.execute("create table job (id bigint, name text) partition by range (id)")
+        quick.execute("create table job_1 partition of job for values from (0) to (1000)")
+        source = PostgresTable(lambda: psycopg.connect(bare), "job", 1)
+        late.execute("insert into job_1 (id, name) values (1, 'straight into the partition')")
+        quick.execute("insert into job (id, name) values (2, 'quick')")
+        assert names(source) == []
+        late.commit()
+        assert len(names(source)) == 2
+        source.close()
+
+
+def test_the_end_is_that_of_settled_rows(conninfo: str, source: PostgresTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (source.beginning_offset("t", 0), source.end_offset("t", 0)) == (0, 0)
+    fresh = PostgresTable(lambda: psycopg.connect(conninfo), "job", 1, timestamp_ms="made_at")
+    monkeypatch.setattr(postgres, "WAIT_SECONDS", 0.1)
+    with psycopg.connect(conninfo) as late, psycopg.connect(conninfo, autocommit=True) as quick:
+        write(late, "late")
+        quick.execute("insert into job (name, made_at) values ('quick', 5)")
+        assert source.end_offset("t", 0) == 0, "known from before"
+        with pytest.raises(TimeoutError, match="transactions that write to job"):
+            fresh.end_offset("t", 0)
+        late.rollback()
+        assert fresh.end_offset("t", 0) == 3
+        assert [record.timestamp_ms for record in fresh.fetch("t", 0, 0, 10)] == [5]
+    fresh.close()
+
+
+def test_a_lost_connection_is_opened_again(conninfo: str, source: PostgresTable) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as quick:
+        write(quick, "first")
+        assert names(source) == ["first"]
+        quick.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'source'")
+        with pytest.raises(psycopg.OperationalError):
+            names(source)
+        write(quick, "second")
+        assert names(source) == ["first", "second"]
+
+
+def test_ids_kept_in_advance_are_refused(conninfo: str, source: PostgresTable) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as quick:
+        quick.execute("alter sequence job_id_seq cache 20")
+        with pytest.raises(ValueError, match=r"sessions keep 20 ids of job\.id in advance.*CACHE 1"):
+            names(source)
+    with pytest.raises(ValueError, match="at least 1 shard"):
+        PostgresTable(lambda: psycopg.connect(conninfo), "job", 0)
