@@ -54,12 +54,16 @@ class Work:
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of one command of a batch, reported after the commit. `group`: as its decision left it."""
+    """The outcome of one command of a batch, reported after the commit.
+
+    `group`: as its decision left it; `creates`: there was none before.
+    """
 
     work: Work
     group: Group | None
     value: Any
     claims: list[Claim]
+    creates: bool = False
 
 
 Decided = tuple[Work, Group | None, Decision | Reply | Exception]
@@ -201,7 +205,7 @@ class Batch:
         if isinstance(decision.reply, Parked):
             waiter = self._parked.enter(self.group_id, decision.reply, self.context_since)
         self._answered = self._answered or bool(decision.answers)
-        self._outcomes.append(Outcome(work, decision.group, waiter, claims))
+        self._outcomes.append(Outcome(work, decision.group, waiter, claims, creates=before is None))
         self._events.extend(events_of(before, decision.records))
         self.effects.extend(decision.effects)
 
@@ -212,7 +216,9 @@ class Batch:
             return reply
         pk = self.committed.pk
         assert pk is not None
-        locked = LockedGroup(connection, self.group_id, pk, outcome.group, reply, self.now, self._events)
+        locked = LockedGroup(
+            connection, self.group_id, pk, outcome.group, reply, self.now, self._events, created=outcome.creates
+        )
         return await outcome.work.within(locked)
 
     def undo(self) -> None:

@@ -21,7 +21,8 @@ class LockedGroup:
     """A group inside the transaction that holds its lock.
 
     `pk`: key of its row. `group`: as the command's decision left it. `reply`: what the decision said, a success.
-    `events`: what work adds here is stored with the events of the decision.
+    `events`: what work adds here is stored with the events of all decisions of the transaction. `created`: this
+    decision created the group.
     """
 
     connection: Connection
@@ -31,6 +32,7 @@ class LockedGroup:
     reply: Reply
     now: Millis
     events: list[GroupEvent]
+    created: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,8 +122,7 @@ class GroupCreation:
             partitions = [(start.topic, start.partition) for start in new.offsets]
             event = offsets_event(EventKind.OFFSETS_RESET, locked.group, partitions, principal=new.principal)
             locked.events.append(event)
-        created = any(event.kind is EventKind.GROUP_CREATED for event in locked.events)
-        return CreatedGroup(created, config)
+        return CreatedGroup(locked.created, config)
 
     async def _check(self, offsets: Sequence[StartOffset]) -> None:
         """Raise the error of the first invalid offset: all of them are written, or none."""
