@@ -6,6 +6,7 @@ The data plane describes itself by `Endpoint`s, whose msgspec structs are JSON S
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -14,17 +15,19 @@ from kcoord.http.endpoint import COMMON_ERRORS, Endpoint, Query
 from kcoord.http.problem import MEDIA_TYPE
 from kcoord.openapi.examples import EXAMPLES
 from kcoord.openapi.service import SERVICE_PATHS, SERVICE_SCHEMAS, SERVICE_TAG
+from kcoord.openapi.shapes import PREFIX, shape
 from kcoord.rest.schema import GROUP_ID, TOKEN_SCHEME, Name, error_texts
 
 Json = dict[str, Any]
 
-REFERENCE = "#/components/schemas/{name}"
+REFERENCE = PREFIX + "{name}"
 
 TAGS = (
     ("membership", "Members of groups: join, sync, heartbeat, leave."),
     ("offsets", "Committed offsets: commit, fetch, lag; transactions."),
     ("groups", "Groups, for operators."),
     ("topics", "The catalogue of topics and watermarks that assignment and lag need."),
+    ("nodes", "Coordinator nodes, the partitions they own, and hand-overs."),
     ("archive", "Runs of the Spark jobs, and what reconcile found."),
     ("tokens", "Access."),
     (SERVICE_TAG, "Health and metrics."),
@@ -47,6 +50,9 @@ def add_data_plane(result: Json, generator: Any, request: Any, public: bool) -> 
     for endpoint in DATA_PLANE_ROUTES:
         result["paths"].setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     result["paths"] = dict(sorted({**result["paths"], **SERVICE_PATHS}.items()))
+    result = deepcopy(result)  # parts of it belong to modules
+    shape(result)
+    result["components"]["schemas"] = dict(sorted(result["components"]["schemas"].items()))
     result["tags"] = [{"name": name, "description": description} for name, description in TAGS]
     return result
 
@@ -106,7 +112,7 @@ def _add_components(result: Json, endpoints: Iterable[Endpoint]) -> None:
     both = sorted(set(schemas) & set(found))
     if both:
         raise ValueError(f"both planes have a schema named {', '.join(both)}; rename one of each pair")
-    result["components"]["schemas"] = dict(sorted({**schemas, **found}.items()))
+    result["components"]["schemas"] = {**schemas, **found}
 
 
 def _drop_enum_ids(tree: Any) -> None:

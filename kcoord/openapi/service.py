@@ -1,47 +1,57 @@
-"""The service endpoints in the OpenAPI document: for load balancers, orchestrators and Prometheus; no token needed.
+"""The service endpoints in the OpenAPI document: for load balancers, orchestrators and Prometheus; none needs a token.
 
 Source: http-api.md 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from kcoord.rest.schema import TOKEN_SCHEME
 
 Json = dict[str, Any]
 
 SERVICE_TAG = "service"
 
-_STATUS: Json = {"type": "string", "enum": ["alive", "ready", "not ready"]}
-
 _CHECK: Json = {
     "type": "object",
     "properties": {
         "ok": {"type": "boolean"},
-        "detail": {"type": "string", "description": "What is wrong, and how to fix it."},
+        "detail": {"type": "string", "description": "What is wrong, and how to fix it; with `ok` a note."},
         "lag_ms": {"type": ["integer", "null"], "description": "Only of the timers: how long ago they last ran."},
     },
     "required": ["ok", "detail"],
 }
 
 SERVICE_SCHEMAS: Mapping[str, Json] = {
-    "Liveness": {"type": "object", "properties": {"status": _STATUS}, "required": ["status"]},
+    "ReadinessCheck": _CHECK,
+    "Liveness": {
+        "type": "object",
+        "properties": {"status": {"type": "string", "enum": ["alive"]}},
+        "required": ["status"],
+    },
     "Readiness": {
         "type": "object",
-        "properties": {"status": _STATUS, "checks": {"type": "object", "additionalProperties": _CHECK}},
+        "properties": {
+            "status": {"type": "string", "enum": ["ready", "not ready"]},
+            "checks": {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/ReadinessCheck"}},
+        },
         "required": ["status", "checks"],
     },
 }
 
 
-def _operation(operation_id: str, summary: str, responses: Json) -> Json:
+def _operation(
+    operation_id: str, summary: str, responses: Json, description: str = "", security: Sequence[Json] = ()
+) -> Json:
     return {
         "get": {
             "operationId": operation_id,
             "summary": summary,
-            "description": summary,
+            "description": description or summary,
             "tags": [SERVICE_TAG],
-            "security": [],
+            "security": list(security),
             "responses": responses,
         }
     }
@@ -62,6 +72,12 @@ SERVICE_PATHS: Mapping[str, Json] = {
     "/metrics": _operation(
         "metrics",
         "Metrics for Prometheus",
-        {"200": {"description": "The text format.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+        {
+            "200": {"description": "The text format.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+            "401": {"description": "A token was sent, and it is not valid."},
+        },
+        "Without a token no group or topic is named, unless `metrics.public.groups` allows it; with one, those that it "
+        "may describe.",
+        [{}, {TOKEN_SCHEME: []}],
     ),
 }

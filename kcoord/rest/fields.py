@@ -14,7 +14,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from kcoord.http.types import rfc3339
+from kcoord.http.types import INT32_MAX, rfc3339
 from kcoord.rest.paging import DEFAULT_LIMIT, INT64_MAX, MAX_LIMIT
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
@@ -79,13 +79,21 @@ class Number(serializers.IntegerField):
         return int(data)
 
 
+class Int32(serializers.IntegerField):
+    """A number in a response that fits 32 bits."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"min_value": -INT32_MAX - 1, "max_value": INT32_MAX, **kwargs})
+
+
 @extend_schema_field(
     {
-        "oneOf": [
+        "anyOf": [
             {"type": "integer", "minimum": 0, "maximum": INT64_MAX},
             {"type": "string", "pattern": "^[0-9]{1,18}$", "description": "The number in decimal."},
         ]
-    }
+    },
+    component_name="Offset",
 )
 class OffsetInput(Number):
     """An offset: a JSON number, or a decimal string for languages with 53-bit numbers."""

@@ -16,6 +16,7 @@ from rest_framework import serializers
 from kcoord.http.endpoint import COMMON_ERRORS
 from kcoord.http.problem import MEDIA_TYPE
 from kcoord.protocol.errors import Action, Error
+from kcoord.rest.fields import Instant, Int32
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,19 +37,83 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "http", "scheme": "bearer", "description": "An API token: `Authorization: Bearer <token>`."}
 
 
+class PartitionProblem(serializers.Serializer[Any]):
+    """Why an offset plan cannot include a partition."""
+
+    topic = serializers.CharField()
+    partition = Int32(min_value=0)
+    problem = serializers.CharField(help_text="What is wrong, and how to fix it.")
+
+
+class LineProblem(serializers.Serializer[Any]):
+    """What is wrong with a line of a file of offsets."""
+
+    line = Int32(min_value=1, help_text="Lines count from 1.")
+    problem = serializers.CharField(help_text="What is wrong, and how to fix it.")
+
+
+class NamedPartition(serializers.Serializer[Any]):
+    """A partition of a topic."""
+
+    topic = serializers.CharField()
+    partition = Int32(min_value=0)
+
+
+class NamedCoordinator(serializers.Serializer[Any]):
+    """The node that coordinates a group."""
+
+    node_id = serializers.CharField(help_text="The node's name.")
+    host = serializers.CharField(help_text="The host of `url`.")
+    port = Int32(min_value=1, max_value=65535, help_text="The port of `url`.")
+    url = serializers.CharField(help_text="The node's address for clients.")
+
+
 class Problem(serializers.Serializer[Any]):
-    """An error response (RFC 9457). Some errors have further members, such as `member_id`."""
+    """An error response (RFC 9457). The fields after `request_id` are present only where they say something."""
 
     type = serializers.CharField(help_text="URI that identifies the error.")
     title = serializers.CharField(help_text="The error's name.")
-    status = serializers.IntegerField(help_text="The HTTP status.")
+    status = serializers.IntegerField(min_value=400, max_value=599, help_text="The HTTP status.")
     detail = serializers.CharField(help_text="What is wrong, and how to fix it.")
-    error = serializers.ChoiceField([error.name for error in Error if error is not Error.NONE])
-    error_code = serializers.IntegerField(help_text="Kafka's number of the error.")
+    error = serializers.ChoiceField(
+        [error.name for error in Error if error is not Error.NONE], help_text="Kafka's name of the error."
+    )
+    error_code = Int32(help_text="Kafka's number of the error.")
     retriable = serializers.BooleanField(help_text="The same request may succeed later.")
     action = serializers.ChoiceField([action.value for action in Action], help_text="What the client should do next.")
     request_id = serializers.CharField(help_text="Identifies the request in the log.")
     field = serializers.CharField(required=False, help_text="The field or parameter at fault.")
+    member_id = serializers.CharField(
+        required=False,
+        help_text="Of MEMBER_ID_REQUIRED, and of a join that waited: the id to send next. Other errors of a join "
+        "repeat the id that was sent.",
+    )
+    coordinator = NamedCoordinator(
+        required=False, help_text="Of NOT_COORDINATOR, if known: the node to which the request should be sent."
+    )
+    session_expires_at = Instant(
+        required=False, help_text="The request renewed the session in spite of the error, until then."
+    )
+    problems = PartitionProblem(
+        many=True, required=False, help_text="Partitions that an offset plan cannot include, the first 100 of them."
+    )
+    problem_count = Int32(required=False, min_value=1, help_text="How many `problems` there are.")
+    lines = LineProblem(many=True, required=False, help_text="Bad lines of a file of offsets, the first 1000 of them.")
+    bad_lines = Int32(required=False, min_value=1, help_text="How many bad lines there are.")
+    partitions = NamedPartition(
+        many=True,
+        required=False,
+        help_text="Partitions that keep an offset plan from being applied or undone, the first 100 of them.",
+    )
+    topics = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Topics that were deleted since the plan was made, or that the caller may not read, the first 100.",
+    )
+    state = serializers.CharField(required=False, help_text="The state of the plan, which does not allow this.")
+    run = serializers.CharField(
+        required=False, help_text="Id of the run in progress, which keeps another from starting."
+    )
 
 
 def statuses(errors: Iterable[Error]) -> dict[int, list[Error]]:

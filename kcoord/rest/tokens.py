@@ -32,7 +32,16 @@ _ID = re.compile(rb"[1-9][0-9]{0,17}")
 TOKEN_ID = Name("id", "Id of the token.", {"type": "integer", "minimum": 1})
 
 
-class RuleView(StrictSerializer):
+class RuleView(serializers.Serializer[Any]):
+    """A rule of a token."""
+
+    operation = Choice(AccessRule.Operation.values)
+    resource = Choice(AccessRule.Resource.values)
+    pattern = Choice(AccessRule.Pattern.values)
+    name = serializers.CharField()
+
+
+class NewRule(StrictSerializer):
     """What a token may do: an operation on a name, or on all names with a prefix; the empty prefix matches all."""
 
     operation = Choice(AccessRule.Operation.values)
@@ -53,7 +62,7 @@ class TokenRequest(StrictSerializer):
     """A token to be created."""
 
     name = Text(max_length=TOKEN_NAME_MAX, help_text="Who or what uses it; unique.")
-    rules = serializers.ListField(child=RuleView(), min_length=1, max_length=MOST_RULES)
+    rules = serializers.ListField(child=NewRule(), min_length=1, max_length=MOST_RULES)
     expires_at = Instant(required=False, allow_null=True, default=None, help_text="null: never.")
 
 
