@@ -13,6 +13,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from groups.engine.service import GroupService
+from groups.nodes.hosting import Hosting
 from groups.readmodel import MAX_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
@@ -165,6 +166,7 @@ class GroupListReads:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
+        self._hosting = runtime.get(Hosting)
 
     async def search(
         self,
@@ -178,17 +180,19 @@ class GroupListReads:
     ) -> Page[GroupSummary]:
         """A page of the groups in `visible` that match, as if only the topics in `visible_topics` existed.
 
+        With the routing `owner` only groups of this node are listed, so that a page may have fewer than `limit`.
         Raises INVALID_REQUEST for a cursor of another list.
         """
-        if not self._groups.active:
-            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+        self._groups.check_active()
+        is_listed = self._hosting.listed()
         start = _position(sort, cursor)
         if wanted.topic is not None and wanted.topic not in visible_topics:
             return Page([], None)
         async with self._db.snapshot() as connection:
             finder = GroupFinder(self._db, connection, visible, visible_topics)
             found, more = cut(await finder.find(wanted, sort, start, limit + 1), limit)
-            groups = await finder.summaries([group.id for group in found], topics=MAX_TOPICS)
+            listed = [group for group in found if is_listed is None or is_listed(group.group_id)]
+            groups = await finder.summaries([group.id for group in listed], topics=MAX_TOPICS)
         return Page(groups, _cursor_after(sort, found[-1]) if more else None)
 
 

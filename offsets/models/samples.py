@@ -55,7 +55,7 @@ class LagSample(ProtocolOwned):
 
 
 class GroupLag(ProtocolOwned):
-    """How far a group was behind when it was last looked at: what lists of groups show and sort by.
+    """A group when it was last sampled: what lists of groups show and sort by, and what /metrics exposes.
 
     No foreign key constraint: its check would lock the group's row while thousands of groups are sampled. A group's key
     is never reused, and `offsets.lag.samples` removes the rows of deleted groups.
@@ -67,6 +67,34 @@ class GroupLag(ProtocolOwned):
     at = MillisField()
     lag = models.BigIntegerField(null=True, help_text="Null: of no partition is it known.")
     time_lag_ms = models.BigIntegerField(null=True)
+    state = models.CharField(max_length=32, db_default="", help_text="Empty: sampled by a release without it.")
+    generation_id = models.IntegerField(db_default=0)
+    members = models.IntegerField(db_default=0)
 
     def __str__(self) -> str:
         return f"{self.group_id} @{self.at}: {self.lag}"
+
+
+class TopicLag(ProtocolOwned):
+    """A group on a topic that it has committed on, when it was last sampled; exposed by /metrics.
+
+    Sums over the partitions with a committed offset; of lag and log ends, over those of them with a watermark. Like
+    `GroupLag`, its rows have no foreign key constraint and are removed by `offsets.lag.samples`.
+    """
+
+    pk = models.CompositePrimaryKey("group_id", "topic")
+    group = models.ForeignKey(
+        Group, on_delete=models.DO_NOTHING, related_name="sampled_topics", db_constraint=False, db_index=False
+    )
+    topic = models.CharField(max_length=249)
+    at = MillisField()
+    lag = models.BigIntegerField(null=True, help_text="Null: of no partition is it known.")
+    max_lag = models.BigIntegerField(null=True, help_text="Of the partition that is furthest behind.")
+    time_lag_ms = models.BigIntegerField(null=True)
+    committed_offsets = models.BigIntegerField(help_text="Their sum.")
+    log_end_offsets = models.BigIntegerField(null=True, help_text="Their sum.")
+    partitions = models.IntegerField()
+    unknown_partitions = models.IntegerField(help_text="Those without a watermark.")
+
+    def __str__(self) -> str:
+        return f"{self.group_id} {self.topic} @{self.at}: {self.lag}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from kcoord.rest.fields import Choice, Instant, Limit, NextCursor, Offset, PageQuery, Text
+from kcoord.rest.fields import Choice, Instant, Int32, Limit, NextCursor, Offset, PageQuery, Text
 from kcoord.rest.paging import MAX_LIMIT
 from offsets.core.lag import PartitionLag, TotalLag
 from offsets.lag.service import GroupLag, PartitionPosition, TopicLag
@@ -23,12 +24,19 @@ class LongLimit(Limit):
         self.default = MAX_LIMIT
 
 
+@extend_schema_field({"type": "boolean"})
+class Flag(Choice):
+    """A boolean in a query string."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(["true", "false"], **kwargs)
+
+
 class LagQuery(PageQuery):
     """Parameters of the lag of a group."""
 
     topic = Text(required=False, max_length=249, help_text="Only this topic; totals include only this topic.")
-    partitions = Choice(
-        ["true", "false"],
+    partitions = Flag(
         required=False,
         default="true",
         help_text="true: a page of partitions, under their topics; false: a page of topics without partitions.",
@@ -61,7 +69,7 @@ class Lag(serializers.IntegerField):
 class PartitionLagView(serializers.Serializer[Any]):
     """Where a group is on a partition."""
 
-    partition = serializers.IntegerField(min_value=0)
+    partition = Int32(min_value=0)
     committed_offset = Offset(allow_null=True, help_text="The next offset to read; null: none committed.")
     log_start_offset = Offset(allow_null=True, help_text="null: no watermark was reported.")
     log_end_offset = Offset(allow_null=True)
@@ -81,7 +89,7 @@ class TotalLagView(serializers.Serializer[Any]):
     """The total of several partitions."""
 
     lag = Lag("Sum over partitions of known lag; null: unknown for all of them.")
-    unknown_partitions = serializers.IntegerField(
+    unknown_partitions = Int32(
         min_value=0, help_text="Partitions of unknown lag: no offset committed, or no watermark reported."
     )
     time_lag_ms = Lag(f"The largest of its partitions. {TIME_LAG}")

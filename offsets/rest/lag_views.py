@@ -1,7 +1,6 @@
 """How far a group is behind, now and over time (http-api.md 4).
 
-The metrics have no lag gauges by group: there would be one per group and topic. Tools that scrape lag read these
-endpoints.
+/metrics has lag by group and topic as last sampled (`offsets.metrics`); here it is by partition, and as of now.
 """
 
 from __future__ import annotations

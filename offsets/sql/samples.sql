@@ -145,17 +145,19 @@ where before < %(offsets)s
 
 -- name: sample_lag
 -- The lag of each partition and the totals, as in `offsets.core.lag` and `offsets.core.samples`: a test compares them.
--- `b` is the last sample at which the log ended at the committed offset or before, `n` the one after it.
+-- `b` is the last sample at which the log ended at the committed offset or before, `n` the one after it. Partitions
+-- without a watermark count only among the committed offsets.
 with behind as (
-    select o.group_id, o.topic, greatest(w.log_end_offset - c.position, 0) as lag,
+    select o.group_id, o.topic, o.committed_offset, w.log_end_offset,
+           case when w.id is not null then greatest(w.log_end_offset - c.position, 0) end as lag,
            case when c.position >= w.log_end_offset then 0
                 when n.at is null then null
                 else greatest(%(now)s - b.until - div((c.position - b.log_end_offset)::numeric * (n.at - b.until),
                                                       n.log_end_offset - b.log_end_offset), 0)
            end::bigint as time_lag_ms
     from offsets_committedoffset o
-    join groups_topic t on t.name = o.topic
-    join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+    left join groups_topic t on t.name = o.topic
+    left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
     cross join lateral (select greatest(o.committed_offset, w.log_start_offset) as position) c
     left join lateral (
         select s.at, s.until, s.log_end_offset
@@ -176,8 +178,14 @@ with behind as (
         limit 1) n on true
     where o.group_id > %(after)s and o.group_id <= %(upto)s
 ), topics as (
-    select group_id, topic, least(sum(lag), 9223372036854775807)::bigint as lag,
-           case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end as time_lag_ms
+    select group_id, topic, max(lag) as max_lag,
+           case when count(lag) > 0 then least(sum(lag), 9223372036854775807)::bigint end as lag,
+           case when bool_and(time_lag_ms is not null) filter (where lag is not null) then max(time_lag_ms)
+           end as time_lag_ms,
+           least(sum(committed_offset), 9223372036854775807)::bigint as committed_offsets,
+           case when count(lag) > 0 then least(sum(log_end_offset), 9223372036854775807)::bigint
+           end as log_end_offsets,
+           count(*) as partitions, count(*) - count(lag) as unknown_partitions
     from behind
     group by group_id, topic
 ), history as (
@@ -185,20 +193,43 @@ with behind as (
     select g.group_id, t.topic, %(now)s, t.lag, t.time_lag_ms
     from topics t
     join groups_group g on g.id = t.group_id and g.id > %(after)s and g.id <= %(upto)s
+    where t.lag is not null
     on conflict do nothing
     returning 1
 ), latest as (
-    insert into offsets_grouplag as l (group_id, at, lag, time_lag_ms)
+    insert into offsets_grouplag as l (group_id, at, lag, time_lag_ms, state, generation_id, members)
     select g.id, %(now)s, case when count(t.lag) > 0 then least(sum(t.lag), 9223372036854775807)::bigint end,
-           case when bool_and(t.time_lag_ms is not null) then max(t.time_lag_ms) end
+           case when bool_and(t.time_lag_ms is not null) filter (where t.lag is not null) then max(t.time_lag_ms) end,
+           g.state, g.generation_id,
+           case when g.type = 'consumer'
+                then (select count(*) from groups_consumermember m where m.group_id = g.id)
+                else (select count(*) from groups_member m where m.group_id = g.id)
+           end
     from groups_group g
     left join topics t on t.group_id = g.id
     where g.id > %(after)s and g.id <= %(upto)s
     group by g.id
     order by g.id
     on conflict (group_id) do update
-    set at = excluded.at, lag = excluded.lag, time_lag_ms = excluded.time_lag_ms
+    set at = excluded.at, lag = excluded.lag, time_lag_ms = excluded.time_lag_ms, state = excluded.state,
+        generation_id = excluded.generation_id, members = excluded.members
     where l.at <= excluded.at
+), latest_of_topics as (
+    insert into offsets_topiclag as l (group_id, topic, at, lag, max_lag, time_lag_ms, committed_offsets,
+                                       log_end_offsets, partitions, unknown_partitions)
+    select group_id, topic, %(now)s, lag, max_lag, time_lag_ms, committed_offsets, log_end_offsets, partitions,
+           unknown_partitions
+    from topics
+    order by group_id, topic
+    on conflict (group_id, topic) do update
+    set at = excluded.at, lag = excluded.lag, max_lag = excluded.max_lag, time_lag_ms = excluded.time_lag_ms,
+        committed_offsets = excluded.committed_offsets, log_end_offsets = excluded.log_end_offsets,
+        partitions = excluded.partitions, unknown_partitions = excluded.unknown_partitions
+    where l.at <= excluded.at
+), gone as (
+    delete from offsets_topiclag l
+    where l.group_id > %(after)s and l.group_id <= %(upto)s
+      and not exists (select from topics t where t.group_id = l.group_id and t.topic = l.topic)
 )
 select count(*) from history
 
@@ -218,5 +249,9 @@ delete from offsets_lagsample
 where ctid = any(array(select ctid from offsets_lagsample where at = any(%(instants)s::bigint[]) limit %(limit)s))
 
 -- name: drop_lag_of_deleted_groups
+with of_topics as (
+    delete from offsets_topiclag l
+    where not exists (select from groups_group g where g.id = l.group_id)
+)
 delete from offsets_grouplag l
 where not exists (select from groups_group g where g.id = l.group_id)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
+from groups.catalogue.topics import TopicService
 from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
@@ -21,14 +20,9 @@ from offsets.lag import samples as sampling
 from offsets.lag.samples import Sampled, SampleReads, SampleService
 from offsets.service import OffsetService
 from tests.conftest import START_MS
+from tests.support.offsets import report
 
 SAMPLES = "select partition, at, until, log_start_offset, log_end_offset from offsets_watermarksample order by 1, 2"
-
-
-@pytest.fixture
-def samples(runtime: Runtime) -> SampleService:
-    """The sampler of this process."""
-    return runtime.get(SampleService)
 
 
 @pytest.fixture
@@ -37,29 +31,11 @@ def reads(runtime: Runtime) -> SampleReads:
     return runtime.get(SampleReads)
 
 
-@pytest.fixture
-def topics(runtime: Runtime) -> TopicService:
-    """The catalogue."""
-    return runtime.get(TopicService)
-
-
-@pytest.fixture
-def sql(database: str) -> Iterator[psycopg.Connection[Any]]:
-    """A look at the rows."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
 async def commit(runtime: Runtime, group_id: str, *offsets: tuple[int, int], topic: str = "orders") -> None:
     """Commit (partition, offset)s as a simple consumer does."""
     partitions = tuple(PartitionCommit(topic, partition, offset) for partition, offset in offsets)
     reply = await runtime.get(OffsetService).commit(OffsetCommit(group_id, "", None, -1, partitions))
     assert {error.name for _, _, error in reply.results} == {"NONE"}
-
-
-async def report(topics: TopicService, *ends: int, start: int = 0) -> None:
-    """Report where the partitions of `orders` end."""
-    await topics.set_watermarks("orders", [Watermark(p, start, end) for p, end in enumerate(ends)])
 
 
 async def test_reports_sample_nothing_and_a_run_takes_them(

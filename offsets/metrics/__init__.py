@@ -1,0 +1,1 @@
+"""What /metrics says about groups, from samples."""

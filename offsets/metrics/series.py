@@ -1,0 +1,138 @@
+"""Series about groups for /metrics, from their latest samples: never from the rows that members write.
+
+Their number is bounded by `metrics.max.groups` and `metrics.max.topics`; those of the largest lag are kept. A process
+repeats an answer for `metrics.cache.ms` to callers who may describe the same names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kcoord.access.rights import Operation, Principal, Resource
+from kcoord.database.pool import Connection
+from kcoord.process import off_loop
+from kcoord.process.runtime import Runtime
+from kcoord.sql import queries
+from offsets.core.types import Millis
+from offsets.metrics.dialects import DIALECTS, GroupRow, TopicRow
+from offsets.metrics.text import heading, rendered
+
+Q = queries("offsets")
+
+MAX_CACHED = 8
+"""Answers that a process keeps; more kinds of callers than these share nothing."""
+
+
+async def group_series(runtime: Runtime, caller: Principal | None) -> bytes:
+    """See `kcoord.http.metrics_page.GroupSeries`. Raises COORDINATOR_NOT_AVAILABLE."""
+    return await runtime.get(GroupMetrics).text(caller)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Groups of a type in a state: how many, their members, and when the last of them was sampled."""
+
+    type: str
+    state: str
+    groups: int
+    members: int
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The rows that are shown."""
+
+    groups: Sequence[GroupRow] = ()
+    topics: Sequence[TopicRow] = ()
+
+
+class GroupMetrics:
+    """What /metrics says about groups. Only one query runs at a time, so that scrapes do not use up the pool."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._dialect = DIALECTS[runtime.config.str("metrics.dialect")]
+        self._max_groups = runtime.config.int("metrics.max.groups")
+        self._max_topics = runtime.config.int("metrics.max.topics")
+        self._repeated_seconds = runtime.config.int("metrics.cache.ms") / 1000
+        self._cache: dict[str, tuple[float, bytes]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        runtime.on_connection_lost(self._cache.clear)
+
+    async def text(self, caller: Principal | None) -> bytes:
+        """The series in the text format; `caller` None: without names. Raises COORDINATOR_NOT_AVAILABLE."""
+        key = _key(caller)
+        async with self._one_at_a_time:
+            found = self._cache.get(key)
+            if found is not None and found[0] > time.monotonic():
+                return found[1]
+            text = await self._read(caller)
+            self._cache.pop(key, None)
+            if len(self._cache) >= MAX_CACHED:
+                self._cache.pop(next(iter(self._cache)))
+            self._cache[key] = time.monotonic() + self._repeated_seconds, text
+            return text
+
+    async def _read(self, caller: Principal | None) -> bytes:
+        async with self._db.snapshot() as connection:
+            now = await self._db.now_ms(connection)
+            overview = await self._db.records(connection, Overview, Q.sampled_overview)
+            named = Named() if caller is None else await self._named(connection, caller)
+        text = _overview(overview, now)
+        if caller is not None:
+            text += _left_out(named)
+        series = len(named.groups) + len(named.topics)
+        return text.encode() + await off_loop.run(series, rendered, self._dialect, named.groups, named.topics)
+
+    async def _named(self, connection: Connection, caller: Principal) -> Named:
+        visible_groups, visible_topics = caller.visible(Resource.GROUP), caller.visible(Resource.TOPIC)
+        topics_of = {"topic_names": list(visible_topics.names), "topic_prefixes": list(visible_topics.prefixes)}
+        groups_of = {"group_names": list(visible_groups.names), "group_prefixes": list(visible_groups.prefixes)}
+        groups = await off_loop.records(
+            connection, GroupRow, Q.sampled_groups, {**groups_of, **topics_of, "limit": self._max_groups}
+        )
+        parameters = {**topics_of, "groups": [row.id for row in groups], "limit": self._max_topics}
+        return Named(groups, await off_loop.records(connection, TopicRow, Q.sampled_topics, parameters))
+
+
+def _key(caller: Principal | None) -> str:
+    """Equal for callers who may describe the same names."""
+    if caller is None:
+        return "nobody"
+    return " ".join(caller.rules.key(Operation.DESCRIBE, resource) for resource in (Resource.GROUP, Resource.TOPIC))
+
+
+def _overview(found: Sequence[Overview], now: Millis) -> str:
+    if not found:
+        return ""
+    members: Mapping[str, int] = {
+        kind: sum(row.members for row in found if row.type == kind) for kind in sorted({row.type for row in found})
+    }
+    age = max(now - max(row.at for row in found), 0) / 1000
+    return "".join(
+        [
+            heading("kcoord_groups", "gauge", "Groups, when they were sampled."),
+            *(f'kcoord_groups{{type="{row.type}",state="{row.state}"}} {row.groups}\n' for row in found),
+            heading("kcoord_members", "gauge", "Members of all groups, when they were sampled."),
+            *(f'kcoord_members{{type="{kind}"}} {count}\n' for kind, count in members.items()),
+            heading("kcoord_sample_age_seconds", "gauge", "How long ago groups were last sampled."),
+            f"kcoord_sample_age_seconds {age}\n",
+        ]
+    )
+
+
+def _left_out(named: Named) -> str:
+    missing = {
+        kind: rows[0].found - len(rows) if rows else 0
+        for kind, rows in (("groups", named.groups), ("topics", named.topics))
+    }
+    return "".join(
+        [
+            heading("kcoord_metrics_left_out", "gauge", "What has no series because of metrics.max.groups and topics."),
+            *(f'kcoord_metrics_left_out{{kind="{kind}"}} {count}\n' for kind, count in missing.items()),
+        ]
+    )

@@ -1,0 +1,43 @@
+-- name: sampled_overview
+-- Groups and members by type and state, and when the last of them was sampled. No names.
+select g.type, l.state, count(*) as groups, sum(l.members)::bigint as members, max(l.at) as at
+from offsets_grouplag l
+join groups_group g on g.id = l.group_id
+where l.state <> ''
+group by g.type, l.state
+order by g.type, l.state
+
+-- name: sampled_groups
+-- The groups of the largest lag, as last sampled, and how many there are. Totals are those of visible topics.
+with totals as (
+    select group_id, max(max_lag) as max_lag,
+           case when count(lag) > 0 then least(sum(lag), 9223372036854775807)::bigint end as lag,
+           case when bool_and(time_lag_ms is not null) filter (where lag is not null) then max(time_lag_ms)
+           end as time_lag_ms
+    from offsets_topiclag
+    where topic = any(%(topic_names)s::text[])
+       or exists (select from unnest(%(topic_prefixes)s::text[]) prefix where starts_with(topic, prefix))
+    group by group_id
+)
+select g.id, count(*) over () as found, g.group_id as "group", g.type, coalesce(g.protocol_type, '') as protocol_type,
+       coalesce(g.protocol_name, '') as protocol, l.state, l.generation_id, l.members, t.lag, t.max_lag, t.time_lag_ms
+from offsets_grouplag l
+join groups_group g on g.id = l.group_id
+left join totals t on t.group_id = l.group_id
+where l.state <> ''
+  and (g.group_id = any(%(group_names)s::text[])
+       or exists (select from unnest(%(group_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+order by t.lag desc nulls last, g.group_id
+limit %(limit)s
+
+-- name: sampled_topics
+-- Of these groups, the topics of the largest lag, and how many there are.
+select count(*) over () as found, g.group_id as "group", l.topic, l.lag, l.time_lag_ms, l.committed_offsets,
+       l.log_end_offsets, l.unknown_partitions
+from offsets_topiclag l
+join groups_group g on g.id = l.group_id
+where l.group_id = any(%(groups)s::bigint[])
+  and (l.topic = any(%(topic_names)s::text[])
+       or exists (select from unnest(%(topic_prefixes)s::text[]) prefix where starts_with(l.topic, prefix)))
+order by l.lag desc nulls last, l.group_id, l.topic
+limit %(limit)s
