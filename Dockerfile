@@ -1,22 +1,36 @@
-# The stack in one container: server, worker and beat under their supervisor. Point it to a Postgres with
-# KCOORD_DATABASE_URL; without one the embedded server keeps its files in /data.
-FROM python:3.12-slim
+# server, worker, beat and migrate in one image: the command is `python -m kcoord.stack.run ROLE` (docs/deployment.md).
+# Without a command it runs all of them and a Postgres of its own under one supervisor, with its files in /data.
+FROM python:3.12.12-slim-bookworm AS packages
 
-ENV PYTHONDONTWRITEBYTECODE=1 \
+WORKDIR /build
+COPY requirements.txt deploy/requirements-otlp.txt ./
+# Nothing is compiled: only pyspark has no wheel, and it is plain Python.
+RUN python -m venv --without-pip /opt/kcoord \
+    && pip --python /opt/kcoord/bin/python install --no-cache-dir --only-binary :all: --no-binary pyspark -r requirements.txt -r requirements-otlp.txt
+
+FROM python:3.12.12-slim-bookworm
+
+ENV PATH=/opt/kcoord/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
     KCOORD_HOST=0.0.0.0 \
     KCOORD_DATA_DIR=/data
 
 WORKDIR /app
-COPY requirements.txt .
-RUN pip install --no-cache-dir -r requirements.txt
-COPY . .
+COPY --from=packages /opt/kcoord /opt/kcoord
+COPY manage.py LICENSE ./
+COPY kcoord ./kcoord
+COPY groups ./groups
+COPY offsets ./offsets
+COPY frontend ./frontend
 RUN python -m compileall -q . \
     && useradd --system --uid 10001 --no-create-home kcoord \
-    && install -d -o kcoord -m 0700 /data
+    && install -d -o kcoord -m 0700 /data \
+    && pip uninstall --yes --quiet --root-user-action=ignore pip
 
-USER kcoord
+USER 10001
 VOLUME /data
 EXPOSE 8000
-# Alive, not ready: an outage of Postgres must not become a restart.
+# Of the server. Alive, not ready: an outage of Postgres must not become a restart.
 HEALTHCHECK --start-period=30s CMD ["python", "-m", "kcoord.stack.alive"]
-ENTRYPOINT ["python", "-m", "kcoord.stack"]
+CMD ["python", "-m", "kcoord.stack"]
