@@ -18,7 +18,19 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from groups.core.model.events import EventKind
-from groups.models import Assignment, ConsumerMember, Event, Group, Member, PendingMember, Topic, Watermark
+from groups.models import (
+    Assignment,
+    ConsumerMember,
+    CoordinatorNode,
+    CoordinatorPartition,
+    Event,
+    Group,
+    Member,
+    PartitionChange,
+    PendingMember,
+    Topic,
+    Watermark,
+)
 from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, instant, kind_filter, utc
 from kcoord.protocol.consumer_protocol import decode_subscription
 
@@ -280,6 +292,55 @@ class WatermarkAdmin(ReadOnlyAdmin):
     readonly_fields = ("sampled",)
     ordering = ("topic_id", "partition")
     sampled = instant("sampled_at", "sampled")
+
+
+@admin.register(CoordinatorNode)
+class CoordinatorNodeAdmin(ReadOnlyAdmin):
+    """Server processes as coordinator nodes, newest first."""
+
+    list_display = ("node_id", "id", "url", "version", "started", "renewed", "ended", "end_reason")
+    list_filter = ("end_reason",)
+    search_fields = ("node_id", "url")
+    fields = ("node_id", "page", "id", "url", "version", "started", "renewed", "expires", "ended", "end_reason")
+    readonly_fields = ("page", "id", "started", "renewed", "expires", "ended")
+    ordering = ("-id",)
+    started = instant("started_at", "registered")
+    renewed = instant("renewed_at", "last renewal")
+    expires = instant("expires_at", "lease runs out")
+    ended = instant("ended_at", "ended")
+
+    @admin.display(description="dashboard")
+    def page(self, node: CoordinatorNode) -> SafeString:
+        """The page that shows all nodes live."""
+        return format_html('<a class="text-primary-600 underline" href="{}">live page</a>', reverse("frontend:nodes"))
+
+
+@admin.register(CoordinatorPartition)
+class CoordinatorPartitionAdmin(ReadOnlyAdmin):
+    """Coordinator partitions and their owners."""
+
+    list_display = ("partition", "state", "owner", "epoch", "gap", "since", "load_ms")
+    list_filter = ("state",)
+    list_select_related = ("owner",)
+    search_fields = ("=partition", "owner__node_id")
+    fields = ("partition", "state", "owner", "epoch", "gap", "since", "active", "load_ms")
+    readonly_fields = ("since", "active")
+    ordering = ("partition",)
+    since = instant("state_since", "in this state since")
+    active = instant("active_since", "active since")
+
+
+@admin.register(PartitionChange)
+class PartitionChangeAdmin(ReadOnlyAdmin):
+    """Changes of owners, newest first."""
+
+    list_display = ("when", "partition", "epoch", "from_node", "to_node", "reason", "gap_ms")
+    list_filter = ("reason",)
+    search_fields = ("=partition", "from_node", "to_node")
+    fields = ("when", "partition", "epoch", "gap", "from_node", "to_node", "reason", "gap_ms")
+    readonly_fields = ("when",)
+    ordering = ("-id",)
+    when = instant("at", "when")
 
 
 # Tables without an admin class of their own can be viewed as well.

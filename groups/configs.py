@@ -24,11 +24,12 @@ from groups.core.model.types import Millis
 from groups.server_assignors import SETTING as ASSIGNORS
 from groups.server_assignors import load_assignors
 from groups.store.store import GroupStore
-from kcoord.config import BY_NAME, INT_MAX, Config, Value
+from kcoord.config import BY_NAME, INT_MAX, Config
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.process.watched_copy import WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.setting import Value
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)

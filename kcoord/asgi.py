@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application
@@ -19,13 +19,20 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from groups.api.routes import OPERATIONS as GROUPS
-from kcoord.http import health, logs
+from groups.nodes import standing
+from groups.nodes.agent import NodeAgent
+from kcoord.database.pool import Database
+from kcoord.http import health, logs, metrics_page
 from kcoord.http.body import BodyLimit
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
 from kcoord.http.serving import Operation, routes
 from kcoord.process import runtime
 from offsets.api.routes import OPERATIONS as OFFSETS
+from offsets.metrics.series import group_series
+
+if TYPE_CHECKING:
+    from kcoord.http.tracing import Traces
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
 django_application = cast(ASGIApp, get_asgi_application())
@@ -35,29 +42,50 @@ DATA_PLANE_ROUTES: tuple[Endpoint, ...] = tuple(operation.endpoint for operation
 """What the OpenAPI document says about the data plane."""
 
 
+def _traces() -> Traces | None:
+    """None unless a collector is set: without one nothing of OpenTelemetry is imported."""
+    if not settings.KCOORD.str("otlp.endpoint"):
+        return None
+    from kcoord.http.tracing import Traces
+
+    return Traces(settings.KCOORD)
+
+
+TRACES = _traces()
+
+
 @asynccontextmanager
 async def lifespan(application: Starlette) -> AsyncIterator[None]:
     """Run the process's runtime; on shutdown answer parked requests and close connections."""
-    running = runtime.Runtime(settings.KCOORD, settings.CONNINFO)
+    database = Database if TRACES is None else TRACES.database
+    running = runtime.Runtime(settings.KCOORD, settings.CONNINFO, database=database)
     await running.start()
     runtime.use(running)
     running.db.request_age.pulse.start()
+    running.get(NodeAgent).start()
     try:
         yield
     finally:
         running.db.request_age.pulse.stop()
         await running.stop()
         runtime.use(None)
+        if TRACES is not None:
+            await TRACES.stop()
 
 
 def make_application() -> Starlette:
     """The ASGI application. Needs a current runtime (`lifespan` makes one) to answer anything but /livez."""
-    all_routes: list[BaseRoute] = [*routes(OPERATIONS), *health.ROUTES]
+    all_routes: list[BaseRoute] = [
+        *routes(OPERATIONS),
+        *health.routes(standing.checks),
+        metrics_page.route(group_series, standing.measure),
+    ]
     starlette = Starlette(
         routes=all_routes,
         lifespan=lifespan,
         middleware=[
             Middleware(RequestLog),
+            *([] if TRACES is None else [TRACES.middleware()]),
             Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),
         ],
     )

@@ -5,12 +5,13 @@ Beat drives the timers. Each entry expires before it is due again, so a stopped 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
 from celery import Celery
 from celery.exceptions import WorkerShutdown
-from celery.signals import setup_logging, worker_shutting_down
+from celery.signals import setup_logging, task_failure, worker_shutting_down
 
 from kcoord.database import queue_transport
 
@@ -30,6 +31,17 @@ def configure_logging(**kwargs: Any) -> None:
     from kcoord.http import logs
 
     logs.configure(settings.KCOORD.str("log.level"))
+
+
+@task_failure.connect  # type: ignore[untyped-decorator]
+def count_failure(sender: Any, **kwargs: Any) -> None:
+    """Count the failure for /metrics. Celery logs it; without the database nothing is counted."""
+    from kcoord.database import task_health
+    from kcoord.process import bridge
+    from kcoord.protocol.errors import ProtocolError
+
+    with contextlib.suppress(ProtocolError):
+        bridge.call(lambda runtime: task_health.count_failure(runtime.db, sender.name))
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]

@@ -2,8 +2,9 @@
 
 `kcoord.E001` a value is unknown, malformed or out of bounds · `E002` an address is malformed · `E003` the secret key
 is too short · `W001` cookies are sent over http · `W002` no host name is allowed · `W003` the secret key is not kept ·
-`W004` cookies are also sent over http. `W003` and `W004` are found by `check --deploy` only. Django's own warnings that
-no setting of ours can change, or that one of these replaces, are silenced in the settings, with the reason.
+`W004` cookies are also sent over http · `W005` leases are too long for the smallest session. `W003` and `W004` are
+found by `check --deploy` only. Django's own warnings that no setting of ours can change, or that one of these replaces,
+are silenced in the settings, with the reason.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
-from kcoord.config import Config
+from kcoord.config import LEASE, Config
 
 TAG = "kcoord"
 REFERENCE = "See `manage.py settings_reference`."
 SHORTEST_KEY = 32
+SMALLEST_SESSIONS = ("group.min.session.timeout.ms", "group.consumer.min.session.timeout.ms")
 
 
 @register(TAG)
@@ -82,10 +84,25 @@ def reachable_from_elsewhere(app_configs: Sequence[AppConfig] | None, **kwargs: 
     return found
 
 
+@register(TAG)
+def leases_are_short(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.W005`: while all servers are frozen for less than a lease nobody notices, and sessions may end."""
+    config = settings.KCOORD
+    session, shortest = min((config.int(name), name) for name in SMALLEST_SESSIONS)
+    if 2 * config.int(LEASE) <= session:
+        return []
+    problem = f"{LEASE} is {config.int(LEASE)} ms, more than half of {shortest} ({session} ms)"
+    hint = "Members with such a session may be removed after a freeze of all servers: use a shorter lease."
+    return [Warning(problem, hint=hint, id="kcoord.W005")]
+
+
 def _address_problems(config: Config) -> Iterator[str]:
     advertised = config.str("advertised.url")
     if advertised and not _is_url(advertised, ("http", "https")):
         yield "KCOORD_ADVERTISED_URL: expected http://host:port or https://host"
+    collector = config.str("otlp.endpoint")
+    if collector and not _is_url(collector, ("http", "https")):
+        yield "KCOORD_OTLP_ENDPOINT: expected http://host:port or https://host"
     database = config.str("database.url")
     if database and urlsplit(database).scheme not in ("postgresql", "postgres"):
         yield "KCOORD_DATABASE_URL: expected postgresql://user:password@host:port/database"
@@ -95,6 +112,17 @@ def _address_problems(config: Config) -> Iterator[str]:
     for name in filter(None, config.str("allowed.hosts").split(",")):
         if "/" in name or name != name.strip():
             yield f"KCOORD_ALLOWED_HOSTS: {name!r} is not a host name; expected names separated by commas, no spaces"
+    for name in config.names("trusted.proxies"):
+        if not _is_network(name):
+            yield f"KCOORD_TRUSTED_PROXIES: {name!r} is no address or network; expected e.g. 10.0.0.7 or 10.0.0.0/8"
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_url(text: str, schemes: tuple[str, ...]) -> bool:

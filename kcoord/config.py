@@ -10,85 +10,27 @@ Source: classic.md 10.1, consumer.md 10, offsets.md 10.1, http-api.md 1 and 6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-Value = int | str | bool
-Text = str
-Switch = bool
-
-PREFIX = "KCOORD_"
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting.
-
-    Numbers are checked against `minimum` and `maximum` (both inclusive), texts against `choices`, case-sensitively
-    unless `any_case`. A `listed` text is a comma-separated list of names, each one of the choices.
-    """
-
-    name: str
-    default: Value
-    unit: str
-    help: str
-    minimum: int | None = None
-    maximum: int | None = None
-    choices: tuple[str, ...] = ()
-    secret: bool = False
-    any_case: bool = False
-    listed: bool = False
-
-    @property
-    def env(self) -> str:
-        """The environment variable that sets it."""
-        return PREFIX + self.name.upper().replace(".", "_")
-
-    def parse(self, text: str) -> Value:
-        """The value written as `text`. Raises ValueError saying what is expected."""
-        value: Value
-        if isinstance(self.default, bool):
-            if text.lower() not in ("true", "false"):
-                raise ValueError(f"{self.env}={text!r}: expected true or false")
-            return text.lower() == "true"
-        if isinstance(self.default, int):
-            try:
-                value = int(text)
-            except ValueError:
-                raise ValueError(f"{self.env}={text!r}: expected a whole number ({self.unit})") from None
-            self._check_bounds(value)
-            return value
-        if self.listed:
-            return self._parse_list(text)
-        if self.any_case:
-            text = text.lower()
-        if self.choices and text not in self.choices:
-            raise ValueError(f"{self.env}={text!r}: expected one of {', '.join(self.choices)}")
-        return text
-
-    def _parse_list(self, text: str) -> str:
-        names = [name.strip() for name in text.split(",")]
-        if not all(names) or len(set(names)) != len(names):
-            raise ValueError(f"{self.env}={text!r}: expected {self.unit} separated by commas, each only once")
-        if self.choices and not set(names) <= set(self.choices):
-            raise ValueError(f"{self.env}={text!r}: expected one or more of {', '.join(self.choices)}")
-        return ",".join(names)
-
-    def _check_bounds(self, value: int) -> None:
-        if self.minimum is not None and value < self.minimum:
-            raise ValueError(f"{self.env}={value}: must be at least {self.minimum} ({self.unit})")
-        if self.maximum is not None and value > self.maximum:
-            raise ValueError(f"{self.env}={value}: must be at most {self.maximum} ({self.unit})")
-
+from kcoord.setting import PREFIX, Setting, Switch, Text, Value
 
 INT_MAX = 2_147_483_647
 BASE_DIR = Path(__file__).resolve().parent.parent
 ARCHIVE_PATH = "archive.path"
+OWN_DIALECT = "kcoord"
+ROUTING = "coordinator.routing"
+LEASE = "coordinator.lease.ms"
+RENEWAL = "coordinator.renewal.interval.ms"
+LATE_RENEWAL_MS = 500
+"""How late a renewal may come before timers wait for it."""
 
 SETTINGS: tuple[Setting, ...] = (
     # Where things are
     Setting("host", "127.0.0.1", "address", "Address the server listens on; by default loopback."),
     Setting("port", 8000, "port", "Port the server listens on.", 1, 65_535),
+    Setting(
+        "nodes", 1, "servers", "Servers that `make up` runs behind that port; more than one: port + 1 … too.", 1, 32
+    ),
     Setting("data.dir", ".kcoord", "path", "Directory of the embedded Postgres, generated secrets and the log."),
     Setting("database.url", "", "url", "Postgres 14 or newer to use instead of the embedded one.", secret=True),
     Setting("broker.url", "", "url", "Celery broker instead of the queue in Postgres, e.g. redis://…", secret=True),
@@ -100,11 +42,25 @@ SETTINGS: tuple[Setting, ...] = (
         "the host is 0.0.0.0 or ::.",
     ),
     Setting("allowed.hosts", "", "names", "Host names, separated by commas, that the pages accept besides loopback."),
+    Setting(
+        "trusted.proxies",
+        "127.0.0.1,::1",
+        "names",
+        "Addresses or networks, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+        listed=True,
+    ),
     Setting("secret.key", "", "text", "Django's secret key; empty: generated into the data directory.", secret=True),
     Setting("secure.cookies", False, "switch", "Send cookies over https only; enable behind TLS."),
     Setting(
         "log.level", "info", "level", "Lowest level that is logged.", choices=("debug", "info", "warning", "error")
     ),
+    Setting(
+        "otlp.endpoint",
+        "",
+        "url",
+        "Collector that gets traces over OTLP/HTTP, e.g. http://collector:4318; empty: no traces.",
+    ),
+    Setting("otlp.group.ids", False, "switch", "Name the groups of requests in traces."),
     # The server
     Setting("database.pool.size", 8, "connections", "Write connections of one process; as many for reading.", 2, 200),
     Setting("database.statement.timeout.ms", 15_000, "ms", "Longest statement of the data plane.", 100, 600_000),
@@ -114,7 +70,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "database.transaction.timeout.ms",
-        2_500,
+        1_500,
         "ms",
         "How long a process that stalls in a transaction keeps its locks.",
         500,
@@ -152,6 +108,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("mailbox.max.batch", 256, "commands", "Most commands of one group handled in one transaction.", 1, 10_000),
     Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
     Setting("token.cache.ms", 5_000, "ms", "How long a process caches an API token.", 0, 600_000),
+    # Coordinator nodes
+    Setting("node.id", "", "text", "Name of this server among the nodes, unique; empty: its host name and port."),
+    Setting(
+        ROUTING,
+        "any",
+        "routing",
+        "Which nodes answer for a group: any, or only the owner of its coordinator partition.",
+        choices=("any", "owner"),
+    ),
+    Setting(LEASE, 3_000, "ms", "How long a node that is silent stays the owner of its partitions.", 500, 60_000),
+    Setting(RENEWAL, 1_000, "ms", "How often a node renews its lease.", 100, 30_000),
     # Groups (names, defaults and bounds are Kafka's)
     Setting("group.min.session.timeout.ms", 6_000, "ms", "Smallest session timeout a member may ask for.", 0, INT_MAX),
     Setting(
@@ -267,6 +234,27 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("spark.master", "local[2]", "master", "Where Spark runs: local[cores], spark://…, yarn or k8s://…"),
     Setting("spark.driver.memory.mb", 1_024, "MB", "Memory of Spark's driver; local executors share it.", 512, 262_144),
+    # Metrics
+    Setting(
+        "metrics.dialect",
+        OWN_DIALECT,
+        "exporter",
+        "Whose names /metrics uses for groups, where that exporter has one.",
+        choices=(OWN_DIALECT, "kminion", "kafka_exporter", "kafka-lag-exporter"),
+    ),
+    Setting("metrics.max.groups", 1_000, "groups", "Most groups in /metrics: those of the largest lag.", 0, 1_000_000),
+    Setting(
+        "metrics.max.topics",
+        5_000,
+        "topics",
+        "Most topics of groups in /metrics, of all groups together: those of the largest lag.",
+        0,
+        10_000_000,
+    ),
+    Setting("metrics.cache.ms", 5_000, "ms", "How long a process repeats what it said of groups.", 0, 600_000),
+    Setting(
+        "metrics.public.groups", False, "switch", "Name groups and topics in /metrics to callers without a token, too."
+    ),
     # Timers and maintenance
     Setting("timer.tick.interval.ms", 1_000, "ms", "How often Celery beat looks for due groups.", 100, 60_000),
     Setting("timer.tick.batch", 200, "groups", "Most groups handled by one tick.", 1, 100_000),
@@ -303,6 +291,9 @@ NOT_LARGER = (
     (ASSIGNMENT_INTERVAL, "group.consumer.max.assignment.interval.ms"),
 )
 """The first of a pair is not larger than the second; max >= min follows from both."""
+
+ANY_HOST = ("0.0.0.0", "::", "")  # noqa: S104 - to compare with
+"""Hosts that mean every address of the machine."""
 
 LEAST_TIME_TO_BEGIN_MS = 3_000
 """Half a second less than this remains for a request to begin its write: a gap that short goes unnoticed."""
@@ -366,6 +357,13 @@ class Config:
                 f"request.max.age.ms must be at least {LEAST_TIME_TO_BEGIN_MS} ms larger than "
                 "database.transaction.timeout.ms"
             )
+        least = self.int(RENEWAL) + self.int("database.transaction.timeout.ms") + LATE_RENEWAL_MS
+        if self.int(LEASE) < least:
+            found.append(
+                f"{LEASE} must be at least {least}: {RENEWAL}, database.transaction.timeout.ms and {LATE_RENEWAL_MS} ms"
+            )
+        if self.str(ROUTING) == "owner" and self.str("host") in ANY_HOST and not self.str("advertised.url"):
+            found.append(f"advertised.url is needed for {ROUTING}=owner: {self.str('host')} is not an address to go to")
         if "classic" not in self.names(REBALANCE_PROTOCOLS):
             found.append(f"{REBALANCE_PROTOCOLS} must include classic")
         return found

@@ -1,5 +1,8 @@
 """Prometheus metrics of a process. Labels are bounded: never a group id, a member id or a topic.
 
+Those of groups are read from samples (`offsets.metrics`), those that any process may count from the database
+(`kcoord.database.counters`).
+
 Source: http-api.md 5; offsets.md 12, for what is worth counting.
 """
 
@@ -37,4 +40,30 @@ BATCH_SIZE = Histogram(
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
 )
 PARKED = Gauge("kcoord_parked_requests", "Requests waiting on the server.", ["kind"])
+NODE_PARTITIONS = Gauge("kcoord_node_partitions", "Coordinator partitions that this process owns.")
+NODE_LEASE = Gauge("kcoord_node_lease", "Whether this process holds its lease as a coordinator node: 1 or 0.")
+RENEWAL_AGE = Gauge(
+    "kcoord_node_renewal_age_seconds", "Since the last renewal of this process's lease; NaN: it never had one."
+)
+LIVE_NODES = Gauge("kcoord_nodes", "Live coordinator nodes, as this process sees them; NaN: it is none itself.")
+COORDINATOR_PARTITIONS = Gauge(
+    "kcoord_coordinator_partitions",
+    "Coordinator partitions by state (active, loading, unowned), as this process sees them; NaN: it is no node.",
+    ["state"],
+)
+LEASES_LOST = Counter("kcoord_node_leases_lost", "Leases of this process that ran out or were ended by others.")
+PARTITION_LOAD_MS = Histogram(
+    "kcoord_partition_load_ms",
+    "Time from getting a coordinator partition until it is active, in ms.",
+    buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000),
+)
 TICK_LAG_MS = Gauge("kcoord_tick_lag_ms", "How long ago the timers last ran, in ms, when this process last looked.")
+DATABASE_UP = Gauge("kcoord_database_up", "Whether Postgres answered this scrape: 1 or 0.")
+DATABASE_SECONDS = Gauge(
+    "kcoord_database_answer_seconds", "How long this scrape waited for a connection and an answer."
+)
+DATABASE_CONNECTIONS = Gauge(
+    "kcoord_database_connections", "Connections of this process to Postgres, by pool and state.", ["pool", "state"]
+)
+DATABASE_CONNECTIONS_MAX = Gauge("kcoord_database_connections_max", "The most that a pool may have.", ["pool"])
+DATABASE_WAITING = Gauge("kcoord_database_waiting", "Callers that wait for a connection of a pool.", ["pool"])

@@ -16,7 +16,7 @@ from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error
 from offsets.core.commit import membership_half, record, refuse
 from offsets.core.transactions import stable
 from offsets.core.types import (
@@ -77,8 +77,7 @@ class OffsetService:
         Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a consumer
         group that is not who it claims to be.
         """
-        if not self._groups.active:
-            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+        self._groups.check_active(fetch.group_id)
         allowed = [(topic, partitions) for topic, partitions in fetch.topics or () if topic not in fetch.denied]
         wanted: list[TopicPartition] | None = [(topic, p) for topic, partitions in allowed for p in partitions]
         if fetch.topics is None:

@@ -8,11 +8,12 @@ from celery import shared_task
 from celery.signals import worker_ready
 
 from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
 from offsets.journal.journal_days import JournalDays
 from offsets.lag.samples import SampleService
 from offsets.plans.service import PlanService
 from offsets.retention.deleted_topics import DeletedTopicSweep
-from offsets.retention.sweep import RetentionService
+from offsets.retention.sweep import Report, RetentionService
 from offsets.runs.service import SparkRuns
 from offsets.transactions.service import TransactionService
 
@@ -23,8 +24,11 @@ LONGEST_RUN_SECONDS = 3_600.0
 @shared_task(name="offsets.expire")  # type: ignore[untyped-decorator]
 def expire() -> int:
     """Remove expired offsets and empty groups; see `RetentionService.run`."""
-    report = bridge.call(lambda runtime: runtime.get(RetentionService).run(), LONGEST_RUN_SECONDS)
-    return report.offsets
+
+    async def run(runtime: Runtime) -> Report:
+        return await runtime.get(RetentionService).run(runtime.config.int("offsets.retention.check.interval.ms"))
+
+    return bridge.call(run, LONGEST_RUN_SECONDS).offsets
 
 
 @shared_task(name="offsets.sample")  # type: ignore[untyped-decorator]

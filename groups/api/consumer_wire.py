@@ -9,9 +9,19 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from groups.api.wire import Expiry, Items, Request, Response
+from groups.api.wire import Items, Request, Response
 from groups.catalogue.topics import MAX_PARTITIONS
-from kcoord.http.types import INT32_MAX, ClientId, GroupInstanceId, Int32, MemberId, Millis32, TopicId, TopicName
+from kcoord.http.types import (
+    INT32_MAX,
+    ClientId,
+    Expiry,
+    GroupInstanceId,
+    Int32,
+    MemberId,
+    Millis32,
+    TopicId,
+    TopicName,
+)
 
 Partition = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 
@@ -58,7 +68,7 @@ class AssignedTopic(Response, frozen=True):
 
     topic_id: str
     topic: str | None
-    partitions: list[int]
+    partitions: list[Int32]
 
 
 class ConsumerAssignment(Response, frozen=True):
@@ -71,8 +81,8 @@ class ConsumerHeartbeatResponse(Response, frozen=True):
     """`assignment` null: unchanged. `session_expires_at` null: the member has left."""
 
     member_id: str
-    member_epoch: int
-    heartbeat_interval_ms: int
+    member_epoch: Int32
+    heartbeat_interval_ms: Int32
     session_expires_at: Expiry | None
     assignment: ConsumerAssignment | None
-    error_code: int = 0
+    error_code: Int32 = 0

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from groups.api import convert, endpoints, wire
 from groups.catalogue.topics import TopicService, partition_counts
-from groups.core.coordinator import partition_of
 from groups.engine.assign import assign as compute
 from groups.engine.assign import member_subscription
 from groups.engine.availability import CoordinatorAvailability
+from groups.nodes.directory import CoordinatorNode, NodeDirectory
 from kcoord.access.rights import Operation
-from kcoord.config import Config
-from kcoord.http.addresses import advertised_url, came_by
+from kcoord.http.addresses import came_by
 from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, serve
@@ -25,7 +22,7 @@ MOST_KEYS = 1_000
 
 @serve(endpoints.COORDINATOR)
 async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
-    """FindCoordinator for groups, several at once. Any node serves any group, so every answer is this server.
+    """FindCoordinator for groups, several at once: the node that owns the coordinator partition of each.
 
     A stopped service is not available for any key; without the tables of offsets no key has a coordinator, except that
     keys the caller may not ask about are refused as such (offsets.md 8.1).
@@ -40,9 +37,14 @@ async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
             return wire.CoordinatorResponse([_none(key, Error.COORDINATOR_NOT_AVAILABLE) for key in keys])
         if not await availability.offsets_are_stored():
             refused = {**dict.fromkeys(keys, Error.COORDINATOR_NOT_AVAILABLE), **refused}
-    return wire.CoordinatorResponse(
-        [_none(key, refused[key]) if key in refused else _coordinator(call, key) for key in keys]
-    )
+    directory = call.runtime.get(NodeDirectory)
+    answers = []
+    for key in keys:
+        found = None if key in refused else await directory.coordinator_of(key, came_by())
+        answers.append(
+            _none(key, refused.get(key, Error.COORDINATOR_NOT_AVAILABLE)) if found is None else _coordinator(key, found)
+        )
+    return wire.CoordinatorResponse(answers)
 
 
 def _refusal(call: Call[None], key: str) -> Error | None:
@@ -58,31 +60,10 @@ def _none(key: str, error: Error) -> wire.Coordinator:
     return wire.Coordinator(key, -1, "", "", -1, "", error.code, error.name)
 
 
-def _coordinator(call: Call[None], key: str) -> wire.Coordinator:
-    found = coordinator_of(key, advertised_url(call.runtime.config, came_by()), call.runtime.config)
+def _coordinator(key: str, found: CoordinatorNode) -> wire.Coordinator:
     return wire.Coordinator(
         key, found.partition, found.node_id, found.host, found.port, found.url, Error.NONE.code, Error.NONE.name
     )
-
-
-@dataclass(frozen=True, slots=True)
-class CoordinatorNode:
-    """The node that coordinates a group, and the coordinator partition the group belongs to."""
-
-    partition: int
-    node_id: str
-    host: str
-    port: int
-    url: str
-
-
-def coordinator_of(group_id: str, url: str, config: Config) -> CoordinatorNode:
-    """Where a group is coordinated: at this server, whose address for clients is `url`."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    partition = partition_of(group_id, config.int("offsets.topic.num.partitions"))
-    return CoordinatorNode(partition, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", host, port, url)
 
 
 @serve(endpoints.ASSIGN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from kcoord.http.types import rfc3339
 from kcoord.metrics import COMMANDS
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 
 
 def raise_for_error(
@@ -19,10 +19,11 @@ def raise_for_error(
     COMMANDS.labels(command, reply.error.name).inc()
     if reply.error is Error.NONE:
         return
-    fields: dict[str, object] = {}
+    fields: ProblemFields = {}
     if isinstance(reply, JoinReply):
         fields["member_id"] = reply.member_id
-    if not isinstance(reply, LeaveReply) and reply.session_deadline is not None:
-        fields["session_expires_at"] = rfc3339(reply.session_deadline)
+    expires_at = None if isinstance(reply, LeaveReply) else rfc3339(reply.session_deadline)
+    if expires_at is not None:
+        fields["session_expires_at"] = expires_at
     retry_after_ms = reply.retry_after_ms if isinstance(reply, JoinReply | ConsumerHeartbeatReply) else None
     raise ProtocolError(reply.error, reply.detail, fields=fields, retry_after_ms=retry_after_ms)

@@ -11,12 +11,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kcoord.http.types import (
     ClientId,
+    Expiry,
     GroupInstanceId,
     Int32,
     MemberId,
     Millis32,
     ProtocolName,
     ProtocolType,
+    ResultName,
     TopicName,
 )
 
@@ -24,7 +26,6 @@ MOST_ITEMS = 10_000
 """Entries that one request may list; most requests reach the body limit long before."""
 
 Items = Meta(max_length=MOST_ITEMS)
-Expiry = Annotated[str, Meta(description="RFC 3339, on the database's clock.")]
 
 
 class Request(Struct, forbid_unknown_fields=True, frozen=True):
@@ -74,8 +75,8 @@ class SubscriptionView(Response, frozen=True):
     """A decoded subscription."""
 
     topics: list[str]
-    owned_partitions: dict[str, list[int]]
-    generation_id: int
+    owned_partitions: dict[str, list[Int32]]
+    generation_id: Int32
     rack_id: str | None
     user_data: bytes | None
 
@@ -92,7 +93,7 @@ class JoinedMember(Response, frozen=True):
 class JoinResponse(Response, frozen=True):
     """A completed join. `members` is empty for followers."""
 
-    generation_id: int
+    generation_id: Int32
     protocol_type: str | None
     protocol_name: str | None
     leader: str
@@ -100,7 +101,7 @@ class JoinResponse(Response, frozen=True):
     member_id: str
     members: list[JoinedMember]
     session_expires_at: Expiry | None
-    error_code: int = 0
+    error_code: Int32 = 0
 
 
 class SyncAssignment(Request, frozen=True):
@@ -130,9 +131,9 @@ class SyncResponse(Response, frozen=True):
     protocol_type: str | None
     protocol_name: str | None
     assignment: bytes
-    partitions: dict[str, list[int]] | None
+    partitions: dict[str, list[Int32]] | None
     session_expires_at: Expiry | None
-    error_code: int = 0
+    error_code: Int32 = 0
 
 
 class HeartbeatRequest(Request, frozen=True):
@@ -147,7 +148,7 @@ class HeartbeatResponse(Response, frozen=True):
     """The member is alive until `session_expires_at`."""
 
     session_expires_at: Expiry | None
-    error_code: int = 0
+    error_code: Int32 = 0
 
 
 class GroupHeartbeat(Request, frozen=True):
@@ -170,8 +171,8 @@ class GroupHeartbeatResult(Response, frozen=True):
 
     group_id: str
     member_id: str
-    error_code: int
-    error: str
+    error_code: Int32
+    error: ResultName
     detail: str | None
     session_expires_at: Expiry | None
 
@@ -180,7 +181,7 @@ class ManyHeartbeatsResponse(Response, frozen=True):
     """One result for each heartbeat, in the order of the request."""
 
     heartbeats: list[GroupHeartbeatResult]
-    error_code: int = 0
+    error_code: Int32 = 0
 
 
 class LeavingMember(Request, frozen=True):
@@ -202,15 +203,15 @@ class LeftMember(Response, frozen=True):
 
     member_id: str
     group_instance_id: str | None
-    error_code: int
-    error: str
+    error_code: Int32
+    error: ResultName
 
 
 class LeaveResponse(Response, frozen=True):
     """A result for each entry, in the order of the request."""
 
     members: list[LeftMember]
-    error_code: int = 0
+    error_code: Int32 = 0
 
 
 class AssignMember(Request, frozen=True):
@@ -233,31 +234,31 @@ class MemberAssignment(Response, frozen=True):
     """The partitions of one member, by topic."""
 
     member_id: str
-    partitions: dict[str, list[int]]
+    partitions: dict[str, list[Int32]]
 
 
 class AssignResponse(Response, frozen=True):
     """An assignment for each member, ready to send in a sync."""
 
     assignments: list[MemberAssignment]
-    error_code: int = 0
+    error_code: Int32 = 0
 
 
 class Coordinator(Response, frozen=True):
     """Where a group is coordinated. `partition` is its coordinator partition."""
 
     key: str
-    partition: int
+    partition: Int32
     node_id: str
     host: str
-    port: int
+    port: Int32
     url: str
-    error_code: int
-    error: str
+    error_code: Int32
+    error: ResultName
 
 
 class CoordinatorResponse(Response, frozen=True):
     """A coordinator for each requested group id, in that order."""
 
     coordinators: list[Coordinator]
-    error_code: int = 0
+    error_code: Int32 = 0

@@ -78,6 +78,7 @@ from groups.core.model.turn import Turn
 from groups.core.model.types import ClassicGroup, Env, TopicView
 from groups.core.offset_admin import delete_offsets, reset_offsets
 from groups.core.operators import hold_group, kick_member, release_hold
+from groups.core.rearming import rearm
 from kcoord.protocol.errors import ProtocolError
 
 FEW_NAMES = 100
@@ -88,10 +89,11 @@ def decide(group: Group | None, command: Command, env: Env) -> Decision:
     """Decide `command` on `group` (None: it does not exist) at `env.now` (ms).
 
     Never raises for bad input: the error is the reply, and what expired or was refused persists as records. After it no
-    deadline of the group lies at or before `env.now`.
+    deadline of the group lies at or before `env.now`, if `env.may_expire`.
     """
     turn = Turn(group, env)
     expire_hold(turn)
+    rearm(turn)
     _expire(turn)
     answered = len(turn.answers)
     try:
@@ -107,7 +109,12 @@ def decide(group: Group | None, command: Command, env: Env) -> Decision:
 
 
 def _expire(turn: Turn) -> None:
-    """Fire what is overdue. The last members of the consumer protocol may leave and the group become a classic one."""
+    """Fire what is overdue, if anything may expire now.
+
+    The last members of the consumer protocol may leave and the group become a classic one.
+    """
+    if not turn.env.may_expire:
+        return
     if isinstance(turn.group, ConsumerGroup):
         expire_members(turn, remove_members)
     if not isinstance(turn.group, ConsumerGroup):

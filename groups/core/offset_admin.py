@@ -37,7 +37,7 @@ def reset_offsets(turn: Turn, command: ResetOffsets) -> Done:
     `create`: a missing group is created, as by the first commit of a simple consumer.
     """
     if turn.group is None and command.create:
-        turn.emit(GroupCreated(command.group_id, turn.now))
+        turn.emit(GroupCreated(command.group_id, turn.now, turn.env.gap))
         return Done()
     group = existing(turn, command.group_id)
     if group.members:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
+from psycopg.pq import PipelineStatus
 
 from groups.core.machine import decide, size_of_decision
 from groups.core.model.commands import Command
@@ -18,13 +19,13 @@ from groups.core.model.decision import Decision
 from groups.core.model.effects import Effect, WakeMembers
 from groups.core.model.events import GroupEvent, events_of
 from groups.core.model.group import Group
-from groups.core.model.replies import Parked, Reply
+from groups.core.model.replies import Done, Parked, Reply
 from groups.core.model.types import Env, Millis
 from groups.engine.decision_context import DecisionContext
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
 from groups.store.store import GroupStore
-from groups.store.stored import Stored
+from groups.store.stored import OwnerLapsed, Ownership, Stored
 from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
 from kcoord.process import off_loop
@@ -33,12 +34,17 @@ from kcoord.protocol.errors import Error
 log = structlog.get_logger(__name__)
 
 
+OwnerEpoch = tuple[int, int]
+"""The incarnation of a node, and the epoch under which it owns a coordinator partition."""
+
+
 @dataclass(slots=True, eq=False)
 class Work:
     """One pending command. `result` is the reply, the waiter of a parked request, or what `within` returned.
 
     `principal`: who requests a deletion. `alone`: a batch that contained it failed, so it is retried in a separate
-    transaction. `long`: it may hold the group for longer than others. `receipt`: that of its request.
+    transaction. `long`: it may hold the group for longer than others. `receipt`: that of its request. `owner`: it does
+    nothing unless this incarnation still owns the partition under this epoch.
     """
 
     command: Command
@@ -46,6 +52,7 @@ class Work:
     guard: Guard | None = None
     principal: str = ""
     skip_locked: bool = False
+    owner: OwnerEpoch | None = None
     alone: bool = False
     long: bool = False
     receipt: Receipt | None = None
@@ -63,7 +70,7 @@ class Outcome:
     group: Group | None
     value: Any
     claims: list[Claim]
-    creates: bool = False
+    creates: bool
 
 
 Decided = tuple[Work, Group | None, Decision | Reply | Exception]
@@ -93,6 +100,7 @@ class Batch:
         self._answered = False
         self.stored: Stored | None = None
         self.now: Millis = 0
+        self.may_expire = True
 
     @property
     def skip_locked(self) -> bool:
@@ -122,9 +130,14 @@ class Batch:
     async def run(self, connection: Connection) -> None:
         """The body of the transaction. It may run more than once, each time from the start."""
         self.undo()
-        before, self.now = await self._store.lock(connection, self.group_id, skip_locked=self.skip_locked)
-        refusals = await self._ask_guards(connection, before)
-        after, replies = await self._decide(connection, before.group, refusals)
+        before, self.now, ownership = await self._store.lock(connection, self.group_id, skip_locked=self.skip_locked)
+        stepwise = connection.pgconn.pipeline_status == PipelineStatus.OFF
+        expires = ownership.active and before.due is not None and before.due <= self.now
+        if expires and not stepwise:
+            self.now, ownership = await self._store.ownership(connection, self.group_id, hold=True)
+        self.may_expire = ownership.active
+        refusals = await self._ask_guards(connection, before, ownership)
+        after, replies = await self._decide(connection, before.group, refusals, ownership)
         if after is None and before.pk is not None:
             principal = self._outcomes[-1].work.principal
             await run_deletion_hooks(Deletion(connection, self.group_id, before.pk, principal, self.now))
@@ -134,14 +147,31 @@ class Batch:
         await self._store.append_events(connection, self.group_id, self._events, self.now)
         wake = self._answered or any(isinstance(effect, WakeMembers) for effect in self.effects)
         await self._store.notify(connection, self.group_id, wake=wake, changed=bool(self._events))
+        if expires and stepwise:
+            await self._check_owner(connection, ownership)
 
-    async def _ask_guards(self, connection: Connection, before: Stored) -> dict[int, Reply | Exception]:
+    async def _check_owner(self, connection: Connection, ownership: Ownership) -> None:
+        """Whether what expired may still be committed, in a transaction that has no limit of its own.
+
+        From this look on only the limit for idle transactions bounds how long a frozen process can put off the commit.
+        A transaction that may take long does not hold the partition before: others could not take it over meanwhile.
+        """
+        _, now = await self._store.ownership(connection, self.group_id, hold=True)
+        if not now.active or now.gap != ownership.gap:
+            raise OwnerLapsed
+
+    async def _ask_guards(
+        self, connection: Connection, before: Stored, ownership: Ownership
+    ) -> dict[int, Reply | Exception]:
         """The answers in place of decisions, by position: the request is too old, or a guard refuses.
 
         Without a row there is nothing to guard.
         """
         refusals: dict[int, Reply | Exception] = {}
         for position, work in enumerate(self.works):
+            if work.owner is not None and work.owner != (ownership.owner, ownership.epoch):
+                refusals[position] = Done()
+                continue
             late = self._db.refusal(connection, work.receipt)
             if late is not None:
                 refusals[position] = late
@@ -155,10 +185,14 @@ class Batch:
         return refusals
 
     async def _decide(
-        self, connection: Connection, group: Group | None, refusals: Mapping[int, Reply | Exception]
+        self,
+        connection: Connection,
+        group: Group | None,
+        refusals: Mapping[int, Reply | Exception],
+        ownership: Ownership,
     ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
         """Decide in order, and collect the outcomes. If it takes long, other groups are served meanwhile."""
-        env = self.context.at(self.now)
+        env = self.context.at(self.now, ownership)
         size = size_of_decision(group, (work.command for work in self.works), env.topics)
         after, decided = await off_loop.run_within(connection, size, self._decide_in_order, group, refusals, env)
         replies: list[Reply | Parked | Exception] = []
@@ -167,7 +201,7 @@ class Batch:
                 self._note(work, before, found)
                 replies.append(found.reply)
             else:
-                self._outcomes.append(Outcome(work, before, None, []))
+                self._outcomes.append(Outcome(work, before, None, [], creates=False))
                 replies.append(found)
         return after, replies
 

@@ -20,9 +20,11 @@ from groups.core.model.commands import ApplyRegexResolution
 from groups.core.model.effects import ResolveRegexes
 from groups.core.model.types import ConsumerProtocol, Env, GroupConfig, MigrationPolicy, TopicView
 from groups.server_assignors import load_assignors
-from kcoord.config import Config, Value
+from groups.store.stored import Ownership
+from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Assignment, decode_assignment, decode_subscription, encode_assignment
+from kcoord.setting import Value
 
 MAX_REGEX_LENGTH = 4_096
 """Longest regular expression, in characters; our own limit, which bounds the work of compiling one."""
@@ -74,8 +76,8 @@ class DecisionContext:
     topics: TopicView
     assignors: Mapping[str, Assignor]
 
-    def at(self, now: int) -> Env:
-        """The world at an instant (ms)."""
+    def at(self, now: int, ownership: Ownership) -> Env:
+        """The world at an instant (ms), with what may expire in it."""
         return Env(
             now=now,
             fresh_id=fresh_member_id,
@@ -84,6 +86,8 @@ class DecisionContext:
             assignors=self.assignors,
             regex_error=regex_error,
             consumer_protocol=CONSUMER_PROTOCOL,
+            may_expire=ownership.active,
+            gap=ownership.gap,
         )
 
 

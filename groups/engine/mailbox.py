@@ -20,14 +20,13 @@ from groups.core.consumer.target import compute
 from groups.core.model.commands import AbandonWait, ApplyRegexResolution, ApplyTarget, Command, Tick
 from groups.core.model.deadlines import wake_at
 from groups.core.model.effects import ComputeTarget, ResolveRegexes, WakeMembers
-from groups.core.model.group import Group
-from groups.core.model.types import Millis
-from groups.engine.batch import Batch, Work
+from groups.engine.batch import Batch, OwnerEpoch, Work
 from groups.engine.decision_context import DecisionContexts
 from groups.engine.parked_requests import ParkedRequests
 from groups.store.locked import Guard, Within
 from groups.store.store import GroupStore
-from groups.store.stored import GroupAppeared
+from groups.store.stored import GroupAppeared, OwnerLapsed
+from kcoord.config import RENEWAL
 from kcoord.database import request_age
 from kcoord.database.clock import DatabaseClock
 from kcoord.database.pool import MAX_ATTEMPTS
@@ -40,6 +39,12 @@ log = structlog.get_logger(__name__)
 OWN = (AbandonWait, ApplyRegexResolution, ApplyTarget, Tick)
 """Commands that the service issues itself. Only the state under the lock decides them, however late they come; what a
 request does within their transaction is as old as the request."""
+
+STARTED_OVER = {
+    GroupAppeared: "the group is being created by another process; try again",
+    OwnerLapsed: "the coordinator partition of the group changes its owner; try again",
+}
+"""Why a transaction that was started over too often is given up."""
 
 MAX_TIMER_JITTER_MS = 20
 """So that processes that wait for the same deadline do not all query at once."""
@@ -54,6 +59,7 @@ class Mailbox:
         self._contexts = runtime.get(DecisionContexts)
         self._parked = parked
         self._max_batch = runtime.config.int("mailbox.max.batch")
+        self._renewal_ms = runtime.config.int(RENEWAL)
         self._queues: dict[str, deque[Work]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,16 +73,18 @@ class Mailbox:
         guard: Guard | None = None,
         principal: str = "",
         skip_locked: bool = False,
+        owner: OwnerEpoch | None = None,
         long: bool = False,
     ) -> Any:
         """Decide a command; returns its reply, its Waiter if it parked, or what `guard` or `within` returned.
 
-        `skip_locked`: do nothing if another transaction holds the group. Raises ProtocolError COORDINATOR_NOT_AVAILABLE
-        when the database is unavailable, others hold the group, or the request is too old.
+        `skip_locked`: do nothing if another transaction holds the group. `owner`: see `Work`.
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when the database is unavailable, others hold the group, or the
+        request is too old.
         """
         own = within is None and isinstance(command, OWN)
         receipt = None if own else request_age.current()
-        work = Work(command, within, guard, principal, skip_locked, long=long, receipt=receipt)
+        work = Work(command, within, guard, principal, skip_locked, owner, long=long, receipt=receipt)
         queue = self._queues.get(command.group_id)
         if queue is None:
             self._queues[command.group_id] = queue = deque()
@@ -148,11 +156,9 @@ class Mailbox:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 await self._db.transaction(batch.run, key=batch.group_id, long=batch.long, receipt=batch.oldest)
-            except GroupAppeared:
+            except (GroupAppeared, OwnerLapsed) as error:
                 if attempt == MAX_ATTEMPTS:
-                    raise ProtocolError(
-                        Error.COORDINATOR_NOT_AVAILABLE, "the group is being created by another process; try again"
-                    ) from None
+                    raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, STARTED_OVER[type(error)]) from None
             else:
                 TRANSACTIONS.labels("committed").inc()
                 return
@@ -160,18 +166,19 @@ class Mailbox:
     def _follow_up(self, batch: Batch) -> None:
         """What follows from a committed batch. Work that is lost is requested again by a later heartbeat."""
         if not batch.skipped:
-            self._arm(batch.group_id, batch.committed.group, batch.now)
+            self._arm(batch)
         for effect in batch.effects:
             if isinstance(effect, WakeMembers):
                 self._parked.look_soon(effect.group_id)
             else:
                 self._spawn(self._work_off(effect), self._background)
 
-    def _arm(self, group_id: str, group: Group | None, now: Millis) -> None:
+    def _arm(self, batch: Batch) -> None:
         """Tick the group at its earliest deadline, if requests wait for it in this process.
 
         For precision only: what is overdue is guaranteed by Celery's tick.
         """
+        group_id = batch.group_id
         timer = self._timers.pop(group_id, None)
         if timer is not None:
             timer.cancel()
@@ -179,10 +186,11 @@ class Mailbox:
             return
         if not isinstance(self._db.clock, DatabaseClock):
             return  # virtual time: the test advances it and ticks
-        due = wake_at(group)  # it looks at every member, so it comes last
+        due = wake_at(batch.committed.group)  # it looks at every member, so it comes last
         if due is None:
             return
-        delay_ms = max(due - now, 0) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - not a secret
+        least_ms = 0 if batch.may_expire else self._renewal_ms  # until somebody runs the timers of the group again
+        delay_ms = max(due - batch.now, least_ms) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - no secret
         self._timers[group_id] = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick, group_id)
 
     def _tick(self, group_id: str) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import itertools
 from collections import defaultdict
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -25,12 +25,14 @@ from groups.store.store import GroupStore
 from kcoord.database.notifications import TOPICS
 from kcoord.metrics import PARKED
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
 
 BarrierReply = JoinReply | SyncReply | Rerun
 Key = tuple[ParkKind, str]
+
+MOVED = "another node coordinates the group now"
 
 
 class ShuttingDown(Exception):
@@ -57,6 +59,16 @@ class Waiter:
 
 
 Claim = tuple[Waiter, BarrierReply]
+
+
+def _not_coordinator(parked: Parked) -> BarrierReply:
+    match parked.kind:
+        case ParkKind.JOIN:
+            return JoinReply(Error.NOT_COORDINATOR, member_id=parked.member_id, detail=MOVED)
+        case ParkKind.SYNC:
+            return SyncReply(Error.NOT_COORDINATOR, detail=MOVED)
+        case _:
+            return Rerun()
 
 
 class ParkedRequests:
@@ -141,6 +153,20 @@ class ParkedRequests:
         for waiter, reply in claims:
             if not waiter.answer.done():
                 waiter.answer.set_result(reply)
+
+    def refuse(self, is_affected: Callable[[str], bool]) -> int:
+        """Another node coordinates these groups now: answer their waiters NOT_COORDINATOR (offsets.md 9.3).
+
+        Returns how many. A heartbeat is rerun, which answers it in the same way.
+        """
+        refused: list[Claim] = []
+        for group_id in filter(is_affected, tuple(self._waiters)):
+            for waiters in tuple(self._waiters.get(group_id, {}).values()):
+                for waiter in tuple(waiters):
+                    self.leave(waiter)
+                    refused.append((waiter, _not_coordinator(waiter.parked)))
+        self.answer(refused)
+        return len(refused)
 
     async def wait(self, waiter: Waiter, max_wait_ms: Millis) -> BarrierReply | None:
         """The answer; None when the wait runs out first. Raises ShuttingDown."""

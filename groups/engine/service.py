@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import structlog
 
 from groups.core.consumer.offsets import check_fetch
+from groups.core.coordinator import partition_of
 from groups.core.model.commands import (
     AbandonWait,
     Command,
@@ -42,15 +43,17 @@ from groups.core.model.replies import (
     SyncReply,
 )
 from groups.core.model.types import GroupState, Millis
+from groups.engine.batch import OwnerEpoch
 from groups.engine.mailbox import Mailbox
 from groups.engine.parked_requests import BarrierReply, ParkedRequests, ShuttingDown, Waiter
+from groups.nodes.hosting import Hosting
 from groups.store.locked import Guard, Within
 from groups.store.store import GroupStore
 from groups.store.stored import MISSING, Stored
 from kcoord.database import request_age
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Action, Error, ProtocolError
+from kcoord.protocol.errors import Action, Error, ProblemFields, ProtocolError
 
 log = structlog.get_logger(__name__)
 
@@ -66,6 +69,8 @@ class GroupService:
 
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.get(GroupStore)
+        self._hosting = runtime.get(Hosting)
+        self._partitions = runtime.config.int("offsets.topic.num.partitions")
         self.active = True
         self._longest_hold_ms = runtime.config.int("group.max.hold.ms")
         self._db = runtime.db
@@ -79,6 +84,8 @@ class GroupService:
 
         Raises ProtocolError REBALANCE_IN_PROGRESS with action `retry` when `max_wait_ms` runs out first.
         """
+        if self.active:
+            self._hosting.require(command.group_id, {"member_id": ""})
         return await self._execute_waiting(command, JoinReply)
 
     async def sync(self, command: SyncGroup) -> SyncReply:
@@ -86,7 +93,13 @@ class GroupService:
         return await self._execute_waiting(command, SyncReply)
 
     async def heartbeat(self, command: Heartbeat) -> HeartbeatReply:
-        """Heartbeat."""
+        """Heartbeat. While the group is loaded it is answered NONE, so that members stay (classic.md 4, row 5).
+
+        It is stored all the same: after a hand-over deadlines go on, and NONE promises a session.
+        """
+        if self.active and self._hosting.answer(command.group_id) is Error.COORDINATOR_LOAD_IN_PROGRESS:
+            await self._mailbox.submit(command)
+            return HeartbeatReply(Error.NONE)
         return cast(HeartbeatReply, await self.execute(command))
 
     async def leave(self, command: LeaveGroup) -> LeaveReply:
@@ -138,9 +151,13 @@ class GroupService:
         """Remove one member as if it had left. It may come back."""
         return cast(Done, await self.execute(KickMember(group_id, member_id, principal, reason)))
 
-    async def tick(self, group_id: str, *, skip_locked: bool = False) -> Done:
-        """Expire what is overdue in a group. Idempotent; running early or late is harmless."""
-        return cast(Done, await self.execute(Tick(group_id), skip_locked=skip_locked))
+    async def tick(self, group_id: str, *, skip_locked: bool = False, owner: OwnerEpoch | None = None) -> Done:
+        """Expire what is overdue in a group. Idempotent; running early or late is harmless.
+
+        `owner`: the node that does it, which does nothing if it no longer owns the partition.
+        """
+        self.check_active()
+        return cast(Done, await self._mailbox.submit(Tick(group_id), skip_locked=skip_locked, owner=owner))
 
     async def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Is the caller that fetches offsets the member it claims to be? For consumer groups only (consumer.md 7.2).
@@ -155,7 +172,7 @@ class GroupService:
 
     async def describe(self, group_id: str, *, partitions: bool = True) -> Stored:
         """The group as last committed; `group` is None if it does not exist. `partitions`: see `GroupStore.read`."""
-        self._check_active()
+        self.check_active(group_id)
         return await self._store.read(group_id, partitions=partitions)
 
     async def lock(self, connection: Connection, group_id: str) -> Group | None:
@@ -163,7 +180,7 @@ class GroupService:
 
         None: it does not exist.
         """
-        stored, _ = await self._store.lock(connection, group_id)
+        stored, _, _ = await self._store.lock(connection, group_id)
         return stored.group
 
     async def record(self, connection: Connection, group_id: str, events: Sequence[GroupEvent], now: Millis) -> None:
@@ -182,7 +199,7 @@ class GroupService:
         """Test fixture: write a group as given, replacing the existing one."""
 
         async def work(connection: Any) -> None:
-            before, now = await self._store.lock(connection, group.group_id)
+            before, now, _ = await self._store.lock(connection, group.group_id)
             if before.pk is not None:
                 before = await self._store.persist(connection, before, None, now)
             await self._store.persist(connection, MISSING, group, now)
@@ -205,19 +222,30 @@ class GroupService:
         `guard` may answer under the lock instead of the decision. See `groups.store.locked`. `long`: the transaction
         may take longer than `database.transaction.timeout.ms`.
         """
-        self._check_active()
+        self.check_active(command.group_id)
         return await self._mailbox.submit(
             command, within, guard=guard, principal=principal, skip_locked=skip_locked, long=long
         )
+
+    def refuse_waiters(self, partition: int) -> None:
+        """Another node owns a coordinator partition: with the routing `owner`, requests that wait have to go there."""
+        if self._hosting.routes:
+            self._parked.refuse(lambda group_id: partition_of(group_id, self._partitions) == partition)
 
     @property
     def busy(self) -> bool:
         """A transaction or a look at a group is under way."""
         return self._mailbox.busy or self._parked.busy
 
-    def _check_active(self) -> None:
+    def check_active(self, group_id: str | None = None) -> None:
+        """Raise ProtocolError COORDINATOR_NOT_AVAILABLE if the service is stopped.
+
+        For a group also NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS, if this node does not answer for it now.
+        """
         if not self.active:
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+        if group_id is not None:
+            self._hosting.require(group_id)
 
     async def _execute_waiting(self, command: JoinGroup | SyncGroup, reply_type: type[R]) -> R:
         result = await self._submit_waiting(command)
@@ -229,7 +257,7 @@ class GroupService:
 
     async def _submit_waiting(self, command: Command) -> Any:
         """Decide a command that may park. A caller that disconnects meanwhile leaves nothing behind."""
-        self._check_active()
+        self.check_active(command.group_id)
         submitted = asyncio.ensure_future(self._mailbox.submit(command))
         try:
             return await asyncio.shield(submitted)
@@ -250,7 +278,7 @@ class GroupService:
     @staticmethod
     def _wait_ended(waiter: Waiter) -> ProtocolError:
         parked = waiter.parked
-        fields = {"member_id": parked.member_id} if parked.kind is ParkKind.JOIN else {}
+        fields: ProblemFields = {"member_id": parked.member_id} if parked.kind is ParkKind.JOIN else {}
         return ProtocolError(
             Error.REBALANCE_IN_PROGRESS,
             f"the {parked.kind.value} still waits for other members; send the same request again",

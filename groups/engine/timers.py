@@ -5,9 +5,14 @@ Source: architecture.md 6.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import structlog
 
+from groups.core.coordinator import partition_of
+from groups.engine.batch import OwnerEpoch
 from groups.engine.service import GroupService
+from groups.nodes.overview import NodeOverviews
 from groups.store.events import EventStore
 from groups.store.store import GroupStore
 from kcoord.process.runtime import Runtime
@@ -33,6 +38,8 @@ class TimerService:
         self._groups = runtime.get(GroupService)
         self._store = runtime.get(GroupStore)
         self._events = runtime.get(EventStore)
+        self._nodes = runtime.get(NodeOverviews)
+        self._partitions = runtime.config.int("offsets.topic.num.partitions")
         self._batch = runtime.config.int("timer.tick.batch")
         self._retry_delay_ms = runtime.config.int("timer.tick.interval.ms")
         self._poison_delay_ms = runtime.config.int("timer.poison.delay.ms")
@@ -60,9 +67,22 @@ class TimerService:
             raise TickFailed(f"{len(failed)} of {handled} groups could not be expired: {', '.join(failed[:10])}")
         return handled
 
-    async def _tick(self, group_id: str) -> bool:
+    async def tick_owned_groups(self, incarnation: int, epochs: Mapping[int, int]) -> int:
+        """Expire due groups of partitions that a node owns (partition -> epoch); returns how many were looked at.
+
+        Each transaction does nothing if the partition has another owner, or epoch, by then. Failures are logged;
+        Celery's tick reports them. Raises ProtocolError when the database is unavailable.
+        """
+        due = await self._store.due_groups(self._batch, incarnation)
+        for group_id in due:
+            epoch = epochs.get(partition_of(group_id, self._partitions))
+            if epoch is not None:
+                await self._tick(group_id, (incarnation, epoch))
+        return len(due)
+
+    async def _tick(self, group_id: str, owner: OwnerEpoch | None = None) -> bool:
         try:
-            await self._groups.tick(group_id, skip_locked=True)
+            await self._groups.tick(group_id, skip_locked=True, owner=owner)
         except ProtocolError as error:
             # Perhaps another transaction holds rows of this group for long. It goes to the end of the queue, so that
             # the others get their turn; if the database is unavailable for all of them, postponing it fails and ends
@@ -77,7 +97,11 @@ class TimerService:
         return True
 
     async def trim_events(self) -> int:
-        """Delete events past their retention, and beyond the limit per group; returns the number deleted."""
+        """Delete events past their retention, and beyond the limit per group; returns the number deleted.
+
+        What happened to nodes and coordinator partitions is kept as long.
+        """
         async with self._db.connection() as connection:
             before = await self._db.now_ms(connection) - self._retention_ms
-        return await self._events.trim_old(before) + await self._events.trim_crowded()
+        deleted = await self._events.trim_old(before) + await self._events.trim_crowded()
+        return deleted + await self._nodes.trim(before)

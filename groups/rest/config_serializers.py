@@ -13,7 +13,7 @@ from kcoord.config import INT_MAX
 from kcoord.rest.fields import Instant, Number, Text
 
 
-@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
+@extend_schema_field({"anyOf": [{"type": "integer"}, {"type": "string"}]}, component_name="SettingValue")
 class SettingValue(serializers.Field):  # type: ignore[type-arg]
     """A number or a string, depending on the setting."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from groups.api.coordination import CoordinatorNode
 from groups.core.assignors import Assignor
 from groups.core.consumer.target import preferred_assignor
 from groups.core.model.consumer_group import ConsumerGroup
@@ -18,6 +17,7 @@ from groups.core.model.consumer_state import ConsumerMember
 from groups.core.model.partitions import merged
 from groups.core.model.types import Hold, Millis, TopicView
 from groups.models import Group
+from groups.nodes.directory import CoordinatorNode
 
 PartitionsById = Mapping[str, Iterable[int]]
 

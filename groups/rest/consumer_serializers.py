@@ -12,7 +12,7 @@ from groups.models import Group
 from groups.rest.consumer_description import TopicPartitionsDescription
 from groups.rest.group_serializers import GroupCoordinator, GroupView
 from groups.rest.operator_serializers import HoldView
-from kcoord.rest.fields import Instant
+from kcoord.rest.fields import Instant, Int32
 
 
 class TopicPartitionsView(serializers.Serializer[Any]):
@@ -20,7 +20,7 @@ class TopicPartitionsView(serializers.Serializer[Any]):
 
     topic_id = serializers.CharField()
     topic = serializers.CharField(allow_null=True, help_text="null: the topic was deleted.")
-    partitions = serializers.ListField(child=serializers.IntegerField(min_value=0))
+    partitions = serializers.ListField(child=Int32(min_value=0))
 
     def to_representation(self, instance: TopicPartitionsDescription) -> dict[str, Any]:
         """As the fields say, without asking each: there may be hundreds of thousands."""
@@ -36,14 +36,14 @@ class ConsumerMemberView(serializers.Serializer[Any]):
     client_id = serializers.CharField(allow_blank=True)
     client_host = serializers.CharField(allow_blank=True)
     member_type = serializers.ChoiceField(["consumer", "classic"], help_text="The protocol the member speaks.")
-    member_epoch = serializers.IntegerField(help_text="-2: a static member that left temporarily.")
-    previous_member_epoch = serializers.IntegerField()
+    member_epoch = Int32(help_text="-2: a static member that left temporarily.")
+    previous_member_epoch = Int32()
     state = serializers.ChoiceField(
         [state.name.lower() for state in MemberState],
         help_text="stable; unrevoked_partitions: it must give up `pending_revocation` first; unreleased_partitions: it "
         "waits for partitions that others still have.",
     )
-    rebalance_timeout_ms = serializers.IntegerField()
+    rebalance_timeout_ms = Int32()
     subscribed_topic_names = serializers.ListField(child=serializers.CharField())
     subscribed_topic_regex = serializers.CharField(allow_blank=True)
     server_assignor = serializers.CharField(allow_null=True)
@@ -65,8 +65,8 @@ class ConsumerGroupView(serializers.Serializer[Any]):
     type = serializers.ChoiceField(Group.Type.values)
     state = serializers.ChoiceField([state.value for state in ConsumerGroupState])
     state_since = Instant()
-    group_epoch = serializers.IntegerField(min_value=0)
-    assignment_epoch = serializers.IntegerField(min_value=0, help_text="The group epoch the target was computed for.")
+    group_epoch = Int32(min_value=0)
+    assignment_epoch = Int32(min_value=0, help_text="The group epoch the target was computed for.")
     assignor = serializers.CharField(help_text="The assignor that most members ask for, or the default.")
     coordinator = GroupCoordinator()
     members = ConsumerMemberView(many=True)
@@ -76,7 +76,7 @@ class ConsumerGroupView(serializers.Serializer[Any]):
 
 AnyGroupView = PolymorphicProxySerializer(
     component_name="GroupOfEitherProtocol",
-    serializers=[GroupView, ConsumerGroupView],
-    resource_type_field_name=None,
+    serializers={"classic": GroupView, "consumer": ConsumerGroupView},
+    resource_type_field_name="type",
 )
 """A group of either protocol."""

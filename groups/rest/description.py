@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from groups.api.coordination import CoordinatorNode
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Hold, Millis
 from groups.models import Group
+from groups.nodes.directory import CoordinatorNode
 from kcoord.protocol.consumer_protocol import Subscription, decode_assignment, decode_subscription
 
 CONSUMER_PROTOCOL_TYPE = "consumer"

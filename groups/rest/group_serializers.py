@@ -13,11 +13,13 @@ from groups.models import Group
 from groups.readmodel import MAX_TOPICS, GroupSort
 from groups.rest.description import MemberState
 from groups.rest.operator_serializers import HoldView
+from kcoord.protocol.errors import Error
 from kcoord.rest.fields import (
     MAX_LABEL_NAME,
     MAX_LABEL_VALUE,
     Choice,
     Instant,
+    Int32,
     NextCursor,
     PageQuery,
     StrictSerializer,
@@ -106,14 +108,14 @@ class GroupLine(serializers.Serializer[Any]):
     group_id = serializers.CharField()
     type = serializers.ChoiceField(Group.Type.values)
     state = serializers.ChoiceField(STATES_OF_EITHER)
-    members = serializers.IntegerField(min_value=0, help_text="Number of members.")
-    generation_id = serializers.IntegerField(min_value=0, help_text="Of a consumer group: the group epoch.")
+    members = Int32(min_value=0, help_text="Number of members.")
+    generation_id = Int32(min_value=0, help_text="Of a consumer group: the group epoch.")
     protocol_type = serializers.CharField(allow_blank=True)
     protocol_name = serializers.CharField(allow_blank=True)
     topics = serializers.ListField(
         child=serializers.CharField(), help_text=f"Topics of which members own partitions, at most {MAX_TOPICS}."
     )
-    coordinator_partition = serializers.IntegerField(min_value=0)
+    coordinator_partition = Int32(min_value=0)
     lag = serializers.IntegerField(
         min_value=0,
         allow_null=True,
@@ -149,10 +151,11 @@ class DeletedGroup(serializers.Serializer[Any]):
     """The result for one group."""
 
     group_id = serializers.CharField(allow_blank=True)
-    error_code = serializers.IntegerField(help_text="0: it was deleted, with all its offsets.")
-    error = serializers.CharField(
+    error_code = Int32(help_text="0: it was deleted, with all its offsets.")
+    error = serializers.ChoiceField(
+        [error.name for error in Error],
         help_text="NONE, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, or "
-        "COORDINATOR_NOT_AVAILABLE: try again."
+        "COORDINATOR_NOT_AVAILABLE: try again.",
     )
     detail = serializers.CharField(allow_null=True, help_text="What is wrong, and how to fix it.")
 
@@ -166,10 +169,10 @@ class DeletedGroups(serializers.Serializer[Any]):
 class GroupCoordinator(serializers.Serializer[Any]):
     """Where a group is coordinated."""
 
-    partition = serializers.IntegerField(min_value=0, help_text="The coordinator partition of the group.")
+    partition = Int32(min_value=0, help_text="The coordinator partition of the group.")
     node_id = serializers.CharField()
     host = serializers.CharField(allow_blank=True)
-    port = serializers.IntegerField()
+    port = Int32()
     url = serializers.CharField()
 
 
@@ -177,7 +180,7 @@ class PartitionsByTopic(serializers.DictField):
     """Topic to partitions."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(child=serializers.ListField(child=serializers.IntegerField()), **kwargs)
+        super().__init__(child=serializers.ListField(child=Int32()), **kwargs)
 
 
 class MemberSubscription(serializers.Serializer[Any]):
@@ -185,7 +188,7 @@ class MemberSubscription(serializers.Serializer[Any]):
 
     topics = serializers.ListField(child=serializers.CharField(allow_blank=True))
     owned_partitions = PartitionsByTopic()
-    generation_id = serializers.IntegerField()
+    generation_id = Int32()
     rack_id = serializers.CharField(allow_null=True, allow_blank=True)
 
 
@@ -202,8 +205,8 @@ class MemberView(serializers.Serializer[Any]):
         "and it has not joined yet; pending_sync: it has not asked for its assignment yet; awaiting_sync: "
         "it waits for the leader's assignment.",
     )
-    session_timeout_ms = serializers.IntegerField()
-    rebalance_timeout_ms = serializers.IntegerField()
+    session_timeout_ms = Int32()
+    rebalance_timeout_ms = Int32()
     protocols = serializers.ListField(
         child=serializers.CharField(allow_blank=True), help_text="Names of the protocols it supports, preferred first."
     )
@@ -228,7 +231,7 @@ class GroupView(serializers.Serializer[Any]):
     type = serializers.ChoiceField(Group.Type.values)
     state = serializers.ChoiceField([state.value for state in GroupState])
     state_since = Instant()
-    generation_id = serializers.IntegerField(min_value=0)
+    generation_id = Int32(min_value=0)
     protocol_type = serializers.CharField(allow_blank=True)
     protocol_name = serializers.CharField(allow_blank=True, help_text="Empty unless the group is Stable.")
     leader = serializers.CharField(
@@ -268,8 +271,8 @@ class EventView(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     at = Instant()
-    kind = serializers.CharField()
-    generation_id = serializers.IntegerField()
+    kind = serializers.ChoiceField([kind.value for kind in EventKind])
+    generation_id = Int32()
     member_id = serializers.CharField(allow_null=True, help_text="The member that the event is about, if any.")
     detail = serializers.DictField(help_text="More about the event; the keys depend on the kind.")
 

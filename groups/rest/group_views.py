@@ -11,13 +11,13 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from groups.api.coordination import coordinator_of
 from groups.core.coordinator import partition_of
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, GroupState, Hold
 from groups.engine.decision_context import DecisionContexts
 from groups.engine.deletion import DeletedGroup, GroupDeletion
 from groups.engine.service import GroupService
+from groups.nodes.directory import NodeDirectory
 from groups.readmodel import GroupFilter, GroupList, GroupReads, GroupSort, GroupSummary, unknown_group
 from groups.rest import group_serializers as s
 from groups.rest.consumer_description import ConsumerGroupDescription, describe_consumer_group
@@ -26,7 +26,7 @@ from groups.rest.description import GroupDescription, describe_group
 from groups.rest.seen import seen_classic_group, seen_consumer_group
 from kcoord.access.rights import Operation, Resource
 from kcoord.http import paths
-from kcoord.http.addresses import advertised_url, came_by
+from kcoord.http.addresses import came_by
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import EVERYTHING, Page
@@ -37,6 +37,10 @@ NAMED = (Error.INVALID_GROUP_ID, Error.GROUP_ID_NOT_FOUND)
 """Errors of every operation on one group."""
 
 
+async def _require_running(runtime: Runtime) -> None:
+    runtime.get(GroupService).check_active()
+
+
 class NamedGroupView(ControlView):
     """A view of one group that the caller may describe; `self.group_id` is its valid id."""
 
@@ -45,7 +49,11 @@ class NamedGroupView(ControlView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check the token, then the group id, then whether the caller may see the group."""
         super().initial(request, *args, **kwargs)
-        self.group_id = path_name(request, 2, kwargs["group_id"], paths.group_id_of)
+        try:
+            self.group_id = path_name(request, 2, kwargs["group_id"], paths.group_id_of)
+        except ProtocolError:
+            self.service(_require_running)  # a service that is stopped says so, whatever the id (offsets.md 2.1)
+            raise
         if not self.principal.may_group(Operation.DESCRIBE, self.group_id):
             raise unknown_group(self.group_id)
 
@@ -157,7 +165,7 @@ class GroupDetailView(NamedGroupView):
         group, due = stored.group, stored.due
         if group is None:
             raise unknown_group(self.group_id)
-        coordinator = coordinator_of(self.group_id, advertised_url(runtime.config, asked), runtime.config)
+        coordinator = await runtime.get(NodeDirectory).shown_for(self.group_id, asked)
         hold = await _hold_in_force(runtime, group)
         if isinstance(group, ClassicGroup):
             return lambda: seen_classic_group(describe_group(group, due, coordinator, hold), visible)

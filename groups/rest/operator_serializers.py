@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from kcoord.rest.fields import Instant, Number, StrictSerializer, Text
+from kcoord.rest.fields import Instant, Int32, Number, StrictSerializer, Text
 
 MAX_REASON = 1_000
 
@@ -44,7 +44,7 @@ class HeldGroup(serializers.Serializer[Any]):
 
     group_id = serializers.CharField()
     hold = HoldView()
-    removed_members = serializers.IntegerField(min_value=0, help_text="Number of members that were removed.")
+    removed_members = Int32(min_value=0, help_text="Number of members that were removed.")
 
 
 class Kick(StrictSerializer):

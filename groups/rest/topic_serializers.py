@@ -11,6 +11,7 @@ from groups.catalogue.topics import MAX_NAME_LENGTH, MAX_PARTITIONS
 from kcoord.http.types import INT32_MAX
 from kcoord.rest.fields import (
     Instant,
+    Int32,
     Labels,
     NextCursor,
     Number,
@@ -63,7 +64,7 @@ class TopicView(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     topic_id = serializers.UUIDField(help_text="Distinguishes it from an earlier topic of the same name.")
-    partitions = serializers.IntegerField(min_value=1)
+    partitions = Int32(min_value=1)
     labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
     created_at = Instant()
 
@@ -92,7 +93,7 @@ class WatermarkReport(StrictSerializer):
 class WatermarkView(serializers.Serializer[Any]):
     """Where a partition's log begins and ends, as last reported."""
 
-    partition = serializers.IntegerField(min_value=0)
+    partition = Int32(min_value=0)
     log_start_offset = Offset()
     log_end_offset = Offset()
     sampled_at = Instant(help_text="When it was reported, on the database's clock.")

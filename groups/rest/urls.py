@@ -1,14 +1,16 @@
-"""Paths of topics and groups, below /v1/. The data plane's paths below a group never get here.
+"""Paths of topics, groups and nodes, below /v1/. The data plane's paths below a group never get here.
 
 `groups` itself is served by offsets, where groups are created with start offsets.
 """
 
 from django.urls import path
 
-from groups.rest import config_views, group_views, operator_views, topic_views
+from groups.rest import config_views, group_views, node_views, operator_views, topic_views
 from kcoord.rest import converters  # noqa: F401 - registers `anything`
 
 urlpatterns = [
+    path("nodes", node_views.NodesView.as_view()),
+    path("coordinator-partitions", node_views.CoordinatorPartitionsView.as_view()),
     path("topics", topic_views.TopicsView.as_view()),
     path("topics/<anything:name>/watermarks", topic_views.WatermarksView.as_view()),
     path("topics/<anything:name>", topic_views.TopicDetailView.as_view()),

@@ -1,12 +1,12 @@
 -- name: insert_consumer_group
 insert into groups_group (group_id, type, state, previous_state, state_since, generation_id, protocol_type,
                           new_member_added, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version,
-                          resolution, jobs, wake_at, held_until, held_by, hold_reason, version, version_tag, created_at,
-                          updated_at)
+                          resolution, jobs, wake_at, held_until, held_by, hold_reason, partition, armed_gap, version,
+                          version_tag, created_at, updated_at)
 values (%(group_id)s, 'consumer', %(state)s, '', %(state_since)s, %(generation_id)s, 'consumer', false,
         %(assignment_epoch)s, %(assignment_timestamp)s, %(metadata_hash)s, %(metadata_version)s, %(resolution)s,
-        %(jobs)s, %(wake_at)s, %(held_until)s, %(held_by)s, %(hold_reason)s, 1, %(version_tag)s, %(now)s,
-        %(now)s)
+        %(jobs)s, %(wake_at)s, %(held_until)s, %(held_by)s, %(hold_reason)s, %(partition)s,
+        %(armed_gap)s, 1, %(version_tag)s, %(now)s, %(now)s)
 on conflict (group_id) do nothing
 returning id
 
@@ -20,6 +20,7 @@ set type = 'consumer', state = %(state)s, previous_state = '', state_since = %(s
     metadata_hash = %(metadata_hash)s, metadata_version = %(metadata_version)s,
     resolution = case when %(resolution_stays)s then resolution else %(resolution)s end, jobs = %(jobs)s,
     held_until = %(held_until)s, held_by = %(held_by)s, hold_reason = %(hold_reason)s,
+    partition = %(partition)s, armed_gap = %(armed_gap)s,
     wake_at = %(wake_at)s, version = version + 1, version_tag = %(version_tag)s, updated_at = %(now)s
 where id = %(id)s
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
+from groups.core.coordinator import partition_of
 from groups.core.model.deadlines import wake_at, wake_at_to_store
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
 from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
@@ -74,6 +75,7 @@ def group_from_rows(
         pending_join=pending,
         generation_topics=None if topics is None else frozenset(topics),
         hold=row.hold,
+        armed_gap=row.armed_gap,
     )
 
 
@@ -117,6 +119,7 @@ def group_columns(group: ClassicGroup) -> dict[str, Any]:
         "join_delay_ms": delay,
         "join_remaining_ms": remaining,
         "sync_deadline": group.sync_deadline,
+        "armed_gap": group.armed_gap,
         **hold_columns(group.hold),
     }
 
@@ -233,8 +236,10 @@ class ClassicRows:
     assignment.
     """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, partitions: int) -> None:
         self._db = db
+        self._partitions = partitions
+        """How many coordinator partitions there are."""
 
     async def load(self, connection: Connection, group_id: str, row: GroupRow) -> ClassicGroup:
         """The group of a header row."""
@@ -252,7 +257,9 @@ class ClassicRows:
             due = wake_at_to_store(before.wake_at, due, now)
         tag = uuid4()
         if before.pk is None:
-            parameters = {**group_columns(after), "wake_at": due, "now": now, "version_tag": tag}
+            partition = partition_of(after.group_id, self._partitions)
+            parameters = {**group_columns(after), "partition": partition}
+            parameters |= {"wake_at": due, "now": now, "version_tag": tag}
             pk = await self._db.value(connection, Q.insert_group, parameters)
             if pk is None:
                 raise GroupAppeared
@@ -278,11 +285,12 @@ class ClassicRows:
         now: Millis,
         tag: UUID,
     ) -> None:
+        partition = partition_of(after.group_id, self._partitions)
+        touched = {"id": pk, "partition": partition, "wake_at": due, "version_tag": tag}
         if changes.only_deadlines:
-            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due, "version_tag": tag})
+            await connection.execute(Q.touch_group.encode(), touched)
         else:
-            parameters = {**group_columns(after), "id": pk, "wake_at": due, "now": now, "version_tag": tag}
-            await connection.execute(Q.update_group.encode(), parameters)
+            await connection.execute(Q.update_group.encode(), {**group_columns(after), **touched, "now": now})
 
     async def _write_members(self, connection: Connection, pk: int, changes: Changes) -> None:
         if changes.removed:

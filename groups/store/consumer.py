@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
+from groups.core.coordinator import partition_of
 from groups.core.machine import size_of
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_members import ConsumerMembers
@@ -109,6 +110,7 @@ def group_from_rows(
         regex_jobs={rights: Job(*job) for rights, job in jobs.get("regex", {}).items()},
         target_job=Job(*jobs["target"]) if "target" in jobs else None,
         hold=row.hold,
+        armed_gap=row.armed_gap,
     )
 
 
@@ -173,6 +175,7 @@ def group_columns(group: ConsumerGroup) -> dict[str, Any]:
         "metadata_version": group.metadata_version,
         "resolution": Jsonb(resolutions) if resolutions else None,
         "jobs": Jsonb(jobs) if jobs else None,
+        "armed_gap": group.armed_gap,
         **hold_columns(group.hold),
     }
 
@@ -225,8 +228,10 @@ def timer_columns(timers: Timers, member_ids: Sequence[str]) -> dict[str, list[A
 class ConsumerRows:
     """Consumer groups: header, members, timers, and partition ownership."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, partitions: int) -> None:
         self._db = db
+        self._partitions = partitions
+        """How many coordinator partitions there are."""
 
     async def load(
         self, connection: Connection, group_id: str, row: GroupRow, *, partitions: bool = True
@@ -252,7 +257,9 @@ class ConsumerRows:
             due = wake_at_to_store(before.wake_at, due, now)
         tag = uuid4()
         if before.pk is None:
-            parameters = {**group_columns(after), "wake_at": due, "now": now, "version_tag": tag}
+            partition = partition_of(after.group_id, self._partitions)
+            parameters = {**group_columns(after), "partition": partition}
+            parameters |= {"wake_at": due, "now": now, "version_tag": tag}
             pk = await self._db.value(connection, Q.insert_consumer_group, parameters)
             if pk is None:
                 raise GroupAppeared
@@ -276,17 +283,13 @@ class ConsumerRows:
         now: Millis,
         tag: UUID,
     ) -> None:
+        partition = partition_of(after.group_id, self._partitions)
+        touched = {"id": pk, "partition": partition, "wake_at": due, "version_tag": tag}
         if changes.only_timers:
-            await connection.execute(Q.touch_group.encode(), {"id": pk, "wake_at": due, "version_tag": tag})
+            await connection.execute(Q.touch_group.encode(), touched)
         else:
-            parameters = {
-                **group_columns(after),
-                "id": pk,
-                "wake_at": due,
-                "now": now,
-                "version_tag": tag,
-                "resolution_stays": changes.resolution_stays,
-            }
+            stays = changes.resolution_stays
+            parameters = {**group_columns(after), **touched, "now": now, "resolution_stays": stays}
             if changes.resolution_stays:
                 parameters["resolution"] = None  # it may be large, so it is not sent again
             await connection.execute(Q.update_consumer_group.encode(), parameters)

@@ -104,6 +104,7 @@ def header_columns(group: ConsumerGroup) -> tuple[object, ...]:
         group.regex_jobs,
         group.target_job,
         group.hold,
+        group.armed_gap,
     )
 
 

@@ -32,7 +32,7 @@ class LockedGroup:
     reply: Reply
     now: Millis
     events: list[GroupEvent]
-    created: bool = False
+    created: bool
 
 
 @dataclass(frozen=True, slots=True)

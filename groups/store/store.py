@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import structlog
 
+from groups.core.coordinator import partition_of
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
@@ -21,9 +22,9 @@ from groups.core.model.types import Millis
 from groups.store.classic import ClassicRows
 from groups.store.consumer import ConsumerRows
 from groups.store.events import EventStore
-from groups.store.stored import MISSING, Copies, Copy, GroupRow, Stored
+from groups.store.stored import MISSING, Copies, Copy, GroupRow, Ownership, Stored
 from kcoord.database.notifications import CHANGED, WAKE
-from kcoord.database.pool import Connection, Database
+from kcoord.database.pool import Connection, Database, by_name
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 
@@ -39,25 +40,50 @@ class GroupStore:
 
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
-        self._classic = ClassicRows(self._db)
-        self._consumer = ConsumerRows(self._db)
+        self._partitions = runtime.config.int("offsets.topic.num.partitions")
+        self._margin_ms = runtime.config.int("database.transaction.timeout.ms")
+        self._classic = ClassicRows(self._db, self._partitions)
+        self._consumer = ConsumerRows(self._db, self._partitions)
         self._copies = Copies(runtime.config.int("cache.max.groups"))
         runtime.on_connection_lost(self._copies.drop_all)
         self._events = runtime.get(EventStore)
 
-    async def lock(self, connection: Connection, group_id: str, *, skip_locked: bool = False) -> tuple[Stored, Millis]:
+    async def lock(
+        self, connection: Connection, group_id: str, *, skip_locked: bool = False
+    ) -> tuple[Stored, Millis, Ownership]:
         """Lock the group's row until the transaction ends, and load what the cache does not hold.
 
-        Returns the group and the time, which is read once the lock is held. `skip_locked`: answer MISSING instead of
-        waiting when another transaction holds the lock.
+        Returns the group, the time, and who runs its timers, both read once the lock is held. `skip_locked`: answer
+        MISSING instead of waiting when another transaction holds the lock.
         """
         statement = Q.lock_group_or_skip if skip_locked else Q.lock_group
-        row, now = await self._db.record_and_now(connection, GroupRow, statement, {"group_id": group_id})
+        locking = connection.cursor(row_factory=by_name(GroupRow))
+        await locking.execute(statement.encode(), {"group_id": group_id})
+        now, ownership = await self.ownership(connection, group_id)  # sent together with the lock in a pipeline
+        row = await locking.fetchone()
         if row is not None:
             ahead = self._copies.ahead_of(group_id, row)
             if ahead is not None:
                 row = await self._outrun(connection, group_id, row, ahead)
-        return await self._from_row(connection, group_id, row), now
+        return await self._from_row(connection, group_id, row), now, ownership
+
+    async def ownership(self, connection: Connection, group_id: str, *, hold: bool = False) -> tuple[Millis, Ownership]:
+        """The time, and who runs the timers of a group's partition with enough of its lease left.
+
+        Enough is the limit of a transaction: one that is still open when the lease ends has been ended by Postgres.
+        `hold`: nobody else gets the partition, and its gap does not grow, until the transaction ends.
+        """
+        partition = partition_of(group_id, self._partitions)
+        if hold:
+            await connection.execute(Q.hold_partition.encode(), {"partition": partition})
+        parameters = {
+            "partition": partition,
+            "margin_ms": self._margin_ms,
+            "override": self._db.clock.override_ms(),
+        }
+        now, database_ms, owner, epoch, gap, active = await self._db.one(connection, Q.read_ownership, parameters)
+        self._db.note_clock(connection, database_ms)
+        return now, Ownership(active, owner, epoch, gap)
 
     async def _outrun(self, connection: Connection, group_id: str, row: GroupRow, ahead: Copy) -> GroupRow:
         """Postgres went back in time: members hold generations that this process issued and the row does not know.
@@ -114,6 +140,10 @@ class GroupStore:
         """Keep what was committed. Call it only after the commit."""
         self._copies.put(group_id, stored)
 
+    def forget_all(self) -> None:
+        """Make the next use of every group load it."""
+        self._copies.drop_all()
+
     def forget(self, group_id: str) -> None:
         """Make the next use load the group, after a transaction with an unknown or failed outcome."""
         self._copies.drop(group_id)
@@ -153,10 +183,18 @@ class GroupStore:
         elif changed:
             await connection.execute(Q.notify.encode(), {"channel": CHANGED, "group_id": group_id})
 
-    async def due_groups(self, limit: int) -> list[str]:
-        """Ids of groups whose `wake_at` has come, the most overdue ones first."""
+    async def due_groups(self, limit: int, owner: int | None = None) -> list[str]:
+        """Ids of groups whose `wake_at` has come and whose timers may run, the most overdue ones first.
+
+        `owner`: only those of partitions that this incarnation of a node owns.
+        """
         async with self._db.connection() as connection:
-            parameters = {"override": self._db.clock.override_ms(), "limit": limit}
+            parameters = {
+                "now": await self._db.now_ms(connection),
+                "limit": limit,
+                "owner": owner,
+                "margin_ms": self._margin_ms,
+            }
             return await self._db.column(connection, Q.due_groups, parameters)
 
     async def postpone(self, group_id: str, delay_ms: Millis) -> None:

@@ -51,6 +51,8 @@ class GroupRow(NamedTuple):
     held_by: str | None
     hold_reason: str | None
     version_tag: UUID
+    partition: int | None
+    armed_gap: int
 
     @property
     def hold(self) -> Hold | None:
@@ -67,6 +69,24 @@ def hold_columns(hold: Hold | None) -> dict[str, Any]:
         "held_by": hold.by if hold else None,
         "hold_reason": hold.reason if hold else None,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Who runs the timers of a coordinator partition, read under the lock of a group.
+
+    `active`: it has an owner with enough left of its lease for the transaction to end, so something may expire.
+    `owner`: the incarnation of a node, None for nobody. See `Env` for `gap`.
+    """
+
+    active: bool
+    owner: int | None
+    epoch: int
+    gap: int
+
+
+class OwnerLapsed(Exception):
+    """Something expired in a transaction that took so long that nobody ran the timers any longer: start it over."""
 
 
 class GroupAppeared(Exception):

@@ -33,31 +33,56 @@ class Counted(Enum):
         return self.value[0]
 
 
+class CountedBy(Enum):
+    """What is counted by a label: the name without `kcoord_`, what it means, the label and its values.
+
+    The row of a value is named `<name>:<value>`.
+    """
+
+    PARTITION_CHANGES = (
+        "partition_changes",
+        "Changes of the owner of a coordinator partition, of all nodes.",
+        "reason",
+        ("taken", "lapsed", "stopped", "balanced"),
+    )
+
+
 async def count(connection: Connection, counted: Counted, by: int) -> None:
     """Increment a counter in the caller's transaction, as its last statement."""
     if by:
         await connection.execute(Q.count.encode(), {"name": counted.key, "by": by})
 
 
-async def read(db: Database) -> Mapping[Counted, int]:
-    """All counters. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+async def stored(db: Database) -> Mapping[str, int]:
+    """All rows by name. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
     async with db.connection() as connection:
-        found: dict[str, int] = dict(await db.rows(connection, Q.counters))
+        return dict(await db.rows(connection, Q.counters))
+
+
+async def read(db: Database) -> Mapping[Counted, int]:
+    """All counters without labels. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+    found = await stored(db)
     return {counted: found.get(counted.key, 0) for counted in Counted}
 
 
 class _Read(Collector):
-    def __init__(self, counts: Mapping[Counted, int]) -> None:
-        self._counts = counts
+    def __init__(self, rows: Mapping[str, int]) -> None:
+        self._rows = rows
 
     def collect(self) -> Iterable[CounterMetricFamily]:
-        """In the form Prometheus expects."""
-        for counted, value in self._counts.items():
-            yield CounterMetricFamily(f"kcoord_{counted.key}", counted.value[1], value=value)
+        """In the form Prometheus expects. A value that was never counted is 0: its first increase is one, too."""
+        for counted in Counted:
+            yield CounterMetricFamily(f"kcoord_{counted.key}", counted.value[1], value=self._rows.get(counted.key, 0))
+        for labelled in CountedBy:
+            name, text, label, values = labelled.value
+            family = CounterMetricFamily(f"kcoord_{name}", text, labels=[label])
+            for value in values:
+                family.add_metric([value], self._rows.get(f"{name}:{value}", 0))
+            yield family
 
 
-def exposed(counts: Mapping[Counted, int]) -> bytes:
-    """The counters in the Prometheus text format."""
+def exposed(rows: Mapping[str, int]) -> bytes:
+    """The `stored` counters in the Prometheus text format."""
     registry = CollectorRegistry()
-    registry.register(_Read(counts))
+    registry.register(_Read(rows))
     return generate_latest(registry)

@@ -11,8 +11,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -29,6 +28,8 @@ ANSWER_SECONDS = 3.0
 """How long the probe waits for an answer."""
 HURRIED_SECONDS = 0.5
 """Both, while the process is stopping."""
+LOOKS = 10
+"""How often connections are looked at in that time: a probe comes late by a tenth of it at most."""
 
 TCP_BOUNDS = {
     "keepalives_idle": 15,
@@ -66,47 +67,58 @@ async def _dial(host: str, address: str, port: int) -> tuple[asyncio.StreamReade
 
 
 class LivenessWatch:
-    """Watches the connections of one process that wait for Postgres."""
+    """Watches the connections of one process that wait for Postgres.
+
+    One timer looks at all of them, because a request waits a dozen times, each for a moment.
+    """
 
     def __init__(self) -> None:
         self._unresponsive_seconds = UNRESPONSIVE_SECONDS
         self._answer_seconds = ANSWER_SECONDS
-        self._waiting: dict[WatchedConnection, asyncio.TimerHandle] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._since: dict[WatchedConnection, float] = {}
+        self._asking: dict[WatchedConnection, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
-    @contextmanager
-    def watch(self, connection: WatchedConnection) -> Iterator[None]:
-        """`connection` is waiting as long as the block runs."""
-        self._arm(connection)
-        try:
-            yield
-        finally:
-            handle = self._waiting.pop(connection, None)
-            if handle is not None:
-                handle.cancel()
+    def begin(self, connection: WatchedConnection) -> None:
+        """`connection` waits from now on, until `end`."""
+        self._since[connection] = asyncio.get_running_loop().time()
+        if self._timer is None:
+            self._set_timer()
+
+    def end(self, connection: WatchedConnection) -> None:
+        """`connection` waits no more."""
+        self._since.pop(connection, None)
 
     def hurry(self) -> None:
         """The process is stopping: current and future waits are probed soon."""
         self._unresponsive_seconds = self._answer_seconds = HURRIED_SECONDS
-        for connection, handle in tuple(self._waiting.items()):
-            handle.cancel()
-            self._arm(connection)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._set_timer()
 
-    def _arm(self, connection: WatchedConnection) -> None:
-        loop = asyncio.get_running_loop()
-        self._waiting[connection] = loop.call_later(self._unresponsive_seconds, self._look, connection)
+    def _set_timer(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._unresponsive_seconds / LOOKS, self._look)
 
-    def _look(self, connection: WatchedConnection) -> None:
-        task = asyncio.ensure_future(self._ask(connection, self._waiting[connection]))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _look(self) -> None:
+        self._timer = None
+        if self._since:
+            self._set_timer()
+        late = asyncio.get_running_loop().time() - self._unresponsive_seconds
+        for connection, since in tuple(self._since.items()):
+            if since <= late and connection not in self._asking:
+                task = asyncio.ensure_future(self._ask(connection, since))
+                self._asking[connection] = task
+                task.add_done_callback(partial(self._asked, connection))
 
-    async def _ask(self, connection: WatchedConnection, began: asyncio.TimerHandle) -> None:
+    def _asked(self, connection: WatchedConnection, _task: asyncio.Task[None]) -> None:
+        del self._asking[connection]
+
+    async def _ask(self, connection: WatchedConnection, since: float) -> None:
         alive = await answers(connection, self._answer_seconds)
-        if self._waiting.get(connection) is not began:
+        if self._since.get(connection) != since:
             return  # the answer arrived meanwhile
         if alive:
-            self._arm(connection)
+            self.begin(connection)
             return
         log.warning("database_unresponsive", seconds=self._unresponsive_seconds)
         hang_up(connection)
@@ -125,8 +137,11 @@ class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
         """As in the base class: every exchange with the server goes through here."""
         if self.patience is None:
             return await super().wait(*args, **kwargs)
-        with self.patience.watch(self):
+        self.patience.begin(self)
+        try:
             return await super().wait(*args, **kwargs)
+        finally:
+            self.patience.end(self)
 
 
 def hang_up(connection: psycopg.AsyncConnection[Any]) -> None:

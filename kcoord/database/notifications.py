@@ -2,9 +2,9 @@
 
 Channels carry a group id and nothing else: `kcoord_wake` when a barrier was reached and requests may be waiting for it,
 `kcoord_changed` when something a page shows has changed, `kcoord_config` when a group's settings have. `kcoord_topics`
-reports that the catalogue of topics has changed, and carries nothing. A NOTIFY is a hint, never the truth: a woken
-listener reads the rows. After a lost connection anything may have changed, which is reported as `None` in place of a
-group id.
+reports that the catalogue of topics has changed, `kcoord_nodes` that coordinator partitions have other owners; both
+carry nothing. A NOTIFY is a hint, never the truth: a woken listener reads the rows. After a lost connection anything
+may have changed, which is reported as `None` in place of a group id.
 
 Source: architecture.md 5.
 """
@@ -30,7 +30,8 @@ WAKE = "kcoord_wake"
 CHANGED = "kcoord_changed"
 CONFIG = "kcoord_config"
 TOPICS = "kcoord_topics"
-CHANNELS = (WAKE, CHANGED, CONFIG, TOPICS)
+NODES = "kcoord_nodes"
+CHANNELS = (WAKE, CHANGED, CONFIG, TOPICS, NODES)
 
 MIN_BACKOFF_SECONDS = 0.1
 MAX_BACKOFF_SECONDS = 5.0
@@ -79,7 +80,7 @@ class Notifications:
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
         self._listeners: dict[str, list[Listener]] = {channel: [] for channel in CHANNELS}
-        self._subscriptions: set[Subscription] = set()
+        self._subscriptions: dict[Subscription, bool] = {}
         self._droppers: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
@@ -102,14 +103,14 @@ class Notifications:
         self._droppers.append(dropper)
 
     @asynccontextmanager
-    async def subscribe(self) -> AsyncIterator[Subscription]:
-        """A subscription to changes that pages show."""
+    async def subscribe(self, *, nodes: bool = False) -> AsyncIterator[Subscription]:
+        """A subscription to changes that pages show: of groups, or of who owns coordinator partitions (`nodes`)."""
         subscription = Subscription()
-        self._subscriptions.add(subscription)
+        self._subscriptions[subscription] = nodes
         try:
             yield subscription
         finally:
-            self._subscriptions.discard(subscription)
+            self._subscriptions.pop(subscription, None)
 
     async def start(self) -> None:
         """Start listening. Returns at once; an unreachable Postgres is retried with growing pauses."""
@@ -174,9 +175,10 @@ class Notifications:
         for listener in self._listeners[channel]:
             self._tell(listener, payload)
         if channel == TOPICS:
-            return  # it concerns no group in particular
-        for subscription in self._subscriptions:
-            subscription.put(payload)
+            return  # no page shows it live
+        for subscription, nodes in self._subscriptions.items():
+            if nodes == (channel == NODES):
+                subscription.put(None if nodes else payload)
 
     @staticmethod
     def _tell(listener: Listener, payload: str | None) -> None:

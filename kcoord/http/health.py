@@ -1,25 +1,23 @@
-"""Service endpoints: /livez, /readyz and /metrics. None needs a token; none reveals a group, member or topic name.
+"""Health: /livez and /readyz. Neither needs a token; neither reveals a group, member or topic name.
 
 Source: http-api.md 5.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import shutil
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import prometheus_client
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from kcoord import metrics
 from kcoord.config import Config
-from kcoord.database import counters
 from kcoord.database.pool import Connection
 from kcoord.http import context
 from kcoord.process import runtime as runtimes
@@ -35,11 +33,15 @@ LITTLE_SPACE = 32 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition for this process to serve. `detail` says what is wrong and the remedy."""
+    """A condition for this process to serve. `detail` says what is wrong and the remedy; with `ok` it is a note."""
 
     ok: bool
     detail: str = ""
     lag_ms: int | None = None
+
+
+Checks = Callable[[Runtime], Mapping[str, Check]]
+"""Checks by name, from what the process has in memory."""
 
 
 @functools.cache
@@ -128,24 +130,19 @@ async def livez(request: Request) -> Response:
     return _json({"status": "alive"}, 200)
 
 
-async def readyz(request: Request) -> Response:
-    """200 when this process can serve members, else 503 with the check that fails."""
-    _name_route(request)
-    if not runtimes.is_running():
-        return _json({"status": "not ready", "checks": {"runtime": Check(False, "starting or stopping")}}, 503)
-    checks = await readiness(runtimes.current())
-    ready = all(check.ok for check in checks.values())
-    return _json({"status": "ready" if ready else "not ready", "checks": checks}, 200 if ready else 503)
+def readyz(others: Checks) -> Callable[[Request], Awaitable[Response]]:
+    """200 when this process can serve members, else 503 with the check that fails. `others`: more checks."""
 
+    async def answer(request: Request) -> Response:
+        _name_route(request)
+        if not runtimes.is_running():
+            return _json({"status": "not ready", "checks": {"runtime": Check(False, "starting or stopping")}}, 503)
+        runtime = runtimes.current()
+        checks = {**await readiness(runtime), **others(runtime)}
+        ready = all(check.ok for check in checks.values())
+        return _json({"status": "ready" if ready else "not ready", "checks": checks}, 200 if ready else 503)
 
-async def metrics_page(request: Request) -> Response:
-    """All metrics in the Prometheus text format; while the database is unavailable without those stored there."""
-    _name_route(request)
-    text = prometheus_client.generate_latest()
-    if runtimes.is_running():
-        with contextlib.suppress(ProtocolError):  # the outage is logged, and /readyz reports it
-            text += counters.exposed(await counters.read(runtimes.current().db))
-    return Response(text, headers={"content-type": prometheus_client.CONTENT_TYPE_LATEST})
+    return answer
 
 
 def _name_route(request: Request) -> None:
@@ -154,8 +151,6 @@ def _name_route(request: Request) -> None:
         current.route = request.url.path
 
 
-ROUTES = [
-    Route("/livez", livez, methods=["GET"]),
-    Route("/readyz", readyz, methods=["GET"]),
-    Route("/metrics", metrics_page, methods=["GET"]),
-]
+def routes(others: Checks) -> list[Route]:
+    """Both endpoints. `others`: what else /readyz checks."""
+    return [Route("/livez", livez, methods=["GET"]), Route("/readyz", readyz(others), methods=["GET"])]

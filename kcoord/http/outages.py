@@ -47,7 +47,7 @@ class Outages(logging.Filter):
 
 
 def outage(error: BaseException | None) -> BaseException | None:
-    """The failure of Postgres behind an error, None if there is none: libraries wrap it in errors of their own."""
+    """The failure of Postgres that caused an error, which libraries wrap in theirs; None: another cause."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):

@@ -13,7 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from kcoord.http import context
-from kcoord.protocol.errors import Action, Error, ProtocolError
+from kcoord.protocol.errors import Action, Error, ProblemFields, ProtocolError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_BASE = "https://kcoord.dev/errors/"
@@ -27,7 +27,7 @@ def body(
     *,
     status: int | None = None,
     action: Action | None = None,
-    fields: Mapping[str, object] | None = None,
+    fields: ProblemFields | None = None,
 ) -> dict[str, Any]:
     """The members of a problem body.
 
@@ -68,7 +68,7 @@ def response(
     *,
     status: int | None = None,
     action: Action | None = None,
-    fields: Mapping[str, object] | None = None,
+    fields: ProblemFields | None = None,
     retry_after_ms: int | None = None,
     extra_headers: Mapping[str, str] | None = None,
 ) -> Response:
@@ -103,7 +103,7 @@ def from_error(error: ProtocolError, default_retry_after_ms: int = DEFAULT_RETRY
 class RequestRefused(ProtocolError):
     """INVALID_REQUEST with a status specific to HTTP: 404, 405, 413, 415."""
 
-    def __init__(self, status: int, detail: str, *, fields: Mapping[str, object] | None = None) -> None:
+    def __init__(self, status: int, detail: str, *, fields: ProblemFields | None = None) -> None:
         super().__init__(Error.INVALID_REQUEST, detail, fields=fields)
         self.status = status
 

@@ -12,6 +12,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from kcoord.http.problem import invalid
+from kcoord.protocol.errors import Error
 
 INT32_MAX = 2_147_483_647
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -22,6 +23,12 @@ Int64 = (
     Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)]
     | Annotated[str, Meta(pattern=r"^-?[0-9]{1,19}(?![\s\S])", description="A 64-bit number in decimal.")]
 )
+
+Expiry = Annotated[
+    str, Meta(description="RFC 3339, on the database's clock.", extra_json_schema={"format": "date-time"})
+]
+ResultName = Annotated[str, Meta(extra_json_schema={"enum": [error.name for error in Error]})]
+"""The name of an item's error; NONE for success."""
 
 MemberId = Annotated[str, Meta(max_length=300)]
 GroupInstanceId = Annotated[

@@ -21,9 +21,15 @@ T = TypeVar("T")
 class Runtime:
     """What the services of one process share. Use it on the loop it was started on."""
 
-    def __init__(self, config: Config, conninfo: str, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        conninfo: str,
+        clock: Clock | None = None,
+        database: Callable[[str, Config, Clock | None], Database] = Database,
+    ) -> None:
         self.config = config
-        self.db = Database(conninfo, config, clock)
+        self.db = database(conninfo, config, clock)
         self.notifications = Notifications(conninfo)
         self.loop: asyncio.AbstractEventLoop | None = None
         self._services: dict[type[Any], Any] = {}

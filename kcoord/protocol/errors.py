@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypedDict
 
 
 class Action(str, Enum):
@@ -101,12 +102,62 @@ class Error(Enum):
 BY_CODE: Mapping[int, Error] = {error.code: error for error in Error}
 
 
+class PartitionProblem(TypedDict):
+    """Why an offset plan cannot include a partition."""
+
+    topic: str
+    partition: int
+    problem: str
+
+
+class LineProblem(TypedDict):
+    """What is wrong with a line of a file of offsets; lines count from 1."""
+
+    line: int
+    problem: str
+
+
+class NamedPartition(TypedDict):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class NamedCoordinator(TypedDict):
+    """The node that coordinates a group. `url` is the address for clients, `host` and `port` are of that address."""
+
+    node_id: str
+    host: str
+    port: int
+    url: str
+
+
+class ProblemFields(TypedDict, total=False):
+    """What a problem body may carry besides its fixed members. No other code may add any: the type checker sees to it.
+
+    The OpenAPI document describes each (`kcoord.rest.schema.Problem`).
+    """
+
+    field: str
+    member_id: str
+    coordinator: NamedCoordinator
+    session_expires_at: str
+    problems: list[PartitionProblem]
+    problem_count: int
+    lines: list[LineProblem]
+    bad_lines: int
+    partitions: list[NamedPartition]
+    topics: list[str]
+    state: str
+    run: str
+
+
 class ProtocolError(Exception):
     """A request that is answered with an error.
 
     Parameters: `error` the registry row; `detail` the fault and the remedy; `fields` extra members of the
-    problem body (`member_id`, `coordinator`, …); `action` where it differs from the registry's; `retry_after_ms`
-    for errors that say when to retry.
+    problem body; `action` where it differs from the registry's; `retry_after_ms` for errors that say when to retry.
     """
 
     def __init__(
@@ -114,14 +165,14 @@ class ProtocolError(Exception):
         error: Error,
         detail: str = "",
         *,
-        fields: Mapping[str, object] | None = None,
+        fields: ProblemFields | None = None,
         action: Action | None = None,
         retry_after_ms: int | None = None,
     ) -> None:
         super().__init__(detail or error.value.help)
         self.error = error
         self.detail = detail or error.value.help
-        self.fields: Mapping[str, object] = fields or {}
+        self.fields: ProblemFields = fields or {}
         self.action = action or error.value.action
         self.retry_after_ms = retry_after_ms
 

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kcoord.protocol.errors import Error, LineProblem, ProblemFields, ProtocolError
 from kcoord.resets.strategies import TopicPartition, invalid
 
 MAX_REPORTED = 1_000
@@ -50,8 +51,9 @@ class OffsetFile:
         if self.bad:
             told = "; ".join(f"line {bad.line}: {bad.problem}" for bad in self.bad[:MAX_NAMED])
             more = f"; and {len(self.bad) - MAX_NAMED} more" if len(self.bad) > MAX_NAMED else ""
-            lines = [{"line": bad.line, "problem": bad.problem} for bad in self.bad[:MAX_REPORTED]]
-            raise invalid("csv", f"csv: {told}{more}", lines=lines, bad_lines=len(self.bad))
+            lines: list[LineProblem] = [{"line": bad.line, "problem": bad.problem} for bad in self.bad[:MAX_REPORTED]]
+            fields: ProblemFields = {"field": "csv", "lines": lines, "bad_lines": len(self.bad)}
+            raise ProtocolError(Error.INVALID_REQUEST, f"csv: {told}{more}", fields=fields)
         if not self.groups:
             raise invalid("csv", "csv: contains no offsets")
 

@@ -120,6 +120,6 @@ def _doubles(partitions: tuple[int, ...]) -> Iterator[int]:
         seen.add(partition)
 
 
-def invalid(field: str, detail: str, **fields: object) -> ProtocolError:
+def invalid(field: str, detail: str) -> ProtocolError:
     """An INVALID_REQUEST error about a field."""
-    return ProtocolError(Error.INVALID_REQUEST, detail, fields={"field": field, **fields})
+    return ProtocolError(Error.INVALID_REQUEST, detail, fields={"field": field})

@@ -27,7 +27,7 @@ class TxnCommitResponse(Response, frozen=True):
     """A result for each partition, in the order of the request. Offsets with error 0 are pending until the end."""
 
     topics: list[CommittedTopic]
-    error_code: int = 0
+    error_code: Int32 = 0
 
 
 class EndTxnRequest(Request, frozen=True):
@@ -43,12 +43,12 @@ class EndTxnResponse(Response, frozen=True):
 
     pending_offsets: int
     committed_offsets: int
-    error_code: int = 0
+    error_code: Int32 = 0
 
 
 class InitProducerIdResponse(Response, frozen=True):
     """The producer to use from now on."""
 
     producer_id: int
-    producer_epoch: int
-    error_code: int = 0
+    producer_epoch: Int32
+    error_code: Int32 = 0

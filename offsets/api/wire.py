@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kcoord.http.types import CommitInstanceId, Int32, Int64, MemberId, TopicId, TopicName
+from kcoord.http.types import CommitInstanceId, Expiry, Int32, Int64, MemberId, ResultName, TopicId, TopicName
 
 Items = Meta(max_length=10_000)
 
@@ -52,9 +52,9 @@ class CommitRequest(Request, frozen=True):
 class CommittedPartition(Response, frozen=True):
     """The result for one partition."""
 
-    partition: int
-    error_code: int
-    error: str
+    partition: Int32
+    error_code: Int32
+    error: ResultName
 
 
 class CommittedTopic(Response, frozen=True):
@@ -69,8 +69,8 @@ class CommitResponse(Response, frozen=True):
     """A result for each partition, in the order of the request."""
 
     topics: list[CommittedTopic]
-    session_expires_at: str | None
-    error_code: int = 0
+    session_expires_at: Expiry | None
+    error_code: Int32 = 0
 
 
 class FetchTopic(Request, frozen=True):
@@ -93,13 +93,13 @@ class FetchRequest(Request, frozen=True):
 class FetchedPartition(Response, frozen=True):
     """A committed offset; -1 with error 0 if nothing was committed. `commit_timestamp` in ms since the epoch."""
 
-    partition: int
+    partition: Int32
     committed_offset: int
-    committed_leader_epoch: int
+    committed_leader_epoch: Int32
     metadata: str
     commit_timestamp: int | None
-    error_code: int
-    error: str
+    error_code: Int32
+    error: ResultName
 
 
 class FetchedTopic(Response, frozen=True):
@@ -114,7 +114,7 @@ class FetchResponse(Response, frozen=True):
     """Committed offsets, in the order of the request."""
 
     topics: list[FetchedTopic]
-    error_code: int = 0
+    error_code: Int32 = 0
 
 
 class FetchGroup(Request, frozen=True):
@@ -138,8 +138,8 @@ class FetchedGroup(Response, frozen=True):
 
     group_id: str
     topics: list[FetchedTopic]
-    error_code: int
-    error: str
+    error_code: Int32
+    error: ResultName
     detail: str | None
 
 
@@ -147,4 +147,4 @@ class ManyFetchResponse(Response, frozen=True):
     """A result for each group, in the order of the request."""
 
     groups: list[FetchedGroup]
-    error_code: int = 0
+    error_code: Int32 = 0

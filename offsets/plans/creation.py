@@ -17,9 +17,9 @@ from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
-from kcoord.config import Value
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.setting import Value
 from offsets.core.commit import utf16_length
 from offsets.core.types import ChangeKind, OffsetRecord, Provenance
 from offsets.journal.events import offsets_event

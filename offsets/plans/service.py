@@ -13,7 +13,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import structlog
 
@@ -26,7 +26,7 @@ from groups.store.locked import LockedGroup
 from kcoord.access.rights import Operation, Principal
 from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, PartitionProblem, ProblemFields, ProtocolError
 from kcoord.resets.instants import parse_duration
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy, check
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
@@ -52,7 +52,7 @@ MOST_TRIMMED = 1_000
 class PlanRefused(ProtocolError):
     """INVALID_REQUEST with a different status: 404 for a plan that does not exist, 409 if something changed."""
 
-    def __init__(self, status: int, detail: str, **fields: object) -> None:
+    def __init__(self, status: int, detail: str, **fields: Unpack[ProblemFields]) -> None:
         super().__init__(Error.INVALID_REQUEST, detail, fields=fields)
         self.status = status
 
@@ -103,7 +103,7 @@ class PlanService:
         UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND (of
         the group to copy from).
         """
-        self._check_active()
+        self._groups.check_active()
         request_age.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         check(reset)
@@ -130,7 +130,7 @@ class PlanService:
 
     async def get(self, group_id: str, plan_id: str) -> PlanHeader:
         """A plan of this group. Raises INVALID_REQUEST with status 404 if it has none with this id."""
-        self._check_active()
+        self._groups.check_active()
         return await self._read(group_id, _id_of(group_id, plan_id))
 
     async def lines(
@@ -146,7 +146,7 @@ class PlanService:
 
         Raises GROUP_ID_NOT_FOUND if neither the group nor a plan exists, INVALID_REQUEST for a bad cursor.
         """
-        self._check_active()
+        self._groups.check_active()
         before = None if cursor is None else _before(cursor)
         plans, more = cut(await self._store.recent(group_id, before, limit + 1), limit)
         if not plans and cursor is None and await self._store.group_key(group_id) is None:
@@ -181,7 +181,7 @@ class PlanService:
         return deleted
 
     async def _carry_out(self, step: _Step, group_id: str, plan_id: str, principal: Principal) -> PlanHeader:
-        self._check_active()
+        self._groups.check_active()
         request_age.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         found = await self._read(group_id, _id_of(group_id, plan_id))
@@ -271,10 +271,6 @@ class PlanService:
             raise unknown_plan(group_id, plan_id)
         return found
 
-    def _check_active(self) -> None:
-        if not self._groups.active:
-            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
-
 
 def unknown_plan(group_id: str, plan_id: str) -> ProtocolError:
     """The error for a plan that does not exist, or that belongs to another group."""
@@ -325,7 +321,9 @@ def _cannot_be_planned(problems: Sequence[Problem]) -> ProtocolError:
     told = "; ".join(f"{p.topic}-{p.partition}: {p.text}" for p in problems[:MOST_NAMED])
     more = f"; and {len(problems) - MOST_NAMED} more partitions" if len(problems) > MOST_NAMED else ""
     missing = any(problem.error is Error.UNKNOWN_TOPIC_OR_PARTITION for problem in problems)
-    listed = [{"topic": p.topic, "partition": p.partition, "problem": p.text} for p in problems[:MOST_LISTED]]
+    listed: list[PartitionProblem] = [
+        {"topic": p.topic, "partition": p.partition, "problem": p.text} for p in problems[:MOST_LISTED]
+    ]
     return ProtocolError(
         Error.UNKNOWN_TOPIC_OR_PARTITION if missing else Error.INVALID_REQUEST,
         f"no plan was made: {told}{more}",
@@ -366,5 +364,5 @@ def _names(partitions: Sequence[TopicPartition]) -> str:
     return f"{named} and others" if len(partitions) > MOST_NAMED else named
 
 
-def _listed(partitions: Sequence[TopicPartition]) -> dict[str, object]:
+def _listed(partitions: Sequence[TopicPartition]) -> ProblemFields:
     return {"partitions": [{"topic": topic, "partition": p} for topic, p in partitions[:MOST_LISTED]]}

@@ -7,7 +7,8 @@ from typing import Any
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
-from kcoord.rest.fields import Number, StrictSerializer, Text
+from kcoord.protocol.errors import Error
+from kcoord.rest.fields import Int32, Number, StrictSerializer, Text
 
 MOST_ITEMS = 10_000
 """Topics of a request, and partitions of one of them: the same limits as for a commit."""
@@ -37,11 +38,12 @@ class OffsetsToDelete(StrictSerializer):
 class DeletedPartition(serializers.Serializer[Any]):
     """The result for one partition. NONE does not mean that an offset existed."""
 
-    partition = serializers.IntegerField()
-    error_code = serializers.IntegerField()
-    error = serializers.CharField(
+    partition = Int32()
+    error_code = Int32()
+    error = serializers.ChoiceField(
+        [error.name for error in Error],
         help_text="NONE, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID or "
-        "TOPIC_AUTHORIZATION_FAILED."
+        "TOPIC_AUTHORIZATION_FAILED.",
     )
 
 

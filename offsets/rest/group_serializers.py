@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from groups.rest.config_serializers import GroupConfigChange, SettingValue
 from kcoord.http.types import INT32_MAX
-from kcoord.rest.fields import Number, OffsetInput, StrictSerializer, Text
+from kcoord.rest.fields import Int32, Number, OffsetInput, StrictSerializer, Text
 
 MOST_ITEMS = 10_000
 """Topics of a request, and partitions of one of them: the same limits as for a commit."""
@@ -47,7 +47,7 @@ class GroupToCreate(StrictSerializer):
 class CreatedPartition(serializers.Serializer[Any]):
     """Where the group begins to read a partition."""
 
-    partition = serializers.IntegerField(min_value=0)
+    partition = Int32(min_value=0)
     committed_offset = serializers.IntegerField(min_value=0)
     committed_metadata = serializers.CharField(allow_blank=True)
 

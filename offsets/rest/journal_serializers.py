@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
-from kcoord.rest.fields import Choice, Instant, NextCursor, PageQuery, Text
+from kcoord.rest.fields import Choice, Instant, Int32, NextCursor, PageQuery, Text
 from offsets.core.types import ChangeKind
 
 KINDS = [kind.value for kind in ChangeKind]
@@ -44,14 +44,14 @@ class JournalLineView(serializers.Serializer[Any]):
         "plan; import: from a file; delete, expire, group_delete, topic_delete: the offset was removed.",
     )
     topic = serializers.CharField()
-    partition = serializers.IntegerField(min_value=0)
+    partition = Int32(min_value=0)
     committed_offset = serializers.IntegerField(
         allow_null=True, help_text="The next offset to read; null: the offset was removed."
     )
-    committed_leader_epoch = serializers.IntegerField(help_text="-1: unknown.")
+    committed_leader_epoch = Int32(help_text="-1: unknown.")
     metadata = serializers.CharField(allow_blank=True)
     member_id = serializers.CharField(allow_blank=True, help_text="Empty: not by a member.")
-    generation_id = serializers.IntegerField(help_text="Generation or member epoch of the commit; -1: none.")
+    generation_id = Int32(help_text="Generation or member epoch of the commit; -1: none.")
     client_id = serializers.CharField(allow_blank=True)
     principal = serializers.CharField(
         allow_blank=True, help_text="Name of the token or account; empty: the service itself."

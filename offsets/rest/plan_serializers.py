@@ -12,6 +12,7 @@ from kcoord.resets.strategies import PARAMETERS, Strategy
 from kcoord.rest.fields import (
     Choice,
     Instant,
+    Int32,
     NextCursor,
     Number,
     Offset,
@@ -29,11 +30,12 @@ MOST_PARTITIONS = 100_000
 
 @extend_schema_field(
     {
-        "oneOf": [
+        "anyOf": [
             {"type": "integer", "minimum": -INT64_MAX, "maximum": INT64_MAX},
             {"type": "string", "pattern": "^-?[0-9]{1,18}$", "description": "The number in decimal."},
         ]
-    }
+    },
+    component_name="Shift",
 )
 class Shift(OffsetInput):
     """A number of records, forward or backward: a JSON number or a decimal string."""
@@ -103,15 +105,15 @@ class PlannedPartition(serializers.Serializer[Any]):
     """One partition of a plan. Lags are null if the log is unknown or nothing is committed."""
 
     topic = serializers.CharField()
-    partition = serializers.IntegerField(min_value=0)
+    partition = Int32(min_value=0)
     old_offset = serializers.IntegerField(allow_null=True, help_text="Committed when the plan was made; null: none.")
     new_offset = serializers.IntegerField(allow_null=True, source="new", help_text="null: it will be removed.")
     requested_offset = serializers.IntegerField(
         allow_null=True, source="requested", help_text="Before it was clamped to the log."
     )
     clamped = serializers.BooleanField(help_text="The requested offset is outside the log.")
-    log_start_offset = Offset(allow_null=True, source="log.start", default=None)
-    log_end_offset = Offset(allow_null=True, source="log.end", default=None)
+    log_start_offset = Offset(allow_null=True, source="log.start")
+    log_end_offset = Offset(allow_null=True, source="log.end")
     old_lag = serializers.IntegerField(allow_null=True, min_value=0)
     new_lag = serializers.IntegerField(allow_null=True, min_value=0)
     note = serializers.CharField(allow_blank=True, help_text="What to know before applying the plan; usually empty.")
@@ -120,10 +122,10 @@ class PlannedPartition(serializers.Serializer[Any]):
 class PlanTotals(serializers.Serializer[Any]):
     """A plan in numbers of partitions."""
 
-    partitions = serializers.IntegerField(min_value=0)
-    changed = serializers.IntegerField(min_value=0, help_text="Partitions whose offset changes.")
-    clamped = serializers.IntegerField(min_value=0)
-    removed = serializers.IntegerField(min_value=0, help_text="Partitions whose offset is removed.")
+    partitions = Int32(min_value=0)
+    changed = Int32(min_value=0, help_text="Partitions whose offset changes.")
+    clamped = Int32(min_value=0)
+    removed = Int32(min_value=0, help_text="Partitions whose offset is removed.")
     lag_change = serializers.IntegerField(
         allow_null=True, help_text="Change of lag in records, over partitions where both lags are known; null: none."
     )

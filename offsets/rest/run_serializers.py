@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from kcoord.rest.fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
+from kcoord.rest.fields import Choice, Instant, Int32, NextCursor, PageQuery, StrictSerializer, Text
 from offsets.models import ReconcileFinding, SparkRun
 from offsets.runs.findings import Finding
 from offsets.runs.service import KINDS, STARTABLE
@@ -34,8 +34,8 @@ class NewRun(StrictSerializer):
 class Slices(serializers.Serializer[Any]):
     """How far the current stage is; 0 of 0: unknown."""
 
-    done = serializers.IntegerField()
-    total = serializers.IntegerField()
+    done = Int32()
+    total = Int32()
 
 
 class RunView(serializers.Serializer[Any]):
@@ -58,7 +58,7 @@ class RunView(serializers.Serializer[Any]):
     rows = serializers.IntegerField(allow_null=True)
     files = serializers.IntegerField(allow_null=True)
     bytes = serializers.IntegerField(allow_null=True)
-    days = serializers.IntegerField(help_text="Days of the journal from which it archived rows.")
+    days = Int32(help_text="Days of the journal from which it archived rows.")
     findings = serializers.IntegerField(allow_null=True, help_text="Number of findings, including those not listed.")
     result = serializers.DictField(allow_null=True, help_text="What the command prints with `--format json`.")
     error = serializers.CharField(allow_blank=True)
@@ -103,7 +103,7 @@ class FindingView(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(FINDING_KINDS)
     group_id = serializers.CharField()
     topic = serializers.CharField()
-    partition = serializers.IntegerField()
+    partition = Int32()
     expected = serializers.IntegerField(allow_null=True, help_text="What the journal, or the log, says.")
     found = serializers.IntegerField(allow_null=True, help_text="What is, or was, committed.")
     evidence = serializers.DictField(help_text="Ids of journal lines, members, generations, instants; by kind.")

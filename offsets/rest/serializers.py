@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from kcoord.rest.fields import Instant, NextCursor, Offset, PageQuery, Text
+from kcoord.rest.fields import Instant, Int32, NextCursor, Offset, PageQuery, Text
 from offsets.core.retention import Kept
 
 
@@ -20,9 +20,9 @@ class CommittedPartitionView(serializers.Serializer[Any]):
     """What a group committed on a partition. Watermark and lag are null if no watermark was reported."""
 
     topic = serializers.CharField()
-    partition = serializers.IntegerField(min_value=0)
+    partition = Int32(min_value=0)
     committed_offset = serializers.IntegerField(help_text="The next offset to read.")
-    committed_leader_epoch = serializers.IntegerField(help_text="-1: unknown.")
+    committed_leader_epoch = Int32(help_text="-1: unknown.")
     metadata = serializers.CharField(allow_blank=True, help_text="Metadata of the commit.")
     committed_at = Instant()
     owner = serializers.CharField(allow_null=True, help_text="Member id of the partition's owner; null: no owner.")

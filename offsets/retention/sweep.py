@@ -91,8 +91,11 @@ class RetentionService:
         self.retention_ms: Millis = runtime.config.int("offsets.retention.minutes") * MINUTE_MS
         self._running = asyncio.Lock()
 
-    async def run(self) -> Report:
+    async def run(self, wait_ms: Millis = 0) -> Report:
         """Remove what has expired by now, in every group. While one runs in this process, a second run does nothing.
+
+        Groups whose coordinator partition has not been active for `wait_ms` are left to a later run: after an outage
+        their members need time to commit (offsets.md 7.1).
 
         A failing group does not hold up the others. Raises RetentionFailed naming the failed groups, after all others;
         ProtocolError COORDINATOR_NOT_AVAILABLE when the database is unavailable.
@@ -102,7 +105,7 @@ class RetentionService:
             return Report()
         async with self._running:
             report = Report()
-            await self._visit_all(report)
+            await self._visit_all(report, wait_ms)
             for group_id in report.put_off:
                 await self._visit(Candidate(0, group_id, due=True, bare=False), report, skip_locked=False)
         log.info("retention_ran", offsets=report.offsets, groups=report.groups, failed=len(report.failed))
@@ -111,7 +114,7 @@ class RetentionService:
             raise RetentionFailed(f"retention failed for {len(report.failed)} groups: {named}")
         return report
 
-    async def _visit_all(self, report: Report) -> None:
+    async def _visit_all(self, report: Report, wait_ms: Millis) -> None:
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def visit(candidate: Candidate) -> None:
@@ -120,7 +123,7 @@ class RetentionService:
 
         after = 0
         while True:
-            page = await self._page(after)
+            page = await self._page(after, wait_ms)
             try:
                 async with asyncio.TaskGroup() as visits:
                     for candidate in page:
@@ -132,10 +135,11 @@ class RetentionService:
                 return
             after = page[-1].pk
 
-    async def _page(self, after: int) -> list[Candidate]:
+    async def _page(self, after: int, wait_ms: Millis) -> list[Candidate]:
         async with self._db.connection() as connection:
             now = await self._db.now_ms(connection)
             parameters = {"after": after, "limit": PAGE, "retention_ms": self.retention_ms, "now": now}
+            parameters["wait_ms"] = wait_ms
             return await self._db.records(connection, Candidate, Q.retention_page, parameters)
 
     async def _visit(self, candidate: Candidate, report: Report, *, skip_locked: bool) -> None:

@@ -10,13 +10,13 @@ import socket
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import structlog
 
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 from kcoord.rest.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 from offsets.core.types import Millis
@@ -79,7 +79,7 @@ class SparkRun:
 class RunRefused(ProtocolError):
     """INVALID_REQUEST with a different status: 404 for a run that does not exist, 409 if it is not possible."""
 
-    def __init__(self, status: int, detail: str, **fields: object) -> None:
+    def __init__(self, status: int, detail: str, **fields: Unpack[ProblemFields]) -> None:
         super().__init__(Error.INVALID_REQUEST, detail, fields=fields)
         self.status = status
 

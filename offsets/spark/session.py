@@ -41,6 +41,8 @@ _NO_STORE = re.compile(r"(?P<what>No FileSystem for scheme \"?\w+|Class org\.apa
 _HEAP_FULL = re.compile(r"\b(Spark)?OutOfMemoryError\b|UNABLE_TO_ACQUIRE_MEMORY")
 OUT_OF_MEMORY_STATUS = 52
 """The exit status of Spark's Java after an OutOfMemoryError (`SparkExitCode.OOM`)."""
+LOST = (Py4JError, ConnectionError)
+"""What a call of Java raises when Java is gone: Py4J passes on that nobody accepts its connection."""
 ENDING_SECONDS = 20
 """How long Java may take to end after it closed its connections."""
 OUT_OF_MEMORY = (
@@ -191,7 +193,7 @@ def guarded(run: Run, spark: SparkSession) -> Iterator[None]:
     def progress() -> tuple[int, int]:
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        except Py4JError:
+        except LOST:
             return 0, 0  # Spark is ending
         found = [stage for stage in stages if stage is not None]
         return sum(one.numCompletedTasks for one in found), sum(one.numTasks for one in found)
@@ -199,7 +201,7 @@ def guarded(run: Run, spark: SparkSession) -> Iterator[None]:
     run.progress, run.on_cancel = progress, context.cancelAllJobs
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, *LOST) as error:
         run.check()
         if ran_out_of_memory(context, error):
             raise JobError(OUT_OF_MEMORY.format(memory=memory)) from error

@@ -2,24 +2,35 @@
 -- Some groups by key, and what retention may have to do there: a check without locks that errs on the safe side,
 -- because the rule itself (offsets.core.retention) also knows the subscriptions. There is no index on the times of
 -- offsets: it would cost every commit, and this reads each offset of a group that has none due once per run.
+-- A partition that became active only a while ago is left alone: its groups may not have been able to commit before.
 with page as materialized (
-    select id, group_id, state, state_since, held_until, type = 'classic' and protocol_type is not null and state = 'Empty' as grace
+    select id, group_id, state, state_since, held_until, partition,
+           type = 'classic' and protocol_type is not null and state = 'Empty' as grace
     from groups_group
     where id > %(after)s
     order by id
     limit %(limit)s
+), settled as materialized (
+    select c.partition
+    from groups_coordinatorpartition c
+    join groups_coordinatornode n on n.id = c.owner_id
+    where c.state = 'ACTIVE' and n.ended_at is null and n.expires_at > %(now)s and c.active_since <= %(now)s - %(wait_ms)s
+), named as (
+    select p.*, p.partition is null or s.partition is not null
+                or not exists (select from groups_coordinatorpartition c where c.partition = p.partition) as settled
+    from page p left join settled s on s.partition = p.partition
 )
 select p.id as pk, p.group_id,
-       exists (select from offsets_committedoffset o
+       p.settled and exists (select from offsets_committedoffset o
                where o.group_id = p.id
                  and coalesce(o.expire_timestamp,
                               case when p.grace then p.state_since else o.commit_timestamp end + %(retention_ms)s)
                      <= %(now)s) as due,
-       p.state = 'Empty' and coalesce(p.held_until, 0) <= %(now)s
+       p.settled and p.state = 'Empty' and coalesce(p.held_until, 0) <= %(now)s
            and not exists (select from offsets_committedoffset o where o.group_id = p.id)
            and not exists (select from offsets_pendingoffset o where o.group_id = p.id)
            and not exists (select from offsets_retentionpin r where r.group_name = p.group_id) as bare
-from page p
+from named p
 order by p.id
 
 -- name: due_offsets

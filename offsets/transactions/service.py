@@ -75,7 +75,7 @@ class TransactionService:
         """InitProducerId: the producer to use from now on. The previous producer of the id is fenced, and what it left
         pending is aborted.
         """
-        self._check_active()
+        self._groups.check_active()
 
         async def work(held: Held) -> tuple[Producer, int]:
             following = None if held.producer is None else successor(held.producer)
@@ -99,7 +99,7 @@ class TransactionService:
         refused, passed = refuse(commit, await counts_for(self._topics, commit))
         if not passed:
             return OffsetCommitReply(Error.NONE, refused)
-        self._check_active()
+        self._groups.check_active()
         if not commit.group_id:
             return OffsetCommitReply(Error.INVALID_GROUP_ID, detail="group_id must not be empty")
         await self._take_part(producer)
@@ -128,7 +128,7 @@ class TransactionService:
         Sent again it finds nothing, which is a success, as it is for a producer that never committed anything. A
         producer that takes over with it has nothing pending: its predecessor's offsets are aborted.
         """
-        self._check_active()
+        self._groups.check_active()
 
         async def work(held: Held) -> tuple[TransactionEnd, int]:
             match standing(held.producer, producer):
@@ -259,7 +259,3 @@ class TransactionService:
             if outcome == FENCED:
                 TRANSACTIONS_ENDED.labels(outcome).inc()
             log.warning("transaction_aborted", transactional_id=transactional_id, offsets=aborted, reason=outcome)
-
-    def _check_active(self) -> None:
-        if not self._groups.active:
-            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")

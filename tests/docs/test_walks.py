@@ -13,8 +13,12 @@ from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
 from tests.docs.walks import Walk, walking
 
-MOST_FILES = {"join": 46, "consumer-heartbeat": 58, "offsets/commit": 45}
-"""The listener of notifications may run meanwhile: it is one of them."""
+MOST_FILES = {"join": 49, "consumer-heartbeat": 61, "offsets/commit": 48}
+"""The listener of notifications may run meanwhile: it is one of them.
+
+Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
+(`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`).
+"""
 
 JOIN = {
     "member_id": "",

@@ -5,15 +5,15 @@ Source: classic.md 0.3 (VALIDATE_MEMBER, SUPPORTS, ACCEPT) and the check orders 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from groups.core.classic.responses import fenced_detail, unknown_detail
 from groups.core.classic.state import Api
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 
 
-def require_group_id(group_id: str, fields: Mapping[str, object] | None = None) -> None:
+def require_group_id(group_id: str, fields: ProblemFields | None = None) -> None:
     """INVALID_GROUP_ID for the empty id; a blank one is an id."""
     if not group_id:
         raise ProtocolError(Error.INVALID_GROUP_ID, "group_id must not be empty", fields=fields)

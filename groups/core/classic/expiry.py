@@ -8,6 +8,9 @@ from groups.core.model.deadlines import Deadline, TimerKind, due
 from groups.core.model.turn import Turn
 from groups.core.model.types import GroupState
 
+MOST_TIMERS = 8
+"""How many timers may fire for each member, each pending id and the group itself before that counts as a bug."""
+
 
 def expire(turn: Turn) -> None:
     """Fire everything overdue at `turn.now`, in deadline order, until nothing is.
@@ -15,9 +18,17 @@ def expire(turn: Turn) -> None:
     Deadlines armed on the way count from now, not from when their cause was due: if a group is looked at late, all
     members get the full time again.
     """
-    # This ends: every timer that fires removes a member or a pending id, ends a window or starts a generation.
-    while (deadline := due(turn.classic_or_none, turn.now)) is not None:
+    group = turn.classic_or_none
+    if group is None:
+        return
+    most = MOST_TIMERS * (1 + len(group.members) + len(group.pending_join))
+    for _ in range(most):
+        deadline = due(turn.classic_or_none, turn.now)
+        if deadline is None:
+            return
         _fire(turn, deadline)
+    # Every timer that fires removes a member or a pending id, ends a window or starts a generation: a bug, otherwise.
+    raise AssertionError(f"the timers of group {group.group_id!r} do not come to rest: {most} fired at {turn.now}")
 
 
 def _fire(turn: Turn, deadline: Deadline) -> None:

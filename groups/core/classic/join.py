@@ -34,7 +34,7 @@ from groups.core.model.types import (
     GroupConfig,
     GroupState,
 )
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 
 
 def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
@@ -46,7 +46,7 @@ def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     if turn.classic_or_none is None:
         if command.member_id:
             raise unknown_member(command.member_id)
-        turn.emit(GroupCreated(command.group_id, turn.now))
+        turn.emit(GroupCreated(command.group_id, turn.now, turn.env.gap))
     require_open(turn.classic, turn.now)
     if not accepts(turn.classic, command.member_id, turn.config.max_size):
         remove(turn, command.member_id, Cause.GROUP_FULL)
@@ -62,7 +62,7 @@ def join_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
 
 def check_join(command: JoinGroup, config: GroupConfig) -> None:
     """The checks of the request itself, before any group is looked at. Raises `ProtocolError`."""
-    echo = {"member_id": command.member_id}
+    echo: ProblemFields = {"member_id": command.member_id}
     require_group_id(command.group_id, echo)
     if not config.min_session_timeout_ms <= command.session_timeout_ms <= config.max_session_timeout_ms:
         raise ProtocolError(

@@ -54,7 +54,7 @@ def _create_simple_group(turn: Turn, command: CommitOffsets) -> None:
         error = Error.ILLEGAL_GENERATION if command.transactional else Error.GROUP_ID_NOT_FOUND
         detail = f"there is no group {command.group_id!r}: join it, or commit without member and generation"
         raise ProtocolError(error, detail)
-    turn.emit(GroupCreated(command.group_id, turn.now))
+    turn.emit(GroupCreated(command.group_id, turn.now, turn.env.gap))
 
 
 def _names_nobody(command: CommitOffsets) -> bool:

@@ -58,10 +58,6 @@ def fenced_detail(instance_id: str) -> str:
 
 def _members(group: ClassicGroup) -> tuple[JoinedMember, ...]:
     return tuple(
-        JoinedMember(member.member_id, member.instance_id, _metadata(member, group.protocol_name))
+        JoinedMember(member.member_id, member.instance_id, member.metadata_of(group.protocol_name))
         for member in group.members.values()
     )
-
-
-def _metadata(member: ClassicMember, protocol_name: str | None) -> bytes:
-    return next(protocol.metadata for protocol in member.protocols if protocol.name == protocol_name)

@@ -66,6 +66,15 @@ def of_all(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]:
     return {member.member_id: full(now, member.session_timeout_ms) for member in group.members.values()}
 
 
+def restarted(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]:
+    """Whole sessions at least for all members that have one, by member id: sessions could not be counted before."""
+    return {
+        member.member_id: max(member.session_deadline, full(now, member.session_timeout_ms))
+        for member in group.members.values()
+        if member.session_deadline is not None
+    }
+
+
 def of_waiting(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]:
     """Whole sessions for the members whose parked sync is answered now, by member id."""
     return {

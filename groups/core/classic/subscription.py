@@ -22,7 +22,7 @@ def topics_of_generation(
         return None
     names: set[str] = set()
     for member in group.members.values():
-        metadata = next(p.metadata for p in member.protocols if p.name == protocol_name)
+        metadata = member.metadata_of(protocol_name)
         subscription = protocol.decode_subscription(metadata) if protocol is not None else None
         if subscription is None:
             return None

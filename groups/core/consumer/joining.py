@@ -31,7 +31,7 @@ def find_group(turn: Turn, command: ConsumerHeartbeat) -> None:
     if turn.group is None:
         if command.member_epoch != 0:
             raise unknown_group(command.group_id)
-        turn.emit(ConsumerGroupCreated(command.group_id, turn.now))
+        turn.emit(ConsumerGroupCreated(command.group_id, turn.now, turn.env.gap))
     elif command.member_epoch == 0:
         require_open(turn.consumer, turn.now)
     require_room(turn, command.member_id)

@@ -30,6 +30,7 @@ from groups.core.model.consumer_records import (
     TargetRequested,
     TimerArmed,
     TimerCancelled,
+    TimersRearmed,
 )
 from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember, Job, RegexResolution, TimerKind
 from groups.core.model.persistent import Timer
@@ -44,7 +45,7 @@ def apply(group: ConsumerGroup | None, record: ConsumerRecord) -> ConsumerGroup:
     if isinstance(record, ConsumerGroupCreated):
         if group is not None:
             raise IllegalRecord(f"group {record.group_id!r} exists already")
-        return ConsumerGroup(record.group_id, state_since=record.at)
+        return ConsumerGroup(record.group_id, state_since=record.at, armed_gap=record.gap)
     if group is None:
         raise IllegalRecord(f"{type(record).__name__} of a group that does not exist")
     if isinstance(record, TimerArmed):  # by far the most frequent, and with no effect on the state
@@ -90,6 +91,8 @@ def _apply(group: ConsumerGroup, record: ConsumerChange) -> ConsumerGroup:
             return _resolve(group, record)
         case RegexInherited():
             return _inherit(group, record)
+        case TimersRearmed():
+            return replace(group, timers=record.timers, armed_gap=record.gap)
         case _:
             assert_never(record)
 

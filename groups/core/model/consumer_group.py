@@ -37,6 +37,8 @@ class ConsumerGroup:
     regex_jobs: Mapping[str, Job] = field(default_factory=dict)
     target_job: Job | None = None
     hold: Hold | None = None
+    armed_gap: int = 0
+    """As that of a `ClassicGroup`."""
 
     @property
     def state(self) -> ConsumerGroupState:

@@ -10,17 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from groups.core.model.causes import Cause
-from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
+from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind, Timers
 from groups.core.model.partitions import Assigned, Partitions
 from groups.core.model.types import Millis
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupCreated:
-    """The group is created, at epoch 0."""
+    """The group is created, at epoch 0. `gap`: as that of `GroupCreated`."""
 
     group_id: str
     at: Millis
+    gap: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,15 @@ class RegexInherited:
     at: Millis
 
 
+@dataclass(frozen=True, slots=True)
+class TimersRearmed:
+    """The timers of all members count from now: they could not be counted for a while (`core.rearming`)."""
+
+    gap: int
+    timers: Timers
+    at: Millis
+
+
 ConsumerChange = (
     ConsumerMemberJoined
     | ConsumerMemberUpdated
@@ -210,6 +220,7 @@ ConsumerChange = (
     | RegexesRequested
     | RegexesResolved
     | RegexInherited
+    | TimersRearmed
 )
 """What may change the state of a group (consumer.md 1.4)."""
 

@@ -23,11 +23,13 @@ from groups.core.model.consumer_records import (
     StaticMemberDeparted,
     TargetComputed,
     TargetFailed,
+    TimersRearmed,
 )
 from groups.core.model.consumer_state import MemberState
 from groups.core.model.group import Group
 from groups.core.model.records import (
     AssignmentsStored,
+    DeadlinesRearmed,
     GenerationStarted,
     GroupConverted,
     GroupCreated,
@@ -81,6 +83,7 @@ class EventKind(str, Enum):
     HOLD_RELEASED = "hold_released"
     CONFIG_CHANGED = "config_changed"
     TRANSACTION_ABORTED = "transaction_aborted"
+    DEADLINES_REARMED = "deadlines_rearmed"
 
 
 MOST_TOPICS = 10
@@ -109,6 +112,7 @@ class GroupEvent:
     the hold expired. CONFIG_CHANGED: settings (name -> [what was in force, what is]), principal.
     TRANSACTION_ABORTED, for a transaction that its producer did not end: transactional_id, cause ("fenced" by another
     producer or "abandoned"), partitions (how many had an offset pending), topics (their names, ten at most).
+    DEADLINES_REARMED: members (how many got a full session, because sessions could not be counted for a while).
     """
 
     kind: EventKind
@@ -181,11 +185,13 @@ class _Timeline:
                 )
             case GroupHeld() | HoldReleased():
                 return self._holding(record)
+            case DeadlinesRearmed():
+                return self._event(EventKind.DEADLINES_REARMED, members=len(record.sessions))
             case RebalanceStarted():
                 self._since = record.at
                 return self._event(
                     EventKind.REBALANCE_STARTED,
-                    record.member_id,
+                    record.member_id or None,
                     cause=record.cause.value,
                     reason=record.detail or None,
                 )
@@ -221,6 +227,8 @@ class _Timeline:
                     member_epoch=record.member_epoch,
                     partitions=partitions,
                 )
+            case TimersRearmed():
+                return self._event(EventKind.DEADLINES_REARMED, members=len(record.timers.session))
             case RegexesResolved():
                 return self._event(EventKind.REGEXES_RESOLVED, topics=len(frozenset().union(*record.topics.values())))
         return None

@@ -18,6 +18,7 @@ from groups.core.model.group import Group
 from groups.core.model.records import (
     AssignmentsStored,
     ClassicChange,
+    DeadlinesRearmed,
     GenerationStarted,
     GroupConverted,
     GroupCreated,
@@ -62,7 +63,7 @@ def apply(group: Group | None, record: Record) -> Group | None:
     if isinstance(record, GroupCreated):
         if group is not None:
             raise IllegalTransition(f"group {record.group_id!r} exists already")
-        return ClassicGroup(group_id=record.group_id, state_since=record.at)
+        return ClassicGroup(group_id=record.group_id, state_since=record.at, armed_gap=record.gap)
     if group is None:
         raise IllegalTransition(f"{type(record).__name__} of a group that does not exist")
     if isinstance(record, GroupDeleted):
@@ -84,7 +85,7 @@ def _convert(group: Group, record: GroupConverted) -> Group:
     if type(group) is type(record.group):
         raise IllegalTransition(f"group {group.group_id!r} has that protocol already")
     # A join that converts a held group is refused in the end; nothing before that may end the hold.
-    return replace(record.group, hold=group.hold)
+    return replace(record.group, hold=group.hold, armed_gap=group.armed_gap)
 
 
 def _hold(group: Group, record: GroupHeld) -> Group:
@@ -113,6 +114,8 @@ def _apply(group: ClassicGroup, record: ClassicChange) -> ClassicGroup:
             return replace(group, join_timer=record.timer, new_member_added=False)
         case SyncTimerCleared():
             return replace(group, sync_deadline=None)
+        case DeadlinesRearmed():
+            return _rearm(group, record)
         case RebalanceStarted() | GenerationStarted() | GroupEmptied() | AssignmentsStored() | GroupUnloaded():
             return _change_state(group, record)
         case _:
@@ -260,6 +263,21 @@ def _store_assignments(group: ClassicGroup, record: AssignmentsStored) -> Classi
         for member in group.members.values()
     )
     return _enter(replace(group, members=members), GroupState.STABLE, record.at)
+
+
+def _rearm(group: ClassicGroup, record: DeadlinesRearmed) -> ClassicGroup:
+    members = Members(
+        replace(member, session_deadline=record.sessions.get(member.member_id, member.session_deadline))
+        for member in group.members.values()
+    )
+    return replace(
+        group,
+        members=members,
+        pending_join=record.pending,
+        join_timer=record.join_timer,
+        sync_deadline=record.sync_deadline,
+        armed_gap=record.gap,
+    )
 
 
 def _unload(group: ClassicGroup, record: GroupUnloaded) -> ClassicGroup:

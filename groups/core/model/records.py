@@ -21,10 +21,11 @@ from groups.core.model.types import ClassicGroup, ClassicMember, Hold, JoinTimer
 
 @dataclass(frozen=True, slots=True)
 class GroupCreated:
-    """The group is created: Empty, generation 0."""
+    """The group is created: Empty, generation 0. `gap`: of its partition, under which its deadlines will count."""
 
     group_id: str
     at: Millis
+    gap: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,21 @@ class GroupHeld:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadlinesRearmed:
+    """The deadlines of a classic group count from now: they could not be counted for a while (`core.rearming`).
+
+    `sessions`: by member id. `pending`: of the handed-out ids.
+    """
+
+    gap: int
+    sessions: Mapping[str, Millis]
+    pending: Mapping[str, Millis]
+    join_timer: JoinTimer | None
+    sync_deadline: Millis | None
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
 class HoldReleased:
     """Members may join again. `by`: the principal that ended the hold, None: it expired."""
 
@@ -262,6 +278,7 @@ ClassicChange = (
     | GroupEmptied
     | SyncTimerCleared
     | AssignmentsStored
+    | DeadlinesRearmed
 )
 """What changes a classic group that exists, and leaves one."""
 

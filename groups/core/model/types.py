@@ -70,6 +70,13 @@ class ClassicMember:
         """A sync of this member waits for the leader's."""
         return self.sync_parked_until is not None
 
+    def metadata_of(self, protocol_name: str | None) -> bytes:
+        """What the member sent for a protocol that it supports. Raises ValueError for another one."""
+        for protocol in self.protocols:
+            if protocol.name == protocol_name:
+                return protocol.metadata
+        raise ValueError(f"member {self.member_id!r} does not support the protocol {protocol_name!r}")
+
 
 class Members(Mapping[str, ClassicMember]):
     """The members of a group by id, in order of arrival: immutable, with the counts that every request needs.
@@ -194,6 +201,8 @@ class ClassicGroup:
     """Pending member id -> when it is forgotten."""
     generation_topics: frozenset[str] | None = None
     hold: Hold | None = None
+    armed_gap: int = 0
+    """The gap of the coordinator partition under which the deadlines count, see `Env`."""
 
     @property
     def all_joined(self) -> bool:
@@ -310,6 +319,9 @@ class Env:
     `fresh_id(prefix)` returns `<prefix>-<uuid4>`; tests pass a counter. `assignors`: those that members may request,
     the first is the default. `regex_error(pattern)`: what is wrong with a pattern, None if it is valid.
     `consumer_protocol`: None if groups cannot change their protocol, because the bytes of their members cannot be read.
+    `may_expire`: the coordinator partition of the group has a live owner; without one nothing expires, because members
+    may not have been able to renew their sessions. `gap`: grows whenever sessions of the partition could not be counted
+    for a while; the deadlines of a group with a smaller `armed_gap` start over (architecture.md 6).
     """
 
     now: Millis
@@ -319,3 +331,5 @@ class Env:
     assignors: Mapping[str, Assignor] = field(default_factory=lambda: BUILT_IN)
     regex_error: Callable[[str], str | None] = _no_regexes
     consumer_protocol: ConsumerProtocol | None = None
+    may_expire: bool = True
+    gap: int = 0

@@ -103,7 +103,7 @@ def _service(wanted: arguments.Arguments) -> Iterator[Api]:
     transport = local.LocalTransport(local.local_operator())
     logs.configure("warning")  # the access log of these internal requests would only be in the way
     with httpx.Client(transport=transport) as client:
-        yield Api(client, local.BASE_URL, "", wanted.timeout_ms)
+        yield Api(client, local.BASE_URL, "", wanted.timeout_ms, alone=True)
 
 
 def _postgres_problem() -> str | None:

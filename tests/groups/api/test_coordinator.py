@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from groups.api.coordination import coordinator_of
+from groups.nodes.directory import named_by
 from kcoord.config import Config
 from kcoord.http.addresses import advertised_url
 from kcoord.protocol.errors import Error
@@ -86,7 +86,7 @@ class TestListeningEverywhere:
 async def test_an_address_with_colons_is_put_in_brackets(host: str) -> None:
     url = advertised_url(Config({"host": host}), "http://elsewhere")
     assert url == f"http://[{host}]:8000"
-    found = coordinator_of("g", url, Config({}))
+    found = named_by(url)
     assert (found.node_id, found.host, found.port) == (f"[{host}]:8000", host, 8000)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from groups.core.classic import expiry
 from groups.core.model.deadlines import Deadline, TimerKind, due, wake_at, wake_at_to_store
 from groups.core.model.records import MemberRemoved
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members
@@ -194,3 +195,23 @@ def test_timers_of_the_same_instant_fire_in_a_fixed_order() -> None:
     assert due(group, at) is None
     later = replace(group, join_timer=JoinTimer(at + 1), sync_deadline=at)
     assert due(later, at) == Deadline(at, TimerKind.SYNC)
+
+
+def test_timers_that_do_not_come_to_rest_are_a_bug_and_not_an_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.stable(2)
+    monkeypatch.setattr(expiry, "_fire", lambda turn, deadline: None)
+    with pytest.raises(AssertionError, match=r"timers of group .* do not come to rest: 24 fired"):
+        world.advance(60_000)
+
+
+def test_metadata_of_a_protocol() -> None:
+    world = World()
+    (member_id,) = world.stable(1)
+    member = world.member(member_id)
+    assert [member.metadata_of(protocol.name) for protocol in member.protocols] == [
+        protocol.metadata for protocol in member.protocols
+    ]
+    for other in ("zigzag", None):
+        with pytest.raises(ValueError, match=f"does not support the protocol {other!r}"):
+            member.metadata_of(other)

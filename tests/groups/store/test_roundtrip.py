@@ -94,7 +94,7 @@ def assert_same(loaded: Group | None, folded: Group | None) -> None:
 
 async def persist(runtime: Runtime, store: GroupStore, group_id: str, before: Stored, group: Group | None) -> Stored:
     async def work(connection: Connection) -> Stored:
-        locked, now = await store.lock(connection, group_id)
+        locked, now, _ = await store.lock(connection, group_id)
         assert (locked.pk, locked.version) == (before.pk, before.version)
         return await store.persist(connection, locked, group, now)
 

@@ -51,9 +51,7 @@ async def test_rows_become_objects(db: Database, kind: type) -> None:
         assert await db.records(connection, kind, statement, {"last": 2}) == [kind("1", 1), kind("2", 2)]
         assert await db.record(connection, kind, statement, {"last": 2}) == kind("1", 1)
         assert await db.record(connection, kind, statement, {"last": 0}) is None
-        found, now = await db.record_and_now(connection, kind, statement, {"last": 1})
-        assert found == kind("1", 1)
-        assert now > 0
+        assert await db.one(connection, statement, {"last": 1}) == ("1", 1)
 
     await db.transaction(work)
     async with db.connection() as connection:

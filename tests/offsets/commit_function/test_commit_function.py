@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -54,19 +53,6 @@ async def put(runtime: Runtime, *members: ClassicMember, state: GroupState = Gro
     await runtime.get(GroupService).put(
         ClassicGroup("g", state, generation_id=GENERATION, protocol_type="consumer", members=Members(members))
     )
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[Connection]:
-    """A transaction in a database with the topic `orders` of four partitions."""
-    with psycopg.connect(database, autocommit=True) as setting_up:
-        setting_up.execute(
-            "insert into groups_topic (name, topic_id, partitions, labels, created_at)"
-            " values ('orders', gen_random_uuid(), 4, '{}', 0)"
-        )
-    connection = psycopg.connect(database)
-    yield connection
-    connection.close()
 
 
 async def test_a_commit_of_a_member_is_a_row_and_a_line(connection: Connection, runtime: Runtime) -> None:

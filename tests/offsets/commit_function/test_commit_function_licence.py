@@ -60,8 +60,9 @@ select o.topic, o.partition, o.committed_offset, o.leader_epoch, o.metadata, o.c
 from offsets_committedoffset o join groups_group g on g.id = o.group_id
 where g.group_id = %(name)s order by o.topic, o.partition
 """
+# The function does not know how many coordinator partitions there are; the next write of the coordinator says which.
 GROUP_COLUMNS = """
-select to_jsonb(g) - 'id' - 'version_tag' - 'created_at' - 'updated_at' - 'state_since' as header,
+select to_jsonb(g) - 'id' - 'version_tag' - 'created_at' - 'updated_at' - 'state_since' - 'partition' as header,
        (select jsonb_agg(jsonb_build_array(e.kind, e.generation_id, e.member_id, e.detail) order by e.id)
         from groups_event e where e.group_name = g.group_id) as events
 from groups_group g where g.group_id = %(name)s

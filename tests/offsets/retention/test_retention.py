@@ -115,7 +115,7 @@ async def replace_group(runtime: Runtime, changed: ClassicGroup) -> None:
     store = runtime.get(GroupStore)
 
     async def work(connection: object) -> None:
-        before, now = await store.lock(connection, changed.group_id)  # type: ignore[arg-type]
+        before, now, _ = await store.lock(connection, changed.group_id)  # type: ignore[arg-type]
         await store.persist(connection, before, changed, now)  # type: ignore[arg-type]
 
     await runtime.db.transaction(work)
@@ -288,8 +288,8 @@ async def test_a_group_that_got_an_offset_since_the_look_stays(
     await service.put(ClassicGroup("g"))
     look = retention._page
 
-    async def late(after: int) -> object:
-        page = await look(after)
+    async def late(after: int, wait_ms: int) -> object:
+        page = await look(after, wait_ms)
         await commit(runtime, "g", "orders", 0)
         return page
 

@@ -20,12 +20,19 @@ DUE = {
 }
 
 
+PAGE = {"after": 0, "limit": 10, "retention_ms": 1, "now": 5, "wait_ms": 1}
+
+
 @pytest.mark.parametrize(
     ("name", "parameters", "index"),
     [
         ("stored_offsets", {"group": 1, "topic": ["t"], "partition": [1]}, "offsets_committedoffset_pkey"),
-        ("retention_page", {"after": 0, "limit": 10, "retention_ms": 1, "now": 5}, "offsets_committedoffset_"),
-        ("retention_page", {"after": 0, "limit": 10, "retention_ms": 1, "now": 5}, "groups_group_pkey"),
+        (
+            "retention_page",
+            PAGE,
+            "offsets_committedoffset_",
+        ),
+        ("retention_page", PAGE, "groups_group_pkey"),
         ("offsets_left", {"group": 1}, "offsets_committedoffset_"),
         ("partitions_with_offsets", {"group": 1, "topic": "t", "up_to": 5, "limit": 5}, "offsets_committedoffset_"),
         ("groups_with_topic", {"topic": "u", "up_to": 5, "after": 0, "limit": 5}, "offsets_committed_by_topic"),

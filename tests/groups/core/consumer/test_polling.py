@@ -226,7 +226,7 @@ def test_only_news_wake() -> None:
 
 
 def test_a_departure_is_news() -> None:
-    """It changes no epoch, but whoever waits in the name of the member has to hear of it."""
+    """It changes no epoch, but a request that waits on behalf of the member has to be answered."""
     made = world()
     made.join("m1", "foo", instance_id="i1")
     epochs = made.epochs

@@ -1,37 +1,16 @@
-"""The schema of groups: fields, constraints, indexes.
-
-Models serve migrations, admin, pages and tests. The protocol's rows are written only by `groups.store.store`, in SQL,
-so these models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go with it in the database itself
-(`on delete cascade`, see migration `0002_cascades`): Django's own cascade would never see the store's deletes.
-"""
+"""Groups with their members, what they own, and what happened to them."""
 
 from __future__ import annotations
-
-from typing import Any, NoReturn
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 
+from groups.models.owned import ProtocolOwned
 from kcoord.database.fields import MillisField
 
 CLASSIC_STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
 CONSUMER_STATES = ["Empty", "Assigning", "Reconciling", "Stable"]
-
-
-class ProtocolOwned(models.Model):
-    """Rows that only the store writes."""
-
-    class Meta:
-        abstract = True
-
-    def save(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse: the store writes these rows under the group's lock."""
-        raise TypeError(f"{type(self).__name__} is written by the coordinator, never through the model")
-
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse, as `save` does."""
-        raise TypeError(f"{type(self).__name__} is deleted by the coordinator, never through the model")
 
 
 class Group(ProtocolOwned):
@@ -61,6 +40,12 @@ class Group(ProtocolOwned):
     metadata_version = models.BigIntegerField(db_default=-1)
     resolution = models.JSONField(null=True, help_text="What regular expressions match, by the rights of members.")
     jobs = models.JSONField(null=True, help_text="Background work of a consumer group that is out.")
+    partition = models.IntegerField(
+        null=True, help_text="The coordinator partition; null: not known to what made the group."
+    )
+    armed_gap = models.BigIntegerField(
+        db_default=0, help_text="The gap of the partition under which the deadlines count (CoordinatorPartition)."
+    )
     held_until = MillisField(null=True, help_text="Nobody may join before; null: the group is not held.")
     held_by = models.CharField(max_length=255, null=True)
     hold_reason = models.TextField(null=True)
@@ -264,76 +249,3 @@ class Event(ProtocolOwned):
 
     def __str__(self) -> str:
         return f"{self.group_name}: {self.kind}"
-
-
-class Topic(models.Model):
-    """A named set of partitions that members share. Anything can be one: files, shards, tables."""
-
-    name = models.CharField(max_length=249, unique=True)
-    topic_id = models.UUIDField(unique=True)
-    partitions = models.PositiveIntegerField()
-    labels = models.JSONField(default=dict, blank=True)
-    created_at = MillisField()
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(condition=models.Q(partitions__gte=1), name="groups_topic_partitions_min")
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Watermark(models.Model):
-    """Where a partition's log begins and ends, as last reported by a producer or probe."""
-
-    topic = models.ForeignKey(Topic, on_delete=models.CASCADE, related_name="watermarks")
-    partition = models.PositiveIntegerField()
-    log_start_offset = models.BigIntegerField()
-    log_end_offset = models.BigIntegerField()
-    sampled_at = MillisField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["topic", "partition"], name="groups_watermark_once"),
-            models.CheckConstraint(
-                condition=models.Q(log_start_offset__gte=0, log_end_offset__gte=models.F("log_start_offset")),
-                name="groups_watermark_ordered",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition} [{self.log_start_offset}, {self.log_end_offset})"
-
-
-class GroupConfigOverride(ProtocolOwned):
-    """A setting that one group overrides. It exists whether or not the group does, so it names the group.
-
-    Written only by `groups.configs`, which validates it and notifies the other processes.
-    """
-
-    group_name = models.CharField(max_length=255)
-    name = models.CharField(max_length=100)
-    value = models.TextField(help_text="As it would be written in the environment.")
-    updated_at = MillisField()
-    updated_by = models.CharField(max_length=255)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["group_name", "name"], name="groups_configoverride_once")]
-
-    def __str__(self) -> str:
-        return f"{self.group_name}: {self.name}={self.value}"
-
-
-class Revision(ProtocolOwned):
-    """The version of something that every process keeps a copy of in memory; no row: it was never changed.
-
-    A transaction that changes it raises the version as its last step, so that a copy with a version has all changes up
-    to it. The steps are random, so that different changes after a restore do not lead to the same versions.
-    """
-
-    subject = models.CharField(max_length=32, primary_key=True)
-    version = models.BigIntegerField()
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.version}"

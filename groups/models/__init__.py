@@ -1,0 +1,39 @@
+"""The schema of groups: fields, constraints, indexes.
+
+Models serve migrations, admin, pages and tests. The protocol's rows are written only by the stores, in SQL, so these
+models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go with it in the database itself
+(`on delete cascade`, see migration `0002_cascades`): Django's own cascade would never see the store's deletes.
+"""
+
+from groups.models.catalogue import GroupConfigOverride, Revision, Topic, Watermark
+from groups.models.membership import (
+    Assignment,
+    ConsumerMember,
+    Event,
+    GenerationTopics,
+    Group,
+    Member,
+    PendingMember,
+    group_key,
+)
+from groups.models.nodes import CoordinatorNode, CoordinatorPartition, PartitionChange
+from groups.models.owned import ProtocolOwned
+
+__all__ = [
+    "Assignment",
+    "ConsumerMember",
+    "CoordinatorNode",
+    "CoordinatorPartition",
+    "Event",
+    "GenerationTopics",
+    "Group",
+    "GroupConfigOverride",
+    "Member",
+    "PartitionChange",
+    "PendingMember",
+    "ProtocolOwned",
+    "Revision",
+    "Topic",
+    "Watermark",
+    "group_key",
+]

@@ -1,0 +1,81 @@
+"""Topics with their watermarks, settings of groups, and the versions of what processes keep in memory."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from groups.models.owned import ProtocolOwned
+from kcoord.database.fields import MillisField
+
+
+class Topic(models.Model):
+    """A named set of partitions that members share. Anything can be one: files, shards, tables."""
+
+    name = models.CharField(max_length=249, unique=True)
+    topic_id = models.UUIDField(unique=True)
+    partitions = models.PositiveIntegerField()
+    labels = models.JSONField(default=dict, blank=True)
+    created_at = MillisField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(partitions__gte=1), name="groups_topic_partitions_min")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Watermark(models.Model):
+    """Where a partition's log begins and ends, as last reported by a producer or probe."""
+
+    topic = models.ForeignKey(Topic, on_delete=models.CASCADE, related_name="watermarks")
+    partition = models.PositiveIntegerField()
+    log_start_offset = models.BigIntegerField()
+    log_end_offset = models.BigIntegerField()
+    sampled_at = MillisField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["topic", "partition"], name="groups_watermark_once"),
+            models.CheckConstraint(
+                condition=models.Q(log_start_offset__gte=0, log_end_offset__gte=models.F("log_start_offset")),
+                name="groups_watermark_ordered",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} [{self.log_start_offset}, {self.log_end_offset})"
+
+
+class GroupConfigOverride(ProtocolOwned):
+    """A setting that one group overrides. It exists whether or not the group does, so it names the group.
+
+    Written only by `groups.configs`, which validates it and notifies the other processes.
+    """
+
+    group_name = models.CharField(max_length=255)
+    name = models.CharField(max_length=100)
+    value = models.TextField(help_text="As it would be written in the environment.")
+    updated_at = MillisField()
+    updated_by = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["group_name", "name"], name="groups_configoverride_once")]
+
+    def __str__(self) -> str:
+        return f"{self.group_name}: {self.name}={self.value}"
+
+
+class Revision(ProtocolOwned):
+    """The version of something that every process keeps a copy of in memory; no row: it was never changed.
+
+    A transaction that changes it raises the version as its last step, so that a copy with a version has all changes up
+    to it. The steps are random, so that different changes after a restore do not lead to the same versions.
+    """
+
+    subject = models.CharField(max_length=32, primary_key=True)
+    version = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.version}"

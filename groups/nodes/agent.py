@@ -1,0 +1,234 @@
+"""This process as a coordinator node: registers, renews its lease, takes over, loads, runs timers, hands over.
+
+One task renews, on a connection of its own. A second one runs the timers of the partitions that it owns, so that a slow
+group cannot delay a renewal. A lease that ended, for whatever reason, is the end of everything held under it: the node
+drops what it has in memory and takes part again as another incarnation.
+
+Source: architecture.md 6; offsets.md 9.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+
+import psycopg
+import structlog
+
+from groups.engine.service import GroupService
+from groups.engine.timers import TimerService
+from groups.nodes import membership
+from groups.nodes.connection import NodeConnection
+from groups.nodes.directory import NodeDirectory, node_name, node_url
+from groups.nodes.hosting import Hosting
+from groups.nodes.loading import Loader
+from groups.nodes.membership import NodeRefused
+from groups.nodes.store import Identity, NodeStore
+from groups.nodes.view import View
+from groups.store.store import GroupStore
+from kcoord import __version__
+from kcoord.config import LEASE, RENEWAL
+from kcoord.database.notifications import NODES
+from kcoord.metrics import LEASES_LOST, NODE_PARTITIONS
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+
+log = structlog.get_logger(__name__)
+
+LEAST_PAUSE_SECONDS = 0.05
+"""Between two renewals, however often other nodes report changes."""
+
+LEAVING_SECONDS = 1.0
+"""How long the hand-over of a node that stops may take; after that its lease runs out."""
+
+
+class NodeAgent:
+    """The node of this process. `start` it once; it leaves when the process begins to stop."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        config = runtime.config
+        self._partitions = config.int("offsets.topic.num.partitions")
+        self._lease_seconds = config.int(LEASE) / 1000
+        self._renewal_seconds = config.int(RENEWAL) / 1000
+        self._identity = Identity(node_name(config), node_url(config), __version__)
+        self._store = runtime.get(NodeStore)
+        self._groups = runtime.get(GroupService)
+        self._copies = runtime.get(GroupStore)
+        self._timers = runtime.get(TimerService)
+        self._directory = runtime.get(NodeDirectory)
+        self._hosting = runtime.get(Hosting)
+        self._loader = runtime.get(Loader)
+        self._connection = NodeConnection(runtime.db.conninfo, config)
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._timing: asyncio.Task[None] | None = None
+        self._problem: str | None = None
+        self.incarnation: int | None = None
+        """None: this process is no node at the moment."""
+        self.lease_until = 0.0
+        """Until when, by the monotonic clock, the lease surely lasts."""
+        runtime.notifications.on(NODES, lambda _: self._changed.set())
+        runtime.on_drain(self.leave)
+        runtime.on_stop(self._connection.close)
+
+    @property
+    def problem(self) -> str | None:
+        """Why this process is no node; None: it is one, or has just lost its lease."""
+        return self._problem
+
+    @property
+    def holds_lease(self) -> bool:
+        """The lease surely has not run out."""
+        return self.incarnation is not None and time.monotonic() < self.lease_until
+
+    def start(self) -> None:
+        """Register, and stay a node. Returns at once."""
+        self._hosting.is_node = True
+        self._task = asyncio.create_task(self._run(), name="kcoord-node")
+
+    async def leave(self) -> None:
+        """Stop being a node: successors are named and told. Idempotent."""
+        if self._task is None:
+            return
+        for task in (self._task, self._timing):
+            if task is not None:
+                task.cancel()
+        await asyncio.gather(self._task, *filter(None, (self._timing,)), return_exceptions=True)
+        self._task = self._timing = None
+        incarnation, self.incarnation = self.incarnation, None
+        self._resign_all()
+        if incarnation is None:
+            return
+        try:
+            async with asyncio.timeout(LEAVING_SECONDS), self._connection.transaction() as connection:
+                await membership.leave(self._store, connection, incarnation)
+        except (psycopg.Error, TimeoutError) as error:
+            log.warning("node_left_without_hand_over", node=self._identity.node_id, reason=_reason(error))
+        else:
+            log.info("node_left", node=self._identity.node_id, incarnation=incarnation)
+
+    async def _run(self) -> None:
+        while True:
+            began = time.monotonic()
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(self._lease_seconds):
+                    await self.beat()
+                self._start_timers()
+            except NodeRefused as refusal:
+                self._complain(str(refusal))
+            except (psycopg.Error, TimeoutError, ProtocolError) as error:
+                self._complain(f"the database is not available: {_reason(error)}")
+            except Exception:
+                log.exception("node_failed", node=self._identity.node_id)
+            if not self.holds_lease:
+                self._resign_all()  # nobody may believe that this node still owns anything
+            await asyncio.sleep(LEAST_PAUSE_SECONDS)
+            # Not all at once: nodes that started together would renew together.
+            left = self._renewal_seconds * random.uniform(0.9, 1) - (time.monotonic() - began)  # noqa: S311 - no secret
+            with contextlib.suppress(TimeoutError):
+                # Not wait_for: before Python 3.12 it takes a change for the answer to a cancellation.
+                async with asyncio.timeout(max(left, 0)):
+                    await self._changed.wait()
+
+    async def beat(self) -> None:
+        """Renew the lease, or register; look around, and do what follows. The task of this node calls it.
+
+        Raises NodeRefused, psycopg.Error.
+        """
+        sent = time.monotonic()
+        view = await self._renewed()
+        if view is None:
+            sent = time.monotonic()
+            view = await self._register()
+        self.lease_until = sent + self._lease_seconds
+        assert self.incarnation is not None
+        if view.needs_care:
+            async with self._connection.transaction() as connection:
+                view = await membership.care(self._store, connection)
+        if membership.surplus(view, self.incarnation) and await self._timers_rest():
+            async with self._connection.transaction() as connection:
+                view = await membership.balance(self._store, connection, self.incarnation)
+        await self._adopt(view)
+
+    async def _renewed(self) -> View | None:
+        """What there is after the lease was renewed; None: this process has to register."""
+        if self.incarnation is None:
+            return None
+        async with self._connection.transaction() as connection:
+            view = await membership.renew(self._store, connection, self.incarnation)
+        if view is None:
+            log.warning("lease_lost", node=self._identity.node_id, incarnation=self.incarnation)
+            LEASES_LOST.inc()
+            self.incarnation = None
+            self._resign_all()
+            self._copies.forget_all()
+        return view
+
+    async def _register(self) -> View:
+        async with self._connection.transaction() as connection:
+            registered = await membership.register(self._store, connection, self._identity, self._partitions)
+        self.incarnation = registered.incarnation
+        self._problem = None
+        log.info(
+            "node_registered", node=self._identity.node_id, incarnation=self.incarnation, url=self._identity.url or None
+        )
+        return registered.view
+
+    async def _adopt(self, view: View) -> None:
+        """Host what this node owns, and nothing else."""
+        assert self.incarnation is not None
+        self._problem = None
+        self._directory.adopt(view)
+        shards = self._hosting.shards
+        for found in view.partitions:
+            known = shards.get(found.partition)
+            # Also if it went to another node and came back between two looks: it has to be loaded again.
+            if known is not None and known.epoch < found.epoch and shards.resign(found.partition, found.epoch):
+                self._groups.refuse_waiters(found.partition)
+            if found.owner == self.incarnation:
+                shards.elect(found.partition, found.epoch)
+        if self._loader.has_work:
+            async with self._connection.transaction() as connection:
+                await self._loader.load(connection, self.incarnation, view)
+        NODE_PARTITIONS.set(len(shards))
+
+    def _resign_all(self) -> None:
+        for partition in self._hosting.shards:
+            self._hosting.shards.resign(partition, None)
+            self._groups.refuse_waiters(partition)
+        NODE_PARTITIONS.set(0)
+
+    def _start_timers(self) -> None:
+        if self._timing is None or self._timing.done():
+            self._timing = asyncio.create_task(self.run_timers(), name="kcoord-node-timers")
+
+    async def _timers_rest(self) -> bool:
+        """Whether no timers run: they act under epochs that a hand-over ends. If they take long, it is put off."""
+        if self._timing is not None:
+            await asyncio.wait({self._timing}, timeout=self._renewal_seconds / 2)
+        return self._timing is None or self._timing.done()
+
+    async def run_timers(self) -> None:
+        """Expire what is overdue in the groups of own partitions, under the epochs known now."""
+        if self.incarnation is None:
+            return
+        epochs = {partition: shard.epoch for partition, shard in self._hosting.shards.items()}
+        try:
+            await self._timers.tick_owned_groups(self.incarnation, epochs)
+        except ProtocolError as error:
+            log.info("node_timers_skipped", reason=error.detail)
+        except Exception:
+            log.exception("node_timers_failed")
+
+    def _complain(self, problem: str) -> None:
+        """One line for a problem, however often it is met."""
+        if problem != self._problem:
+            log.warning("not_a_node", node=self._identity.node_id, problem=problem)
+        self._problem = problem
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip() or type(error).__name__
