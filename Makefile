@@ -7,19 +7,21 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help up venv test lint format bench demo mutants chromium
+.PHONY: help up venv test lint format bench demo model mutants chaos chromium
 
 help:
-	@echo "make up      start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it)"
+	@echo "make up      start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers"
 	@echo "make demo    a group at work against the running server; PROTOCOL=consumer for a consumer group"
 	@echo "make test    lint and tests; PYTEST_ARGS replaces '$(PYTEST_ARGS)'"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make format  put the source into ruff's format"
 	@echo "make mutants change the protocol rules and look for tests that notice; FILES names some of them"
+	@echo "make model   check the models of docs/models with spin; QUICK=1 checks the small ones"
 	@echo "make bench   measure the data plane"
+	@echo "make chaos   kill, freeze and cut off a stack under load, and check what its members were told; MINUTES=3 SEED=7"
 
 up: $(VENV)/.runtime
-	@exec $(VENV)/bin/python -m kcoord.stack
+	@$(if $(NODES),KCOORD_NODES=$(NODES) )exec $(VENV)/bin/python -m kcoord.stack
 
 demo: $(VENV)/.runtime
 	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(ARGS)
@@ -27,8 +29,15 @@ demo: $(VENV)/.runtime
 bench: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.bench
 
+# Needs spin and gcc, and nothing of the virtual environment.
+model:
+	@QUICK=$(QUICK) STORY=$(STORY) exec docs/models/run.sh
+
 mutants: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.mutants $(ARGS) $(FILES)
+
+chaos: $(VENV)/.tests
+	@exec $(VENV)/bin/python -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 test: lint chromium
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
@@ -55,7 +64,7 @@ $(VENV)/.runtime: requirements.txt | $(VENV)/bin/python
 	@$(PIP) -r requirements.txt
 	@touch $@
 
-$(VENV)/.tests: tests/requirements.txt requirements.txt | $(VENV)/bin/python
+$(VENV)/.tests: tests/requirements.txt requirements.txt deploy/requirements-otlp.txt | $(VENV)/bin/python
 	@echo "installing tests/requirements.txt into $(VENV)"
 	@$(PIP) -r tests/requirements.txt
 	@touch $@ $(VENV)/.runtime

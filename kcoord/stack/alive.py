@@ -1,7 +1,7 @@
 """`python -m kcoord.stack.alive`: exit status 0 if the server of these settings is alive, else 1.
 
-For the health check of a container. It asks /livez, not /readyz: whoever restarts a container that is not healthy would
-otherwise answer an outage of Postgres with a restart of every server.
+For the health check of a container. It asks /livez, not /readyz: what restarts containers that are
+not healthy would otherwise restart every server during an outage of Postgres.
 """
 
 from __future__ import annotations

@@ -71,6 +71,21 @@ def prepare(conninfo: str, data_dir: Path) -> None:
         create_first_access(data_dir)
 
 
+def migrate_shared() -> None:
+    """Wait for the Postgres of the settings, check them and apply what is missing, while no other process does.
+
+    Creates no account and no token: their secrets would have to be kept somewhere. Raises StartProblem.
+    """
+    import django
+    from django.conf import settings
+
+    django.setup()
+    check(everything=True)
+    wait_for(settings.CONNINFO, STARTING_SECONDS)
+    with alone(settings.CONNINFO):
+        migrate()
+
+
 def say(text: str) -> None:
     """One line for the log."""
     print(text, flush=True)  # noqa: T201

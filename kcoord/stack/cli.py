@@ -70,7 +70,7 @@ async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], lo
             _show_credentials(plan, log)
         for command in services.services(plan, environ):
             supervisor.keep(command)
-        announcement = asyncio.create_task(_announce(plan.config, supervisor, began))
+        announcement = asyncio.create_task(_announce(plan, supervisor, began))
         await supervisor.stopped()
         return 0
     finally:
@@ -80,9 +80,11 @@ async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], lo
         log.close()
 
 
-async def _announce(config: Config, supervisor: Supervisor, began: float) -> None:
-    """Report when the server is ready, and once if that takes long."""
-    ready = asyncio.ensure_future(wait_until_ready(config.str("host"), config.int("port")))
+async def _announce(plan: Plan, supervisor: Supervisor, began: float) -> None:
+    """Report when every server is ready, and once if that takes long."""
+    config = plan.config
+    ports = [node.own_port or config.int("port") for node in plan.nodes]
+    ready = asyncio.gather(*(wait_until_ready(config.str("host"), port) for port in ports))
     try:
         done, _ = await asyncio.wait({ready}, timeout=LATE_SECONDS)
         if not done:

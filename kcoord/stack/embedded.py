@@ -41,7 +41,6 @@ SETTINGS = (
     "log_line_prefix=",
     "log_checkpoints=off",
     "log_error_verbosity=terse",
-    "max_connections=200",
 )
 
 
@@ -59,13 +58,13 @@ class Embedded:
         host = str(self.socket_dir).replace("\\", "\\\\").replace("'", "\\'")
         return f"host='{host}' port={PORT} user={SUPERUSER} dbname={database}"
 
-    def command(self, environ: Mapping[str, str], lock: int) -> Command:
-        """The server in the foreground.
+    def command(self, environ: Mapping[str, str], lock: int, connections: int) -> Command:
+        """The server in the foreground, for at most this many connections.
 
         SIGINT is its fast shutdown: open transactions are rolled back. SIGQUIT is its immediate one: as after a crash,
         the next start replays the log; nothing that was committed is lost.
         """
-        options = [word for setting in SETTINGS for word in ("-c", setting)]
+        options = [word for setting in (*SETTINGS, f"max_connections={connections}") for word in ("-c", setting)]
         argv = (str(self.programs / "postgres"), "-D", str(self.data), "-k", str(self.socket_dir), "-p", str(PORT))
         return Command(
             "postgres",

@@ -9,12 +9,13 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from kcoord.config import Config
+from kcoord.stack.nodes import Node, nodes_of
 from kcoord.stack.problem import StartProblem
 
 CONNECT_SECONDS = 3
@@ -31,17 +32,34 @@ class Plan:
     data_dir: Path
     listener: socket.socket
     lock: int
+    nodes: Sequence[Node] = (Node("server", None, {}),)
 
 
 def prepare(environ: Mapping[str, str], say: Callable[[str], None]) -> Plan:
     """Check everything that can be checked before a start. Raises StartProblem."""
     config = read_config(environ)
+    nodes = nodes_of(config)
     data_dir = make_data_dir(config)
     lock = lock_data_dir(data_dir, say)
     listener = bind(config.str("host"), config.int("port"))
+    check_own_ports(config.str("host"), nodes)
     check_database(config.str("database.url"))
     check_broker(config.str("broker.url"))
-    return Plan(config, data_dir, listener, lock)
+    return Plan(config, data_dir, listener, lock, nodes)
+
+
+def check_own_ports(host: str, nodes: Sequence[Node]) -> None:
+    """Raises StartProblem if a server could not listen on the port of its own."""
+    for node in nodes:
+        if node.own_port is None:
+            continue
+        try:
+            bind(host, node.own_port).close()
+        except StartProblem as problem:
+            raise StartProblem(
+                f"{node.name} cannot have its own port: {str(problem).partition(';')[0]}; stop the other program, or "
+                f"choose another KCOORD_PORT: the {len(nodes)} ports after it are used too"
+            ) from problem
 
 
 def read_config(environ: Mapping[str, str]) -> Config:
@@ -51,7 +69,21 @@ def read_config(environ: Mapping[str, str]) -> Config:
         first, *others = config.problems
         more = f" (and {len(others)} more: `manage.py check` lists them)" if others else ""
         raise StartProblem(f"{first}{more}")
+    if config.str("otlp.endpoint"):
+        check_traces()
     return config
+
+
+def check_traces() -> None:
+    """Raises StartProblem if the packages that send traces are not installed."""
+    try:
+        import opentelemetry.exporter.otlp.proto.http
+        import opentelemetry.sdk  # noqa: F401
+    except ImportError as error:
+        raise StartProblem(
+            f"KCOORD_OTLP_ENDPOINT needs packages that are not installed ({one_line(error)}); run "
+            f"`{sys.executable} -m pip install -r deploy/requirements-otlp.txt`, or unset it"
+        ) from error
 
 
 def make_data_dir(config: Config) -> Path:

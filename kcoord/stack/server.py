@@ -1,7 +1,7 @@
-"""One server process: `python -m kcoord.stack.server [--fd N]`.
+"""One server process: `python -m kcoord.stack.server [--fd N] [--own-port P]`.
 
-The supervisor binds the address and passes the socket as file descriptor N; without it the process binds
-`host` and `port` itself. SIGTERM ends it gracefully.
+The supervisor binds the address and passes the socket as file descriptor N, to several servers the same one; without it
+the process binds `host` and `port` itself. On port P of `host` this process alone answers. SIGTERM ends it gracefully.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kcoord.config import Config
 from kcoord.http import logs
 from kcoord.http.peers import PeerLimits, Peers
 from kcoord.process import runtime as runtimes
-from kcoord.stack.preflight import bind
+from kcoord.stack.preflight import bind, read_config
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
 from kcoord.stack.protocol import PeerProtocol
 
@@ -94,6 +94,7 @@ def make_server(config: Config) -> Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            forwarded_allow_ips=list(config.names("trusted.proxies")),
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,
@@ -108,20 +109,25 @@ def main() -> int:
     """Serve until a signal; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m kcoord.stack.server", description=__doc__)
     parser.add_argument("--fd", type=int, help="file descriptor of the bound socket")
+    parser.add_argument("--own-port", type=int, help="a port that no other server has")
     arguments = parser.parse_args()
-    config = Config.from_env(os.environ)
     try:
-        if config.problems:
-            raise StartProblem("; ".join(config.problems))
-        listener = (
-            bind(config.str("host"), config.int("port")) if arguments.fd is None else socket.socket(fileno=arguments.fd)
-        )
+        config = read_config(os.environ)
+        host = config.str("host")
+        first = bind(host, config.int("port")) if arguments.fd is None else socket.socket(fileno=arguments.fd)
+        # Bound here, not by the supervisor: while this process is dead the port refuses, and clients try another one.
+        own = [] if arguments.own_port is None else [bind(host, arguments.own_port)]
     except StartProblem as problem:
         print(f"kcoord: {problem}", file=sys.stderr)  # noqa: T201
         return EXIT_STATUS
     logs.configure(config.str("log.level"))
+    return serve(config, first, *own)
+
+
+def serve(config: Config, *listeners: socket.socket) -> int:
+    """Serve on bound sockets until a signal; returns the exit status: 1 if the server did not start."""
     server = make_server(config)
-    server.run(sockets=[listener])
+    server.run(sockets=list(listeners))
     return 0 if server.started else 1
 
 

@@ -6,20 +6,33 @@ import os
 import sys
 from collections.abc import Mapping
 
-from kcoord.config import BASE_DIR
+from kcoord.config import BASE_DIR, Config
 from kcoord.stack import embedded
 from kcoord.stack.embedded import Embedded
 from kcoord.stack.preflight import Plan
 from kcoord.stack.process import Command
 
 WORKER_THREADS = 4
-ROOT_WARNING = "ignore:You're running the worker with superuser"
+OTHER_CONNECTIONS = 8
+"""Of a server, besides its two pools: the listener, Django's threads."""
+
+FOR_OTHERS = 40
+"""Worker, beat, jobs of Spark, and people with psql."""
+
+FEWEST_CONNECTIONS = 200
+ROOT_WARNING = "You're running the worker with superuser"
 """Celery warns root in five lines; messages are JSON, not pickles, so running it as root is as safe as the rest."""
 
 
 def postgres(plan: Plan, server: Embedded, environ: Mapping[str, str]) -> Command:
     """The embedded Postgres."""
-    return server.command(embedded.environment(environ), plan.lock)
+    return server.command(embedded.environment(environ), plan.lock, connections(plan.config))
+
+
+def connections(config: Config) -> int:
+    """How many connections the embedded Postgres must allow."""
+    of_a_server = 2 * config.int("database.pool.size") + OTHER_CONNECTIONS
+    return max(FEWEST_CONNECTIONS, config.int("nodes") * of_a_server + FOR_OTHERS)
 
 
 def setup(plan: Plan, environ: Mapping[str, str]) -> Command:
@@ -28,23 +41,37 @@ def setup(plan: Plan, environ: Mapping[str, str]) -> Command:
 
 
 def services(plan: Plan, environ: Mapping[str, str]) -> list[Command]:
-    """Server, Celery worker and beat."""
+    """The servers, Celery worker and beat."""
     descriptor = plan.listener.fileno()
-    server = _python(plan, environ, "server", ["-m", "kcoord.stack.server", "--fd", str(descriptor)], descriptor)
+    shared = ("-m", "kcoord.stack.server", "--fd", str(descriptor))
+    servers = [
+        _python(plan, {**environ, **node.identity}, node.name, [*shared, *node.options], descriptor)
+        for node in plan.nodes
+    ]
     worker = _python(plan, environ, "worker", worker_arguments())
-    return [server, worker, _python(plan, environ, "beat", beat_arguments())]
+    return [*servers, worker, _python(plan, environ, "beat", beat_arguments())]
 
 
 def worker_arguments() -> list[str]:
-    """Python's arguments for the Celery worker: threads, and no gossip between workers, which nothing listens to."""
+    """Python's arguments for the Celery worker."""
+    return ["-W", f"ignore:{ROOT_WARNING}", "-m", "celery", *worker_options()]
+
+
+def worker_options() -> list[str]:
+    """Celery's options for the worker: threads, and no gossip between workers, which nothing listens to."""
     pool = ("--pool", "threads", "--concurrency", str(WORKER_THREADS))
     alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-    return ["-W", ROOT_WARNING, "-m", "celery", "--quiet", "--app", "kcoord.celery", "worker", *pool, *alone]
+    return ["--quiet", "--app", "kcoord.celery", "worker", *pool, *alone]
 
 
 def beat_arguments() -> list[str]:
-    """Python's arguments for Celery beat; its lock is the data directory's, so it needs no pid file."""
-    return ["-m", "celery", "--quiet", "--app", "kcoord.celery", "beat", "--pidfile", ""]
+    """Python's arguments for Celery beat."""
+    return ["-m", "celery", *beat_options()]
+
+
+def beat_options() -> list[str]:
+    """Celery's options for beat; it needs no pid file: two of them are harmless."""
+    return ["--quiet", "--app", "kcoord.celery", "beat", "--pidfile", ""]
 
 
 def _python(plan: Plan, environ: Mapping[str, str], name: str, arguments: list[str], *descriptors: int) -> Command:

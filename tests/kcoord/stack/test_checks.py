@@ -65,7 +65,16 @@ def test_the_defaults_pass() -> None:
         ({"KCOORD_DATABASE_URL": "mysql://localhost/x"}, "kcoord.E002"),
         ({"KCOORD_BROKER_URL": "localhost"}, "kcoord.E002"),
         ({"KCOORD_ALLOWED_HOSTS": "a.example, b.example"}, "kcoord.E002"),
+        ({"KCOORD_TRUSTED_PROXIES": "*"}, "kcoord.E002"),
+        ({"KCOORD_OTLP_ENDPOINT": "collector:4317"}, "kcoord.E002"),
+        ({"KCOORD_TRUSTED_PROXIES": "10.0.0.0/8,proxy.example"}, "kcoord.E002"),
         ({"KCOORD_SECRET_KEY": "short"}, "kcoord.E003"),
+        ({"KCOORD_COORDINATOR_ROUTING": "leader"}, "kcoord.E001"),
+        ({"KCOORD_COORDINATOR_LEASE_MS": "2999"}, "kcoord.E001"),
+        ({"KCOORD_COORDINATOR_RENEWAL_INTERVAL_MS": "1001"}, "kcoord.E001"),
+        ({"KCOORD_DATABASE_TRANSACTION_TIMEOUT_MS": "1501"}, "kcoord.E001"),
+        ({"KCOORD_COORDINATOR_LEASE_MS": "3001"}, "kcoord.W005"),
+        ({"KCOORD_GROUP_MIN_SESSION_TIMEOUT_MS": "5999"}, "kcoord.W005"),
     ],
 )
 def test_what_cannot_be_used_is_an_error(environ: dict[str, str], expected: str) -> None:
@@ -222,3 +231,12 @@ def test_secrets_are_long_and_told_apart_by_their_start() -> None:
     assert len(tokens.digest(first)) == 64
     assert tokens.parse_rule("admin:group:*") == Rule("admin", "group", "prefix", "")
     assert tokens.parse_rule("read:group:a:b*") == Rule("read", "group", "prefix", "a:b")
+
+
+def test_a_node_that_owners_are_sent_to_needs_an_address() -> None:
+    alone = Config.from_env({"KCOORD_COORDINATOR_ROUTING": "owner", "KCOORD_HOST": "0.0.0.0"})
+    assert alone.problems == (
+        "advertised.url is needed for coordinator.routing=owner: 0.0.0.0 is not an address to go to",
+    )
+    named = {"KCOORD_ADVERTISED_URL": "http://a.example:8000", "KCOORD_COORDINATOR_ROUTING": "owner"}
+    assert Config.from_env({**named, "KCOORD_HOST": "0.0.0.0"}).problems == ()

@@ -11,7 +11,15 @@ from django.core.management import get_commands
 from kcoord.config import NOT_SETTINGS, SETTINGS
 from tests.support.processes import ROOT
 
-PAGES = ("docs/operations.md", "Dockerfile", "compose.yaml", "Makefile", ".ci/run")
+PAGES = (
+    "docs/operations.md",
+    "docs/deployment.md",
+    "deploy/nginx.conf",
+    "Dockerfile",
+    "compose.yaml",
+    "Makefile",
+    ".ci/run",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -30,7 +38,7 @@ def test_every_make_target_it_names_exists(page: str) -> None:
 
 
 def test_every_command_it_names_exists() -> None:
-    text = (ROOT / "docs/operations.md").read_text()
+    text = "".join((ROOT / page).read_text() for page in ("docs/operations.md", "docs/deployment.md"))
     assert set(re.findall(r"manage\.py ([a-z_]+)", text)) - set(get_commands()) == set()
     modules = set(re.findall(r"python -m (kcoord\.[a-z.]+)", text))
     assert modules

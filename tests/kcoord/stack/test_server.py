@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 import socket
 import time
@@ -14,7 +13,7 @@ import pytest
 
 from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.stack.readiness import wait_until_ready
-from tests.support.processes import ROOT, free_port, start, start_server
+from tests.support.processes import free_port, start, start_server
 
 pytestmark = pytest.mark.processes
 
@@ -99,9 +98,3 @@ def test_alive_is_a_server_without_its_database() -> None:
     with start("alive", ["-m", "kcoord.stack.alive"], nowhere, settings) as alive:
         assert alive.wait() == 1
         assert alive.output == f"kcoord: /livez on port {port} of 0.0.0.0 does not answer\n"
-
-
-def test_the_image_asks_for_life_alone() -> None:
-    assert re.findall(r"^HEALTHCHECK .*", (ROOT / "Dockerfile").read_text(), re.MULTILINE) == [
-        'HEALTHCHECK --start-period=30s CMD ["python", "-m", "kcoord.stack.alive"]'
-    ]
