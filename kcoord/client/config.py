@@ -20,6 +20,7 @@ CLASSIC_ONLY = ("session_timeout_ms", "heartbeat_interval_ms", "partition_assign
 """Settings that members of a consumer group do not have: the service decides (KIP-848)."""
 MAX_INT = 2**31 - 1
 _OPTIONAL = ("consumer_timeout_ms",)
+_MAY_BE_0 = ("fetch_wait_ms", "consumer_timeout_ms", "watermark_interval_ms")
 
 OF_OTHER_CLIENTS: Mapping[str, str] = {
     "bootstrap_servers": "there are no brokers: give the address of the service as url",
@@ -44,18 +45,20 @@ class ConsumerConfig:
     """Settings of a `Consumer`. All times are in ms.
 
     Parameters (defaults: classic.md 11.1, http-api.md 1):
-    `group_id` the group (1 to 255 characters, no `/`); `url` one or more servers, separated by commas (else
-    KCOORD_URL); `token` API token (else KCOORD_TOKEN); `client_id` a name for logs and member ids; `group_instance_id`
-    makes the member static (KIP-345); `client_rack` where it runs (KIP-881); `group_protocol` "classic" or "consumer"
-    (KIP-848); `group_remote_assignor` the service's assignor that a member of a consumer group votes for;
-    `session_timeout_ms` (classic) silence after which the group drops the member; `heartbeat_interval_ms` (classic)
-    usually at most a third of it; `max_poll_interval_ms` longest time between polls, and the rebalance timeout;
-    `enable_auto_commit`, `auto_commit_interval_ms`; `auto_offset_reset` "earliest", "latest" or "none";
+    `group_id` the group (1 to 255 characters, no `/`); `url` one or more servers, separated by commas, tried in random
+    order (else KCOORD_URL); `token` API token (else KCOORD_TOKEN); `client_id` a name for logs and member ids;
+    `group_instance_id` makes the member static (KIP-345); `client_rack` where it runs (KIP-881); `group_protocol`
+    "classic" or "consumer" (KIP-848); `group_remote_assignor` the service's assignor that a member of a consumer group
+    votes for; `session_timeout_ms` (classic) silence after which the group drops the member; `heartbeat_interval_ms`
+    (classic) usually at most a third of it; `max_poll_interval_ms` longest time between polls, and the rebalance
+    timeout; `enable_auto_commit`, `auto_commit_interval_ms`; `auto_offset_reset` "earliest", "latest" or "none";
     `partition_assignment_strategy` (classic) assignor names or assignors, preferred first; `max_poll_records` most
     records of one poll; `request_timeout_ms` of one request beyond what the server may hold it; `max_wait_ms` longest
     time the server may hold a join, sync or heartbeat; `default_api_timeout_ms` of calls without an explicit timeout;
-    `retry_backoff_ms` to `retry_backoff_max_ms` between attempts; `metadata_max_age_ms` (classic) how often the leader
-    looks up partition counts; `fetch_wait_ms` pause before a source that returned nothing is asked again;
+    `retry_backoff_ms` to `retry_backoff_max_ms` between attempts; `metadata_max_age_ms` how often the client looks
+    whether another node coordinates the group, and a leader (classic) looks up partition counts; `fetch_wait_ms` pause
+    before a source that returned nothing is asked again; `watermark_interval_ms` how often it is asked where its
+    partitions begin and end, which is reported to the service as the topics' watermarks (0: never);
     `consumer_timeout_ms` time without a record after which an iteration ends (None: never).
     Raises InvalidConfigurationError.
     """
@@ -83,6 +86,7 @@ class ConsumerConfig:
     retry_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
     fetch_wait_ms: int = 100
+    watermark_interval_ms: int = 30_000
     consumer_timeout_ms: int | None = None
 
     @classmethod
@@ -160,7 +164,7 @@ class ConsumerConfig:
             value = getattr(self, f.name)
             if not f.name.endswith(("_ms", "_records")) or (value is None and f.name in _OPTIONAL):
                 continue
-            least = 0 if f.name in ("fetch_wait_ms", "consumer_timeout_ms") else 1
+            least = 0 if f.name in _MAY_BE_0 else 1
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_INT:
                 raise InvalidConfigurationError(f.name, f"{value!r}: expected a whole number from {least} to {MAX_INT}")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -190,3 +194,18 @@ class ConsumerConfig:
     def heartbeat_timeout_ms(self) -> int:
         """How long one heartbeat may take: short enough that another fits into the session."""
         return min(self.request_timeout_ms, max(self.heartbeat_interval_ms, self.session_timeout_ms // 3))
+
+    @property
+    def spread_ms(self) -> int:
+        """Over how long clients that lose their server at the same moment spread their next look-up."""
+        return min(self.retry_backoff_max_ms, self.heartbeat_interval_ms // 4)
+
+    @property
+    def discovery_timeout_ms(self) -> int:
+        """How long one server may take to name the coordinator: all of them fit into the time of a heartbeat."""
+        return min(self.request_timeout_ms, max(1_000, self.heartbeat_timeout_ms // len(self.urls)))
+
+    @property
+    def look_timeout_ms(self) -> int:
+        """How long the look for a better coordinator may hold up a request."""
+        return min(1_000, self.discovery_timeout_ms)

@@ -132,7 +132,7 @@ class Consumer(BaseConsumer):
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record of each partition at or after its time (ms since the epoch); None where there is none.
+        """The first record of each partition at or after its time (ms since the epoch), None if it has none.
 
         Raises IllegalStateError if the source has no `offset_for_time`; otherwise as `beginning_offsets`.
         """

@@ -76,7 +76,7 @@ class TimedRecordSource(RecordSource, Protocol):
     """A source that also finds records by time, for `Consumer.offsets_for_times`."""
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> OffsetAndTimestamp | None:
-        """The first record with a timestamp of `timestamp_ms` (since the epoch) or later; None if there is none."""
+        """The first record with a timestamp of `timestamp_ms` (since the epoch) or later; None if all are earlier."""
 
 
 class AsyncRecordSource(Protocol):

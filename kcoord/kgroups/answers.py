@@ -21,6 +21,21 @@ class GroupPage(Struct, frozen=True):
     next_cursor: str | None
 
 
+class Node(Struct, frozen=True):
+    """A server of the service; `url` "": it has no address of its own that is known."""
+
+    node_id: str
+    url: str = ""
+    live: bool = True
+
+
+class Nodes(Struct, frozen=True):
+    """The servers of the service. `routing` "any": each of them answers for all groups."""
+
+    nodes: list[Node] = []
+    routing: str | None = None
+
+
 class Coordinator(Struct, frozen=True):
     """Where a group is coordinated."""
 

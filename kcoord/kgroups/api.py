@@ -2,7 +2,9 @@
 
 Reads are repeated while the service reports that it is loading or busy, for as long as one request may take; changes
 are sent once: if a change got no answer, only reading the state tells whether it took effect.
-Source: http-api.md 3 and 4; offsets.md 13.3.
+Where the service routes by owner, a node that does not coordinate a group has done nothing and names the one that does:
+the request is sent there, once. A node lists the groups that it coordinates, so a list is put together from all nodes.
+Source: http-api.md 3 and 4; offsets.md 8.2 and 13.3.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from urllib.parse import quote, urlencode
 import httpx
 from msgspec import structs
 
-from kcoord.client.core.http import Disconnected
+from kcoord.client.core.http import Disconnected, NoSuchPath
+from kcoord.client.core.servers import named_coordinator, permitted
+from kcoord.client.core.wire import CoordinatorAnswer
 from kcoord.client.http import Http
 from kcoord.kgroups import answers
 from kcoord.kgroups.scope import TopicScope
@@ -35,18 +39,65 @@ _LATER = (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE)
 
 class Api:
     """One service. Parameters: `client` sends the requests; `base_url` has no trailing slash; `token` "" for none;
-    `timeout_ms` of one request, and of the repetitions of a read."""
+    `timeout_ms` of one request, and of the repetitions of a read; `alone`: no address but `base_url` is asked.
 
-    def __init__(self, client: httpx.Client, base_url: str, token: str, timeout_ms: int) -> None:
+    `notices` are warnings for the user."""
+
+    def __init__(
+        self, client: httpx.Client, base_url: str, token: str, timeout_ms: int, *, alone: bool = False
+    ) -> None:
         self._http = Http(token, timeout_ms, client)
-        self._base = f"{base_url}/v1"
+        self._url = base_url
         self._timeout_ms = timeout_ms
+        self._alone = alone
+        self.notices: list[str] = []
 
     def groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[answers.GroupLine]:
         """The groups with these states and types, by id; no state (type) given: all."""
         wanted = [("limit", str(PAGE)), *(("state", state) for state in states), *(("type", kind) for kind in types)]
-        pages = self._pages("groups", wanted, answers.GroupPage)
-        return [group for page in pages for group in page.groups]
+        nodes = self._nodes()
+        if len(nodes) < 2:
+            return self._listed(self._url, wanted)
+        found: dict[str, answers.GroupLine] = {}
+        for node in nodes:
+            try:
+                listed = self._listed(self._address(node), wanted)
+            except ProtocolError as error:
+                raise ProtocolError(error.error, f"node {node.node_id}: {error.detail}", action=error.action) from error
+            found.update((group.group_id, group) for group in listed)
+        return [found[group_id] for group_id in sorted(found)]
+
+    def _listed(self, base: str, wanted: Sequence[tuple[str, str]]) -> list[answers.GroupLine]:
+        return [group for page in self._pages("groups", wanted, answers.GroupPage, base=base) for group in page.groups]
+
+    def _nodes(self) -> list[answers.Node]:
+        """The nodes that have to be asked for their groups; fewer than two: the service at `base_url` has all."""
+        if self._alone:
+            return []
+        try:
+            found = self._get("nodes", answers.Nodes)
+        except ProtocolError as error:
+            if error.error is Error.CLUSTER_AUTHORIZATION_FAILED:
+                self.notices.append(
+                    "Warning: this token may not list the nodes of the service. If it routes by owner "
+                    "(coordinator.routing=owner), only groups of the node that answered were found."
+                )
+                return []
+            if error.error is Error.INVALID_REQUEST or isinstance(error, NoSuchPath):
+                # An older service, which does not have this path.
+                return []
+            raise
+        return [] if found.routing == "any" else [node for node in found.nodes if node.live and node.url]
+
+    def _address(self, node: answers.Node) -> str:
+        address = permitted(node.url, self._url)
+        if address is None:
+            raise ProtocolError(
+                Error.INVALID_CONFIG,
+                f"it advertises {node.url!r}, which cannot be used from {self._url}: let it advertise an address "
+                "with the same scheme",
+            )
+        return address
 
     def group(self, group_id: str) -> answers.Group:
         """One group."""
@@ -68,11 +119,37 @@ class Api:
 
     def delete_groups(self, group_ids: Sequence[str]) -> list[answers.DeletedGroup]:
         """Delete groups; the result for each, in the order given."""
+        results = self._deleted(self._url, group_ids)
+        strays = [group_id for group_id in group_ids if results[group_id].error_code == Error.NOT_COORDINATOR.code]
+        for base, its_own in self._coordinators(strays).items():
+            try:
+                results |= self._deleted(base, its_own)
+            except ProtocolError as error:
+                # The results of the others must not be lost.
+                failure = error.error.code, error.error.name, error.detail
+                results |= {group_id: answers.DeletedGroup(group_id, *failure) for group_id in its_own}
+        return [results[group_id] for group_id in group_ids]
+
+    def _deleted(self, base: str, group_ids: Sequence[str]) -> dict[str, answers.DeletedGroup]:
         results: dict[str, answers.DeletedGroup] = {}
         for query in _queries("group_id", group_ids):
-            found = self._http.delete(f"{self._base}/groups?{query}", answers.DeletedGroups)
+            found = self._routed(base, f"groups?{query}", lambda url: self._http.delete(url, answers.DeletedGroups))
             results.update((group.group_id, group) for group in found.groups)
-        return [results[group_id] for group_id in group_ids]
+        return results
+
+    def _coordinators(self, group_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Address -> the groups that are coordinated there; those of which that is not known are left out."""
+        found: dict[str, list[str]] = {}
+        for query in _queries("group_id", group_ids):
+            try:
+                entries = self._get(f"coordinator?{query}", CoordinatorAnswer).coordinators
+            except ProtocolError:
+                continue
+            for entry in entries:
+                address = permitted(entry.url or "", self._url)
+                if entry.error_code == Error.NONE.code and address is not None:
+                    found.setdefault(address, []).append(entry.key)
+        return found
 
     def delete_offsets(self, group_id: str, topics: Mapping[str, Sequence[int]]) -> list[answers.DeletedTopic]:
         """Delete committed offsets; the result for each."""
@@ -117,21 +194,36 @@ class Api:
         self._post(f"{_plan_path(group_id, plan_id)}/undo", {}, answers.Plan)
 
     def _pages(
-        self, path: str, parameters: Sequence[tuple[str, str]], kind: type[T], cursor: str | None = None
+        self,
+        path: str,
+        parameters: Sequence[tuple[str, str]],
+        kind: type[T],
+        cursor: str | None = None,
+        base: str | None = None,
     ) -> Iterator[T]:
         while True:
             query = urlencode([*parameters, *([("cursor", cursor)] if cursor is not None else [])])
-            page = self._get(f"{path}?{query}", kind)
+            page = self._get(f"{path}?{query}", kind, base)
             yield page
             cursor = getattr(page, "next_cursor", None)
             if cursor is None:
                 return
 
-    def _get(self, path: str, kind: type[T]) -> T:
-        return self._repeated(lambda: self._http.get(f"{self._base}/{path}", kind))
+    def _get(self, path: str, kind: type[T], base: str | None = None) -> T:
+        return self._repeated(lambda: self._routed(base or self._url, path, lambda url: self._http.get(url, kind)))
 
     def _post(self, path: str, body: Mapping[str, Any], kind: type[T]) -> T:
-        return self._http.post(f"{self._base}/{path}", body, kind)
+        return self._routed(self._url, path, lambda url: self._http.post(url, body, kind))
+
+    def _routed(self, base: str, path: str, send: Callable[[str], T]) -> T:
+        """Send to `base`, then once to the coordinator that it names if it is not the one."""
+        try:
+            return send(f"{base}/v1/{path}")
+        except ProtocolError as error:
+            coordinator = None if self._alone else named_coordinator(error, base)
+            if coordinator is None:
+                raise
+        return send(f"{coordinator}/v1/{path}")
 
     def _repeated(self, read: Callable[[], T]) -> T:
         deadline = time.monotonic() + self._timeout_ms / 1000

@@ -31,6 +31,8 @@ def run(arguments: Arguments, api: Api, output: Output) -> int:
         _VERBS[arguments.action](arguments, api, output)
     except ProtocolError as error:
         output.error(f"The command failed: {reason(error)}")
+    for notice in dict.fromkeys(api.notices):
+        output.notice(notice)
     return FAILURE if output.failed else SUCCESS
 
 

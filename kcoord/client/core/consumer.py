@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable
+from random import Random
 from typing import Any
 
 from kcoord.client.config import CLASSIC, ConsumerConfig
@@ -24,6 +25,7 @@ from kcoord.client.core.offsets import CommitCallback, OffsetManager
 from kcoord.client.core.positions import Positions
 from kcoord.client.core.strategies import Strategies
 from kcoord.client.core.subscription import SubscriptionState
+from kcoord.client.core.watermarks import WatermarkReports
 from kcoord.client.core.worker import Worker
 from kcoord.client.errors import ClientTimeoutError, IllegalStateError, WakeupError
 from kcoord.client.types import AnyRecordSource, OffsetAndTimestamp, Offsets, Record, TopicPartition
@@ -32,19 +34,31 @@ log = logging.getLogger("kcoord.client")
 
 
 class ConsumerCore:
-    """The calls of a consumer. Those that may wait are coroutines for the driver; it runs one call at a time."""
+    """The calls of a consumer. Those that may wait are coroutines for the driver; it runs one call at a time.
 
-    def __init__(self, config: ConsumerConfig, source: AnyRecordSource | None, news: News, lanes: Lanes) -> None:
+    `rng` decides which server is asked first, and random delays (default: one with a seed of its own).
+    """
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        source: AnyRecordSource | None,
+        news: News,
+        lanes: Lanes,
+        rng: Random | None = None,
+    ) -> None:
         self.config = config
         self.news = news
         strategies = Strategies(config.partition_assignment_strategy)
-        link = Link(config, Http(config.token, config.request_timeout_ms), news)
+        link = Link(config, Http(config.token, config.request_timeout_ms), news, rng)
         self._worker = Worker(f"kcoord-requests-{config.group_id}", news, lanes)
         self.subscription = SubscriptionState()
         self.offsets = OffsetManager(config, link, news, self._worker, self._raise_wakeup)
         self._positions = Positions(config, self.subscription, self.offsets, source, news.clock)
         self._fetcher = Fetcher(config, self.subscription, self._positions, source)
         self._batch = Batch(self.subscription)
+        self._reporter = Worker(f"kcoord-watermarks-{config.group_id}", news, lanes)
+        self._reports = WatermarkReports(config, self.subscription, source, link, self._reporter, news.clock)
         self.lookups = Lookups(self._positions, self.offsets, link, news.clock)
         self._has_source = source is not None
         parts = Parts(config, link, news, lanes, self._worker, self.subscription, self.offsets, self._positions)
@@ -140,6 +154,7 @@ class ConsumerCore:
             await self.coordinator.poll()
             if self._has_source:
                 await self._positions.update()
+                await self._reports.when_due()
             records = await self._fetcher.fetch(max_records, move=move)
             left_s = deadline - self.news.clock()
             if records or left_s <= 0:
@@ -257,6 +272,7 @@ class ConsumerCore:
                 stopped = await self.coordinator.stop(deadline)
             finally:
                 stopped = await self._worker.close(deadline) and stopped
+                stopped = await self._reporter.close(deadline) and stopped
         await self.offsets.run_callbacks()
         return stopped
 
@@ -281,7 +297,8 @@ class ConsumerCore:
         waits = [self.config.max_poll_interval_ms / 2000]
         if self._has_source and self.subscription.fetchable():
             waits.append(self.config.fetch_wait_ms / 1000)
-        waits.extend(s for s in (self.coordinator.wait_s(), self._positions.wait_s()) if s is not None)
+        lanes = (self.coordinator.wait_s(), self._positions.wait_s(), self._reports.wait_s())
+        waits.extend(s for s in lanes if s is not None)
         return min(waits)
 
     def _raise_wakeup(self) -> None:

@@ -13,11 +13,12 @@ import msgspec
 
 from kcoord.client.core import wire
 from kcoord.client.core.effects import Request, Response, Send
-from kcoord.protocol.errors import BY_CODE, Action, Error, ProtocolError
+from kcoord.protocol.errors import BY_CODE, Action, Error, ProblemFields, ProtocolError
 
 T = TypeVar("T")
 
 _GATEWAY_STATUSES = (502, 503, 504)
+_NOT_FOUND = 404
 _SUCCESSES = (200, 201)
 
 
@@ -29,6 +30,10 @@ class Disconnected(ProtocolError):
 
     def __init__(self, detail: str, retry_after_ms: int | None = None) -> None:
         super().__init__(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=retry_after_ms)
+
+
+class NoSuchPath(ProtocolError):
+    """404 without an error of the HTTP API: whatever answered does not have this path."""
 
 
 def _now() -> datetime:
@@ -49,9 +54,15 @@ class Http:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 
-    async def get(self, url: str, kind: type[T], *, params: Mapping[str, str] | None = None) -> T:
-        """GET; decodes the answer as `kind`. Raises ProtocolError; Disconnected if no answer arrived."""
-        return await self._send("GET", f"{url}?{urlencode(params)}" if params else url, kind)
+    async def get(
+        self, url: str, kind: type[T], *, params: Mapping[str, str] | None = None, timeout_ms: int | None = None
+    ) -> T:
+        """GET; decodes the answer as `kind`. `timeout_ms` overrides the default.
+
+        Raises ProtocolError; Disconnected if no answer arrived.
+        """
+        query = f"?{urlencode(params)}" if params else ""
+        return await self._send("GET", f"{url}{query}", kind, timeout_ms=timeout_ms)
 
     async def post(
         self, url: str, body: Mapping[str, Any], kind: type[T], *, held_ms: int = 0, timeout_ms: int | None = None
@@ -93,7 +104,8 @@ class Http:
             detail = f"{request.method} {request.url} answered {response.status}{response.via}"
             if response.status in _GATEWAY_STATUSES:
                 return Disconnected(detail, retry_after_ms)
-            return ProtocolError(
+            kind = NoSuchPath if response.status == _NOT_FOUND else ProtocolError
+            return kind(
                 Error.UNKNOWN_SERVER_ERROR,
                 f"{detail} without an error of the HTTP API{': ' + problem.detail if problem else '; check the url'}",
                 retry_after_ms=retry_after_ms,
@@ -101,7 +113,15 @@ class Http:
         detail = problem.detail or problem.title
         if problem.request_id:
             detail = f"{detail} (request {problem.request_id})"
-        fields: dict[str, object] = {} if problem.member_id is None else {"member_id": problem.member_id}
+        fields: ProblemFields = {} if problem.member_id is None else {"member_id": problem.member_id}
+        if problem.coordinator is not None:
+            named = problem.coordinator
+            fields["coordinator"] = {
+                "node_id": named.node_id,
+                "host": named.host,
+                "port": named.port,
+                "url": named.url,
+            }
         return ProtocolError(error, detail, fields=fields, action=_action(problem), retry_after_ms=retry_after_ms)
 
     def _retry_after_ms(self, response: Response) -> int | None:

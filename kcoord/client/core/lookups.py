@@ -1,4 +1,4 @@
-"""What the record source and the catalogue know of partitions, whoever reads them."""
+"""What the record source and the catalogue know of partitions, independent of the assignment."""
 
 from __future__ import annotations
 

@@ -91,11 +91,16 @@ DEFAULTS: Mapping[Api, Reaction] = {
 
 HTTP_REACTIONS: Mapping[Api, Mapping[tuple[Error, Action], Reaction]] = {
     Api.JOIN: {(Error.REBALANCE_IN_PROGRESS, Action.RETRY): R.RESEND},
-    Api.SYNC: {(Error.REBALANCE_IN_PROGRESS, Action.RETRY): R.RESEND},
+    Api.SYNC: {
+        (Error.REBALANCE_IN_PROGRESS, Action.RETRY): R.RESEND,
+        # Differs from Kafka: there it ends the client, although the coordinator may well answer it (classic.md 13.1).
+        (Error.COORDINATOR_LOAD_IN_PROGRESS, Action.RETRY): R.RETRY,
+    },
     Api.HEARTBEAT: {},
     Api.COMMIT: {},
 }
-"""The error reason of a join or sync whose wait timed out (http-api.md 1, "Waiting")."""
+"""Errors with the action for which the table is not followed: a join or sync whose wait timed out (http-api.md 1,
+"Waiting"), a sync while the coordinator loads."""
 
 
 def reaction(api: Api, failure: ProtocolError) -> Reaction:

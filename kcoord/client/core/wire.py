@@ -10,6 +10,15 @@ import msgspec
 Partitions = dict[str, list[int]]
 
 
+class NamedCoordinator(msgspec.Struct, frozen=True):
+    """The node that a NOT_COORDINATOR names."""
+
+    node_id: str = ""
+    host: str = ""
+    port: int = 0
+    url: str = ""
+
+
 class Problem(msgspec.Struct, frozen=True):
     """An RFC 9457 problem body with the members this client uses."""
 
@@ -20,6 +29,7 @@ class Problem(msgspec.Struct, frozen=True):
     action: str | None = None
     member_id: str | None = None
     request_id: str | None = None
+    coordinator: NamedCoordinator | None = None
 
 
 class CoordinatorEntry(msgspec.Struct, frozen=True):
@@ -44,6 +54,18 @@ class Subscription(msgspec.Struct, frozen=True):
     generation_id: int | None = -1
     rack_id: str | None = None
     user_data: str | None = None
+
+
+class ReportedWatermark(msgspec.Struct, frozen=True):
+    """Where the log of a partition begins and ends, as it is reported."""
+
+    partition: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+class ReportAnswer(msgspec.Struct, frozen=True):
+    """The answer to a report; it repeats what was reported."""
 
 
 class JoinedMember(msgspec.Struct, frozen=True):

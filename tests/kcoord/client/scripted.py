@@ -70,6 +70,8 @@ class ScriptedCoordinator:
     def __init__(self, topics: dict[str, int] | None = None) -> None:
         self.topics = {"t": 4} if topics is None else topics
         self.sent: list[Sent] = []
+        self.reports: list[Sent] = []
+        """Reports of watermarks, which come at moments of their own."""
         self.committed: dict[tuple[str, int], int] = {}
         self.generation = 0
         self._scripts: dict[str, deque[Answer]] = defaultdict(deque)
@@ -104,10 +106,17 @@ class ScriptedCoordinator:
     def handle(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(request.content) if request.content else {}
         api = request.url.path.removeprefix("/v1/").removeprefix("groups/g/")
+        if api.startswith("topics/") and api.endswith("/watermarks"):
+            topic = api.removeprefix("topics/").removesuffix("/watermarks")
+            return self._answer(self.reports, Sent("watermarks", {"topic": topic, **body}))
         if api.startswith("topics/"):
             body, api = {"name": api.removeprefix("topics/")}, "topic"
+        return self._answer(self.sent, Sent(api, body, request.url.host, dict(request.headers)))
+
+    def _answer(self, requests: list[Sent], sent: Sent) -> httpx.Response:
+        api, body = sent.api, sent.body
         with self._changed:
-            self.sent.append(Sent(api, body, request.url.host, dict(request.headers)))
+            requests.append(sent)
             self._changed.notify_all()
             script = self._scripts[api]
             answer: Any = script.popleft() if script else getattr(self, "_" + api.replace("/", "_").replace("-", "_"))
@@ -121,6 +130,9 @@ class ScriptedCoordinator:
 
     def _coordinator(self, body: dict[str, Any]) -> Any:
         return {"coordinators": [{"key": "g", "partition": 1, "url": URL, "error_code": 0}]}
+
+    def _watermarks(self, body: dict[str, Any]) -> Any:
+        return {"partitions": body["partitions"]}
 
     def _topic(self, body: dict[str, Any]) -> Any:
         count = self.topics.get(body["name"])

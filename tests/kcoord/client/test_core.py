@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from kcoord.client import ConsumerConfig, MemberState
-from kcoord.client.core.consumer import ConsumerCore
+from kcoord.client import MemberState
 from kcoord.protocol.errors import Error
-from tests.kcoord.client.scripted import URL, Refusal, ScriptedCoordinator
+from tests.kcoord.client.scripted import Refusal, ScriptedCoordinator
 from tests.kcoord.client.scripted_group import ScriptedGroup
-from tests.kcoord.client.sources import lettered
-from tests.kcoord.client.virtual import Virtual
-
-
-class Member:
-    """A core on the virtual driver; requests are noted with the time at which they are sent."""
-
-    def __init__(self, server: ScriptedCoordinator, **settings: Any) -> None:
-        self.times: list[tuple[float, str]] = []
-
-        def handle(request: Any) -> Any:
-            response = server.handle(request)
-            self.times.append((self.driver.now, server.sent[-1].api))
-            return response
-
-        self.driver = Virtual(handle)
-        config = ConsumerConfig.of({"group_id": "g", "url": URL, "auto_offset_reset": "earliest", **settings})
-        self.core = ConsumerCore(config, lettered(4, 1000), self.driver.news, self.driver)
-        self.core.subscribe(["t"], None, None)
-
-    def poll(self, timeout_ms: int = 1000) -> Any:
-        return self.driver.run(self.core.poll(timeout_ms, None))
-
-    def at(self, api: str) -> list[float]:
-        """When requests of `api` were sent."""
-        return [time for time, name in self.times if name == api]
+from tests.kcoord.client.virtual_member import Member
 
 
 def test_heartbeats_keep_their_interval_and_a_silent_user_leaves_on_time() -> None:

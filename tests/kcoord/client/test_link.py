@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from kcoord.client.config import ConsumerConfig
-from kcoord.client.core import http
 from kcoord.client.core.backoff import RETRY_AFTER_LIMIT_MS, Backoff
 from kcoord.client.core.http import Disconnected
-from kcoord.client.core.link import Link
-from kcoord.client.core.news import News
 from kcoord.client.core.timers import HeartbeatTimer
 from kcoord.client.core.wire import HeartbeatAnswer
 from kcoord.client.http import Http
 from kcoord.protocol.errors import Action, Error, ProtocolError
+from tests.kcoord.client.hosts import DrivenLink, Hosts
 from tests.kcoord.client.scripted import Refusal
-
-Handler = Callable[[httpx.Request], httpx.Response]
-
-
-class Hosts:
-    """Servers by name: each answers discovery with `announces`, other requests with `{}`, or is down."""
-
-    def __init__(self) -> None:
-        self.announces: dict[str, str] = {}
-        self.down: set[str] = set()
-        self.answers: dict[str, httpx.Response] = {}
-        self.asked: list[str] = []
-
-    def __call__(self, request: httpx.Request) -> httpx.Response:
-        host = request.url.host
-        self.asked.append(f"{host}{request.url.path.removeprefix('/v1')}")
-        if host in self.down:
-            raise httpx.ConnectError("refused", request=request)
-        if host in self.answers:
-            return self.answers[host]
-        if request.url.path == "/v1/coordinator":
-            url = self.announces.get(host, "")
-            return httpx.Response(200, json={"coordinators": [{"key": "g", "url": url, "error_code": 0}]})
-        return httpx.Response(200, json={})
 
 
 @pytest.fixture
@@ -51,109 +23,80 @@ def hosts() -> Hosts:
     return Hosts()
 
 
-class DrivenLink(Link):
-    """A link whose requests `hosts` answer."""
-
-    def __init__(self, url: str, hosts: Hosts) -> None:
-        self.sender = Http("", 1_000, httpx.Client(transport=httpx.MockTransport(hosts)))
-        news = News(time.monotonic)
-        super().__init__(ConsumerConfig.of({"group_id": "g", "url": url}), http.Http("", 1_000), news)
-
-
-@pytest.fixture
-def link_to(hosts: Hosts) -> Iterator[Callable[..., DrivenLink]]:
-    opened: list[DrivenLink] = []
-
-    def make(url: str) -> DrivenLink:
-        opened.append(DrivenLink(url, hosts))
-        return opened[-1]
-
-    yield make
-    for link in opened:
-        link.sender.close()
-
-
-def beat(link: DrivenLink) -> HeartbeatAnswer:
-    return link.sender.run(link.call("heartbeat", {}, HeartbeatAnswer))
-
-
-def test_calls_go_to_the_announced_coordinator(hosts: Hosts, link_to: Callable[..., DrivenLink]) -> None:
+def test_calls_go_to_the_announced_coordinator(hosts: Hosts) -> None:
     hosts.announces["a"] = "http://c:8000/"
-    link = link_to("http://a")
-    beat(link)
-    beat(link)
+    link = DrivenLink(hosts, "http://a")
+    link.beat()
+    link.beat()
     assert hosts.asked == ["a/coordinator", "c/groups/g/heartbeat", "c/groups/g/heartbeat"]
 
 
-def test_servers_that_are_down_are_passed_over(
-    hosts: Hosts, link_to: Callable[..., Link], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_servers_that_are_down_are_passed_over(hosts: Hosts, caplog: pytest.LogCaptureFixture) -> None:
     hosts.down = {"a", "b"}
-    link = link_to("http://a,http://b,http://c")
-    beat(link)
+    link = DrivenLink(hosts, "http://a,http://b,http://c")
+    link.beat()
     assert hosts.asked == ["a/coordinator", "b/coordinator", "c/coordinator", "c/groups/g/heartbeat"]
     hosts.down.add("c")
     for _ in range(3):
         with pytest.raises(Disconnected, match="refused"):
-            beat(link)
+            link.beat()
         assert link.coordinator is None
     warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1, "one warning for an outage"
     hosts.down = {"b", "c"}
-    beat(link)
+    link.beat()
     assert hosts.asked[-1] == "a/groups/g/heartbeat"
 
 
-def test_unreachable_announced_address_is_replaced_by_who_announced_it(
-    hosts: Hosts, link_to: Callable[..., DrivenLink]
-) -> None:
+def test_unreachable_announced_address_is_replaced_by_who_announced_it(hosts: Hosts) -> None:
     """Differs from Kafka: any node may serve any group."""
     hosts.announces["a"] = "http://internal:8000"
     hosts.down = {"internal"}
-    link = link_to("http://a")
+    link = DrivenLink(hosts, "http://a")
     with pytest.raises(Disconnected):
-        beat(link)
-    beat(link)
+        link.beat()
+    link.beat()
     assert hosts.asked[-2:] == ["a/coordinator", "a/groups/g/heartbeat"]
-    # "Not me" means that only the announced one will do.
+    # "Not me" means that only the announced one will do; it is given a moment.
+    link.driver.pass_time(1)
     hosts.answers["a"] = Refusal(Error.NOT_COORDINATOR).response()
     with pytest.raises(ProtocolError):
-        beat(link)
+        link.beat()
     del hosts.answers["a"]
     hosts.down.clear()
-    beat(link)
+    link.beat()
     assert hosts.asked[-1] == "internal/groups/g/heartbeat"
 
 
-def test_token_does_not_leave_tls(hosts: Hosts, link_to: Callable[..., DrivenLink]) -> None:
+def test_token_does_not_leave_tls(hosts: Hosts) -> None:
     hosts.announces["a"] = "http://a:8000"
-    link = link_to("https://a")
-    assert link.sender.run(link.find()) == "https://a"
+    link = DrivenLink(hosts, "https://a")
+    assert link.run(link.find()) == "https://a"
 
 
 @pytest.mark.parametrize("error", [Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT])
-def test_coordinator_is_forgotten(hosts: Hosts, link_to: Callable[..., Link], error: Error) -> None:
+def test_coordinator_is_forgotten(hosts: Hosts, error: Error) -> None:
     hosts.announces["a"] = "http://c"
     hosts.answers["c"] = Refusal(error).response()
-    link = link_to("http://a")
+    link = DrivenLink(hosts, "http://a")
     with pytest.raises(ProtocolError) as caught:
-        beat(link)
+        link.beat()
     assert caught.value.error is error
     assert link.coordinator is None
 
 
-def test_discovery_that_is_refused_is_not_asked_elsewhere(hosts: Hosts, link_to: Callable[..., DrivenLink]) -> None:
+def test_discovery_that_is_refused_is_not_asked_elsewhere(hosts: Hosts) -> None:
     hosts.answers["a"] = Refusal(Error.GROUP_AUTHORIZATION_FAILED).response()
     with pytest.raises(ProtocolError) as caught:
-        beat(link_to("http://a,http://b"))
+        DrivenLink(hosts, "http://a,http://b").beat()
     assert caught.value.error is Error.GROUP_AUTHORIZATION_FAILED
     assert hosts.asked == ["a/coordinator"]
 
 
-def test_server_without_a_coordinator_is_passed_over(hosts: Hosts, link_to: Callable[..., DrivenLink]) -> None:
+def test_server_without_a_coordinator_is_passed_over(hosts: Hosts) -> None:
     code = Error.COORDINATOR_NOT_AVAILABLE.code
     hosts.answers["a"] = httpx.Response(200, json={"coordinators": [{"key": "g", "url": None, "error_code": code}]})
-    beat(link_to("http://a,http://b"))
+    DrivenLink(hosts, "http://a,http://b").beat()
     assert hosts.asked[-1] == "b/groups/g/heartbeat"
 
 
@@ -171,6 +114,12 @@ def test_problem_becomes_the_error_with_its_details() -> None:
     assert (failure.error, failure.action, failure.retry_after_ms) == (Error.REBALANCE_IN_PROGRESS, Action.RETRY, 1500)
     assert failure.fields == {"member_id": "m1"}
     assert failure.detail == "The group is rebalancing. (request r1)"
+
+
+def test_problem_says_where_the_coordinator_is() -> None:
+    named = {"node_id": "n2", "host": "b", "port": 8001, "url": "http://b:8001"}
+    failure = failure_of(problem(421, error="NOT_COORDINATOR", coordinator={**named, "rack": "later"}))
+    assert (failure.error, failure.fields) == (Error.NOT_COORDINATOR, {"coordinator": named})
 
 
 def problem(status: int, **body: Any) -> httpx.Response:

@@ -77,6 +77,28 @@ def test_two_members_share_and_hand_over_on_leave(service: Service, group: str, 
     assert offsets == [list(range(10))] * 6
 
 
+def test_lag_shows_without_anybody_reporting_it(service: Service, group: str) -> None:
+    topic = service.topic(2)
+    source = lettered(2, 10, topic)
+    settings = {"max_poll_records": 4, "enable_auto_commit": False, "watermark_interval_ms": 200}
+    with Consumer(topic, source=source, **settings, **service.settings(group)) as consumer:
+        poll_until(lambda: len(owned(consumer)) == 2, consumer)
+        positions = {partition: consumer.position(partition) for partition in consumer.assignment()}
+        consumer.commit(positions)
+        consumer.pause(*positions)
+
+        def lag() -> dict[int, int | None]:
+            consumer.poll(10)
+            (found,) = service.request("GET", f"groups/{group}/lag").json()["topics"]
+            return {entry["partition"]: entry["lag"] for entry in found["partitions"]}
+
+        expected = {partition.partition: 10 - position for partition, position in positions.items()}
+        wait_until(lambda: lag() == expected)
+        source.partitions[topic, 1].append("more")
+        expected[1] += 1
+        wait_until(lambda: lag() == expected)
+
+
 def test_commits_are_where_the_next_owner_begins(service: Service, group: str) -> None:
     topic = service.topic(1)
     partition = TopicPartition(topic, 0)

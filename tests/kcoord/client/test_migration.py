@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import confluent_kafka
+import kafka
 import pytest
 
 from kcoord.client import AsyncConsumer, Consumer, TopicPartition
@@ -23,23 +25,25 @@ EXAMPLES = ROOT / "docs" / "examples" / "migration"
 SECTION = PAGE.partition("## KafkaConsumer, method by method")[2].partition("\n### ")[0]
 ROWS = re.findall(r"^\| `(\w+)\((.*?)\)` \| (same|differs|not there) \| (.*?) ?\|$", SECTION, re.MULTILINE)
 
-KAFKA_PYTHON = {
-    "assign", "assignment", "beginning_offsets", "bootstrap", "bootstrap_connected", "close", "commit", "commit_async",
-    "committed", "end_offsets", "group_metadata", "highwater", "metrics", "offsets_for_times", "partitions_for_topic",
-    "pause", "paused", "poll", "position", "resume", "seek", "seek_to_beginning", "seek_to_end", "subscribe",
-    "subscription", "topics", "unsubscribe",
-}  # fmt: skip
-"""The public methods of KafkaConsumer in kafka-python 3 (kafka/consumer/group.py)."""
+INTERNAL = ("update_offsets",)
+"""Parameters of kafka-python that are not for users."""
 
 
 def parameters(function: object) -> list[tuple[str, object, object]]:
     """Name, kind and default of each parameter."""
     found = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
-    return [(p.name, p.kind, p.default) for p in found if p.name != "self"]
+    return [(p.name, p.kind, p.default) for p in found if p.name not in ("self", *INTERNAL)]
+
+
+def methods(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))}
 
 
 def test_every_method_is_in_the_table() -> None:
-    assert {name for name, *_ in ROWS} == KAFKA_PYTHON | {"KafkaConsumer"}
+    assert {name for name, *_ in ROWS} == methods(kafka.KafkaConsumer) | {"KafkaConsumer"}
+    page = PAGE.partition("## From confluent-kafka")[2]
+    missing = {name for name in methods(confluent_kafka.Consumer) if f"`{name}" not in page}
+    assert missing == set()
     assert "| `for record in consumer` | same |" in SECTION
     assert hasattr(Consumer, "__next__")
 
@@ -48,10 +52,15 @@ def test_every_method_is_in_the_table() -> None:
 def test_row_of_the_table(name: str, signature: str, verdict: str, notes: str) -> None:
     if name == "KafkaConsumer":
         return
+    told = parameters(eval(f"lambda {signature}: 0"))
+    assert told == parameters(getattr(kafka.KafkaConsumer, name))
     for consumer in (Consumer, AsyncConsumer):
         assert hasattr(consumer, name) is (verdict != "not there")
         if verdict == "same":
-            assert parameters(getattr(consumer, name)) == parameters(eval(f"lambda {signature}: 0"))
+            ours = parameters(getattr(consumer, name))
+            assert ours[: len(told)] == told
+            more = [parameter for parameter, *_ in ours[len(told) :]]
+            assert [parameter for parameter in more if f"also takes `{parameter}`" not in notes] == []
     if verdict != "same":
         assert notes, "what is different, or what to do instead"
 

@@ -118,21 +118,24 @@ def test_sync_rejoins(server: ScriptedCoordinator, answer: Any, then: list[str],
         assert joins(server)[2] == member_id
 
 
-def test_sync_whose_wait_ran_out_is_sent_again(server: ScriptedCoordinator) -> None:
-    server.script("sync", *[Refusal(Error.REBALANCE_IN_PROGRESS, Action.RETRY)] * 2)
+@pytest.mark.parametrize(
+    "refusal",
+    [Refusal(Error.REBALANCE_IN_PROGRESS, Action.RETRY), Refusal(Error.COORDINATOR_LOAD_IN_PROGRESS, retry_after="0")],
+    ids=["its wait ran out", "the coordinator loads"],
+)
+def test_sync_is_sent_again(server: ScriptedCoordinator, refusal: Refusal) -> None:
+    server.script("sync", *[refusal] * 2)
     with consumer_of(server, "t", **NO_HEARTBEATS) as consumer:
         stable(consumer)
         first, second, third = server.all("sync")
         assert first.body == second.body == third.body
         assert len(server.all("join")) == 2
+        assert len(server.all("coordinator")) == 1
 
 
 @pytest.mark.parametrize(
     ("error", "kind"),
-    [
-        (Error.COORDINATOR_LOAD_IN_PROGRESS, UnexpectedError),
-        *((error, kind) for error, kind in FATAL.items() if error is not Error.ILLEGAL_GENERATION),
-    ],
+    [(error, kind) for error, kind in FATAL.items() if error is not Error.ILLEGAL_GENERATION],
     ids=name_of,
 )
 def test_sync_is_fatal(server: ScriptedCoordinator, error: Error, kind: type[KcoordError]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from kcoord.client.core.effects import Ask, Effect, Send, Wait
+from kcoord.client.core.http import Disconnected
 from kcoord.client.core.news import News
 from kcoord.client.http import _taken
 
@@ -93,7 +94,16 @@ class Virtual:
     def _perform(self, effect: Effect[Any]) -> Any:
         if isinstance(effect, Send):
             request = effect.request
-            sent = httpx.Request(request.method, request.url, headers=dict(request.headers), content=request.content)
-            return _taken(self._handler(sent))
+            sent = httpx.Request(
+                request.method,
+                request.url,
+                headers=dict(request.headers),
+                content=request.content,
+                extensions={"timeout": {"connect": request.timeout_s, "read": request.read_timeout_s}},
+            )
+            try:
+                return _taken(self._handler(sent))
+            except httpx.RequestError as error:
+                raise Disconnected(f"{request.method} {request.url}: {error}") from error
         assert isinstance(effect, Ask), effect
         return effect.function(*effect.arguments)

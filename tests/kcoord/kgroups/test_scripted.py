@@ -151,7 +151,7 @@ def test_a_service_that_cannot_be_reached_is_not_waited_for(pauses: list[float])
 
     found = run_with(refuse, "--list")
     assert (found.status, pauses) == (1, [])
-    assert found.out.startswith("\nError: The command failed: COORDINATOR_NOT_AVAILABLE: GET http://service/v1/groups")
+    assert found.out.startswith("\nError: The command failed: COORDINATOR_NOT_AVAILABLE: GET http://service/v1/nodes")
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_the_token_goes_out_and_the_state_is_filtered_by_the_service() -> None:
         return httpx.Response(200, json={"groups": [], "next_cursor": None})
 
     assert run_with(answer, "--list", "--state", "stable,empty", "--type", "consumer").status == 0
-    assert sent[0].headers["Authorization"] == "Bearer kc_secret"
-    assert sent[0].url.params.get_list("state") == ["Stable", "Empty"]
-    assert sent[0].url.params.get_list("type") == ["Consumer"]
+    assert sent[-1].headers["Authorization"] == "Bearer kc_secret"
+    assert sent[-1].url.params.get_list("state") == ["Stable", "Empty"]
+    assert sent[-1].url.params.get_list("type") == ["Consumer"]
 
 
 def test_names_stay_one_segment_of_a_path() -> None:
