@@ -1,7 +1,8 @@
 """Live updates: server-sent events that say that something changed, never what.
 
-`/live` reports changes of any group (`event: groups`), `/live?group=ID` those of one (`event: group`). The page fetches
-its panel again, so an event carries no data, several can be merged into one, and a lost one is harmless.
+`/live` reports changes of any group (`event: groups`), `/live?group=ID` those of one (`event: group`), `/live?of=nodes`
+that coordinator partitions have other owners (`event: nodes`). The page fetches its panel again, so an event carries no
+data, several can be merged into one, and a lost one is harmless.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ async def live(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse(status=503)
     # Otherwise each open page would hold the connection that its session was read with.
     await sync_to_async(connections.close_all)()
-    events = stream(runtimes.current().notifications, request.GET.get("group"))
+    nodes = request.GET.get("of") == "nodes"
+    events = stream(runtimes.current().notifications, request.GET.get("group"), nodes=nodes)
     response = StreamingHttpResponse(events, content_type="text/event-stream")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Accel-Buffering"] = "no"
@@ -43,13 +45,20 @@ async def live(request: HttpRequest) -> HttpResponseBase:
 
 
 async def stream(
-    notifications: Notifications, group_id: str | None, lifetime_seconds: float = LIFETIME_SECONDS
+    notifications: Notifications,
+    group_id: str | None,
+    lifetime_seconds: float = LIFETIME_SECONDS,
+    *,
+    nodes: bool = False,
 ) -> AsyncIterator[str]:
-    """Events of one group, or of all if None; ends with the process, its lifetime, or when the client disconnects."""
+    """Events of one group, of all if None, or of `nodes`.
+
+    It ends with the process, its lifetime, or when the client disconnects.
+    """
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + lifetime_seconds
-    event = "groups" if group_id is None else "group"
-    async with notifications.subscribe() as subscription:
+    event = "nodes" if nodes else "groups" if group_id is None else "group"
+    async with notifications.subscribe(nodes=nodes) as subscription:
         yield f"retry: {RETRY_MS}\n\n"
         while not subscription.closed and (left := ends_at - loop.time()) > 0:
             changed = await _changes(subscription, min(left, KEEP_ALIVE_SECONDS))

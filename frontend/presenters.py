@@ -8,9 +8,10 @@ from typing import Any
 
 from frontend.consumer import states as consumer_states
 from frontend.consumer.presenters import consumer, not_named
+from frontend.nodes.presenters import coordinator
 from frontend.partitions import COLOURS, legend, page_colours, strips, written_colours
 from frontend.queries import GroupPage
-from frontend.rows import Member, Millis, OwnedPartitions, PartitionOffset
+from frontend.rows import Coordinator, Member, Millis, OwnedPartitions, PartitionOffset
 from frontend.states import State, explain, generation_word, member_state, next_timer, state
 from frontend.timeline import lines
 from frontend.wording import plural, ranges
@@ -71,11 +72,13 @@ def group(
     kept: Mapping[int, int],
     assignors: Sequence[str],
     rule: RetentionRule | None,
+    owner: Coordinator | None = None,
 ) -> dict[str, Any]:
     """The context of the page.
 
     `coordinator_partitions` is the setting `offsets.topic.num.partitions`, `kept` the colours an open page uses,
-    `assignors` the names of those the group can use, its default first, `rule` the retention rule for its offsets.
+    `assignors` the names of those the group can use, its default first, `rule` the retention rule for its offsets,
+    `owner` that of its coordinator partition.
     """
     chosen = page_colours(page, kept)
     header, counts, totals = page.header, page.counts, page.totals
@@ -90,8 +93,9 @@ def group(
         "generation_word": generation_word(header),
         "explanation": (part and consumer_states.explain(page, part)) or explain(page),
         "counts": counts,
-        "coordinator_partition": partition_of(header.group_id, coordinator_partitions),
-        "coordinator_partitions": coordinator_partitions,
+        "coordinator": coordinator(
+            owner, partition_of(header.group_id, coordinator_partitions), coordinator_partitions, page.now
+        ),
         "next_timer": next_timer(page),
         "strips": drawn,
         "more_topics": page.more_topics,

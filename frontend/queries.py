@@ -302,6 +302,12 @@ async def group_brief(db: Database, group_id: str) -> GroupBrief | None:
         return await db.record(connection, GroupBrief, Q.group_brief, {"group_id": group_id, "now": now})
 
 
+async def coordinator(db: Database, partition: int) -> rows.Coordinator | None:
+    """The owner of a coordinator partition; None if it never had one."""
+    async with db.connection() as connection:
+        return await db.record(connection, rows.Coordinator, Q.group_coordinator, {"partition": partition})
+
+
 async def event_page(db: Database, group_id: str, before: int | None, limit: int = 100) -> EventPage:
     """Events of a group older than the event `before`; the newest if it is None. Events outlive their group."""
 

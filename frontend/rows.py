@@ -37,6 +37,17 @@ class GroupHeader:
 
 
 @dataclass(frozen=True, slots=True)
+class Coordinator:
+    """The coordinator partition of a group and its owner, whose lease may have run out; None: nobody owns it."""
+
+    state: str
+    epoch: int
+    node_id: str | None
+    url: str | None
+    expires_at: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
 class GroupCounts:
     """How many members exist, how many of a classic group have rejoined; member ids issued but not used yet."""
 

@@ -173,6 +173,12 @@ def _aborted(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     return f"Transaction{name} aborted, {why}: {plural(int(detail.get('partitions', 0)), 'pending offset')} dropped"
 
 
+def _rearmed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    count = int(detail.get("members", 0))
+    whose = "The session of its member starts" if count == 1 else f"The sessions of {plural(count, 'member')} start"
+    return f"{whose if count else 'Sessions start'} over in full: for a while nobody could renew them"
+
+
 def _by(detail: Mapping[str, Any]) -> str:
     return f", by {detail['principal']}" if detail.get("principal") else ""
 
@@ -213,6 +219,7 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.HOLD_RELEASED.value: ("good", _released),
     EventKind.CONFIG_CHANGED.value: ("busy", _configured),
     EventKind.TRANSACTION_ABORTED.value: ("bad", _aborted),
+    EventKind.DEADLINES_REARMED.value: ("busy", _rearmed),
 }
 """Tone and sentence of every `EventKind`; a test checks that none is missing."""
 

@@ -12,6 +12,7 @@ from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
 from frontend.views.commits import group_commits
 from frontend.views.groups import group_events, group_list, group_page
+from frontend.views.nodes import node_page
 from frontend.views.pins import group_pins
 from frontend.views.plans import offset_plan, reset_offsets
 from frontend.views.reports import group_report, report_groups, report_partitions
@@ -41,6 +42,7 @@ urlpatterns = [
     path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
     path("topics", topic_list, name="topics"),
+    path("nodes", node_page, name="nodes"),
     path("archive", archive, name="archive"),
     path("archive/start", start_run, name="start-run"),
     path("archive/findings", findings, name="findings"),

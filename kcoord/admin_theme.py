@@ -77,6 +77,14 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
+                "title": "Nodes",
+                "items": [
+                    _entry("Nodes", "dns", "groups", "coordinatornode"),
+                    _entry("Coordinator partitions", "grid_view", "groups", "coordinatorpartition"),
+                    _entry("Hand-overs", "swap_horiz", "groups", "partitionchange"),
+                ],
+            },
+            {
                 "title": "Offsets",
                 "items": [
                     _entry("Journal", "receipt_long", "offsets", "offsetcommitlog"),

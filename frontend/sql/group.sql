@@ -5,6 +5,13 @@ select id as pk, group_id, type, state, previous_state, state_since, generation_
 from groups_group
 where group_id = %(group_id)s
 
+-- name: group_coordinator
+-- No row: no node has ever owned the partition.
+select p.state, p.epoch, n.node_id, n.url, n.expires_at
+from groups_coordinatorpartition p
+left join groups_coordinatornode n on n.id = p.owner_id
+where p.partition = %(partition)s
+
 -- name: group_brief
 select %(now)s::bigint as now, g.group_id, g.type, g.state,
        (select count(*) from groups_member m where m.group_id = g.id)

@@ -18,14 +18,17 @@ from frontend.offsets.queries import BY_NAME as BY_RANGE
 from frontend.offsets.queries import RANGES
 from frontend.partitions import read_colours
 from frontend.queries import Cursor, GroupFilter, GroupList, Limits, Order
+from frontend.rows import Coordinator
 from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, is_panel, page, show, text
 from frontend.wording import plural
+from groups.core.coordinator import partition_of
 from groups.core.subscription import NONE as NO_TOPICS
 from groups.engine.decision_context import DecisionContexts
 from groups.models import Group
 from groups.readmodel import GroupSummary
+from kcoord.config import ROUTING
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.core.retention import RetentionRule
@@ -206,6 +209,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         read_colours(request.headers.get("Kcoord-Colours", "")),
         looked.assignors,
         looked.rule,
+        looked.coordinator,
     )
     subscribed = looked.rule.subscribed if looked.rule else NO_TOPICS
     context |= lag(found.lag, subscribed, found.counts.members)
@@ -228,6 +232,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "commits_url": f"{group_url(group_id)}/commits",
         "report_url": f"{group_url(group_id)}/report",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
+        "only_owners": settings.KCOORD.str(ROUTING) == "owner",
     }
     if limits.q and len(found.offsets) < limits.offsets:
         context["hidden_offsets"] = 0  # rows excluded by the search do not count as hidden
@@ -242,6 +247,7 @@ class Look:
     assignors: Sequence[str]
     rule: RetentionRule | None
     findings: GroupFindings | None
+    coordinator: Coordinator | None
 
 
 async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
@@ -252,7 +258,9 @@ async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
     if found.consumer is not None:
         assignors = tuple((await runtime.get(DecisionContexts).context_of(group_id)).assignors)
     rule = await runtime.get(RetentionService).rule(group_id)
-    return Look(found, assignors, rule, await runtime.get(FindingReads).of_group(group_id))
+    findings = await runtime.get(FindingReads).of_group(group_id)
+    partition = partition_of(group_id, runtime.config.int("offsets.topic.num.partitions"))
+    return Look(found, assignors, rule, findings, await queries.coordinator(runtime.db, partition))
 
 
 def _limits(shown: tuple[str, ...]) -> Limits:

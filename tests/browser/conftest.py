@@ -28,7 +28,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 EMPTIED = (
     "truncate groups_group, groups_topic, groups_event, kcoord_apitoken, frontend_signinattempt, offsets_lagsample,"
-    " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_retentionpin,"
+    " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_topiclag, offsets_retentionpin,"
     " offsets_sparkrun"
     " restart identity cascade"
 )
@@ -52,17 +52,22 @@ def archive_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("archive")
 
 
+def make_user(server: Running, database: str) -> None:
+    """Make the account that signs in."""
+    subprocess.run(
+        [sys.executable, "-c", MAKE_USER],
+        cwd=ROOT,
+        env=environment(database, server.directory / "data", {"PATH": os.environ["PATH"]}),
+        check=True,
+        timeout=60,
+    )
+
+
 @pytest.fixture(scope="session")
 def site(site_database: str, archive_folder: Path) -> Iterator[Running]:
     """A running server with one account."""
     with start_server(site_database, env={"KCOORD_ARCHIVE_PATH": archive_folder}) as server:
-        subprocess.run(
-            [sys.executable, "-c", MAKE_USER],
-            cwd=ROOT,
-            env=environment(site_database, server.directory / "data", {"PATH": os.environ["PATH"]}),
-            check=True,
-            timeout=60,
-        )
+        make_user(server, site_database)
         server.wait_ready()
         yield server
 

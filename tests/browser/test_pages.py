@@ -110,7 +110,7 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     reached = []
-    for _ in range(21):
+    for _ in range(22):
         await page.keyboard.press("Tab")
         reached.append(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
     wanted = [
@@ -118,6 +118,7 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
         "Groups",
         "Topics",
         "Archive",
+        "Nodes",
         "live-pause",
         "theme",
         "Sign out",

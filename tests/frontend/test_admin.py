@@ -14,6 +14,7 @@ from django.urls import reverse
 from groups.models import ProtocolOwned, Topic, Watermark
 from kcoord.access.rights import digest
 from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat
+from tests.frontend.node_seed import four_nodes
 from tests.frontend.seed import Seed, reconciling_group, working_group
 
 OURS = [model for model in admin.site._registry if model._meta.app_label in ("kcoord", "groups", "offsets")]
@@ -29,6 +30,9 @@ FILLED = {
     "Watermark",
     "TimerHeartbeat",
     "ApiToken",
+    "CoordinatorNode",
+    "CoordinatorPartition",
+    "PartitionChange",
 }
 
 
@@ -44,6 +48,7 @@ def rows(seed: Seed) -> None:
     members = working_group(seed)
     reconciling_group(seed)
     seed.topic("orders", 12, [11_000] * 12)
+    four_nodes(seed)
     seed.connection.execute(
         "insert into groups_pendingmember (group_id, member_id, deadline)"
         " select id, 'pending', 1 from groups_group where type = 'classic'"

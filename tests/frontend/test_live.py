@@ -131,3 +131,17 @@ async def test_a_quiet_stream_says_that_it_lives(notifications: Notifications, m
     monkeypatch.setattr(live, "KEEP_ALIVE_SECONDS", 0.01)
     stream = await opened(notifications, None)
     assert await asyncio.wait_for(anext(stream), 10) == ": still here\n\n"
+
+
+async def test_a_page_of_nodes_hears_of_owners_only(notifications: Notifications, database: str) -> None:
+    nodes, groups = live.stream(notifications, None, nodes=True), await opened(notifications, None)
+    assert await following(nodes) == "retry: 2000\n\n"
+    waiting = asyncio.ensure_future(following(groups))
+    notify(database, "", channel="kcoord_nodes")
+    assert await following(nodes) == "event: nodes\ndata:\n\n"
+    assert not waiting.done()
+    hearing = asyncio.ensure_future(following(nodes))
+    notify(database, "billing")
+    assert await waiting == EVENTS
+    assert not hearing.done()
+    hearing.cancel()

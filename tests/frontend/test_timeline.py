@@ -52,6 +52,14 @@ def test_every_cause_has_words(cause: Cause, kind: str) -> None:
             event("assignment_stored", member=None, members=3, duration_ms=41),
             "Generation 8 is stable: partitions assigned to 3 members, took 41 ms",
         ),
+        (
+            event("deadlines_rearmed", member=None, members=3),
+            "The sessions of 3 members start over in full: for a while nobody could renew them",
+        ),
+        (
+            event("deadlines_rearmed", member=None, members=1),
+            "The session of its member starts over in full: for a while nobody could renew them",
+        ),
         (event("member_left", cause="member_left"), "billing-3f2a81c0… left"),
         (
             event("member_removed", cause="sync_timed_out"),

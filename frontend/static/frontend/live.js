@@ -105,7 +105,7 @@
   for (const name of ["htmx:sse:error", "htmx:sse:close", "htmx:error"]) {
     stream.addEventListener(name, () => { connected = false; show(); });
   }
-  for (const name of ["group", "groups"]) stream.addEventListener(name, refresh);
+  for (const name of ["group", "groups", "nodes"]) stream.addEventListener(name, refresh);
 
   pause.addEventListener("click", () => { paused = !paused; show(); if (!paused) refresh(); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && stale) refresh(); });

@@ -1,0 +1,241 @@
+"""Nodes, partitions and hand-overs as text. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.queries import shares
+from frontend.rows import Coordinator, Millis
+from frontend.states import State
+from frontend.wording import duration, plural, ranges, utc
+from groups.nodes.overview import Overview, SeenChange, SeenNode, SeenPartition
+
+CELLS = 500
+"""Partitions drawn; the API lists all."""
+HAND_OVERS = 20
+ENDED = 10
+RANGES_SHOWN = 6
+
+NODE_STATES: Mapping[str, State] = {
+    "live": State("live", "Live", "good", "It renews its lease and runs the timers of its partitions."),
+    "lapsed": State("lapsed", "Lapsed", "bad", "Its lease has run out, and it may do nothing as an owner any more."),
+    "stopped": State("stopped", "Stopped", "idle", "It handed its partitions over and left."),
+}
+
+PARTITION_STATES: Mapping[str, State] = {
+    "ACTIVE": State("ACTIVE", "Active", "good", "Its owner runs the timers of its groups."),
+    "LOADING": State("LOADING", "Loading", "busy", "Its new owner is taking it over; timers of its groups wait."),
+    "CLOSED": State("CLOSED", "No owner", "bad", "No live node owns it; timers of its groups wait."),
+}
+
+REASONS: Mapping[str, tuple[str, str]] = {
+    "taken": ("Nobody owned it", "A node took what had no owner."),
+    "lapsed": (
+        "Lease ran out",
+        "The owner did not renew its lease: it died, froze, or lost its connection to Postgres.",
+    ),
+    "stopped": ("Stopped", "The owner stopped and named its successors."),
+    "balanced": ("Balanced", "The owner gave it away so that all nodes have equally many."),
+}
+"""What each reason of a hand-over is called, and what it means. Every reason has its text; a test checks that."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLine:
+    """A node in the table. `here`: the server that shows this page. `ran`: how long, if it has ended."""
+
+    node: SeenNode
+    state: State
+    here: bool
+    owned: str
+    all_owned: str
+    ran: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A partition as drawn. `load`: how long its last loading took, "" unless it is active."""
+
+    partition: int
+    state: State
+    epoch: int
+    since: Millis
+    load: str
+    owner: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Partitions with the same owner; `name` "": without one. `hidden`: how many are not drawn."""
+
+    key: str
+    name: str
+    count: int
+    cells: Sequence[Cell]
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Partitions that changed their owner together. `gap` "": nobody had to wait."""
+
+    at: Millis
+    partitions: str
+    all_partitions: str
+    count: int
+    before: str
+    after: str
+    reason: str
+    meaning: str
+    tone: str
+    gap: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """Partitions have no live owner. `nodes`: live ones, that could take them."""
+
+    count: int
+    total: int
+    since: Millis
+    nodes: int
+
+
+def page(found: Overview, here: str) -> dict[str, Any]:
+    """The context of the page. `here`: the name of the server that shows it."""
+    live = [node for node in found.nodes if node.ended_at is None]
+    ended = [node for node in found.nodes if node.ended_at is not None][:ENDED]
+    states = [one.state for one in found.partitions]
+    moved = hand_overs(found.changes)
+    up = sum(node.live for node in live)
+    return {
+        "now": found.now,
+        "summary": _summary(up, len(states)),
+        "nodes": [_node(node, here) for node in sorted(live, key=lambda node: (not node.live, _natural(node.node_id)))],
+        "ended": [_node(node, "") for node in ended],
+        "live_nodes": up,
+        "counts": {state: states.count(state) for state in PARTITION_STATES},
+        "partitions": len(states),
+        "outage": _outage(found, up),
+        "holders": _holders(found.partitions),
+        "hand_overs": moved,
+        "last": moved[0] if moved else None,
+        "announcement": _announcement(up, states),
+    }
+
+
+def _summary(live: int, partitions: int) -> str:
+    return f"{plural(live, 'live node')}, {plural(partitions, 'coordinator partition')}"
+
+
+def _announcement(live: int, states: Sequence[str]) -> str:
+    """What a screen reader announces when it changes."""
+    unowned = states.count("CLOSED")
+    return f"{plural(live, 'live node')}" + (
+        f", {plural(unowned, 'partition')} without a live owner" if unowned else ""
+    )
+
+
+def _node(node: SeenNode, here: str) -> NodeLine:
+    name = "live" if node.live else node.end_reason or "lapsed"
+    return NodeLine(
+        node=node,
+        state=NODE_STATES.get(name, NODE_STATES["lapsed"]),
+        here=node.live and node.node_id == here,
+        owned=ranges(node.partitions, RANGES_SHOWN),
+        all_owned=ranges(node.partitions),
+        ran=duration(max(node.ended_at - node.started_at, 0)) if node.ended_at is not None else "",
+    )
+
+
+def _outage(found: Overview, live: int) -> Outage | None:
+    closed = [one.since for one in found.partitions if one.state == "CLOSED"]
+    return Outage(len(closed), len(found.partitions), min(closed), live) if closed else None
+
+
+def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """Sorts `node-2` before `node-10`."""
+    parts = re.split(r"(\d{1,18})", name)
+    return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)
+
+
+def _holders(partitions: Sequence[SeenPartition]) -> list[Holder]:
+    held: dict[tuple[int, str], list[SeenPartition]] = {}
+    for one in partitions:
+        held.setdefault((one.incarnation or 0, one.node_id or ""), []).append(one)
+    drawn = shares({str(key[0]): len(found) for key, found in held.items()}, CELLS)
+    ordered = sorted(held, key=lambda key: (key[1] != "", _natural(key[1])))
+    return [_holder(key, held[key], drawn[str(key[0])]) for key in ordered]
+
+
+def _holder(key: tuple[int, str], found: Sequence[SeenPartition], width: int) -> Holder:
+    cells = [_cell(one) for one in found[:width]]
+    return Holder(str(key[0]), key[1], len(found), cells, len(found) - len(cells))
+
+
+def _cell(one: SeenPartition) -> Cell:
+    state = PARTITION_STATES.get(one.state, PARTITION_STATES["CLOSED"])
+    load = duration(one.load_ms) if one.load_ms is not None and one.state == "ACTIVE" else ""
+    took = f", its last loading took {load}" if load else ""
+    title = f"Partition {one.partition}: {state.label.lower()} since {utc(one.since)}, epoch {one.epoch}{took}"
+    return Cell(one.partition, state, one.epoch, one.since, load, one.node_id or "", title)
+
+
+def hand_overs(changes: Sequence[SeenChange], most: int = HAND_OVERS) -> list[HandOver]:
+    """Changes, newest first, with those of one instant, cause and direction as one."""
+    together: dict[tuple[object, ...], list[SeenChange]] = {}
+    for change in changes:
+        key = (change.at, change.from_node_id, change.to_node_id, change.reason)
+        together.setdefault(key, []).append(change)
+    return [_hand_over(found) for found in list(together.values())[:most]]
+
+
+def _hand_over(found: Sequence[SeenChange]) -> HandOver:
+    first = found[0]
+    numbers = sorted(change.partition for change in found)
+    name, meaning = REASONS.get(first.reason, (first.reason, ""))
+    gaps = [change.gap_ms for change in found if change.gap_ms is not None]
+    return HandOver(
+        at=first.at,
+        partitions=ranges(numbers, RANGES_SHOWN),
+        all_partitions=ranges(numbers),
+        count=len(numbers),
+        before=first.from_node_id or "",
+        after=first.to_node_id or "",
+        reason=name,
+        meaning=meaning,
+        tone="bad" if first.to_node_id is None else "warn" if gaps and first.from_node_id else "idle",
+        gap=duration(max(gaps)) if gaps and first.to_node_id is not None else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCoordinator:
+    """Who coordinates a group. `name` "": no live node; `ever`: there are nodes at all."""
+
+    partition: int
+    of: int
+    name: str
+    ever: bool
+    loading: bool
+    title: str
+
+    @property
+    def missing(self) -> bool:
+        """The partition waits for an owner."""
+        return self.ever and not self.name
+
+
+def coordinator(row: Coordinator | None, partition: int, of: int, now: Millis) -> GroupCoordinator:
+    """The coordinator of a group. `row` None: no node has ever owned its partition."""
+    hashed = f"The group id hashes to coordinator partition {partition} of {of}"
+    if row is None:
+        return GroupCoordinator(partition, of, "", False, False, hashed)
+    live = row.expires_at is not None and row.expires_at > now
+    name = row.node_id or "" if live else ""
+    owned = f", epoch {row.epoch}" + (f", owned by {name}{f' at {row.url}' if row.url else ''}" if name else "")
+    return GroupCoordinator(partition, of, name, True, bool(name) and row.state == "LOADING", hashed + owned)
