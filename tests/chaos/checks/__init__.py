@@ -1,0 +1,1 @@
+"""What must hold of every history, one module for each promise. All of it is pure."""

@@ -1,0 +1,30 @@
+"""Three minutes of chaos: hundreds of members, three servers, every kind of fault. Every promise must be kept."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.__main__ import summary
+from tests.chaos.run import Plan, routing, run
+from tests.chaos.schedule import SECONDS
+
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
+
+MINUTES = 3.0
+SEED = 7
+
+
+def test_three_minutes_of_chaos_break_no_promise(tmp_path: Path) -> None:
+    """Always the same members and faults, so that a failure has to do with the change; `make chaos` draws a seed."""
+    plan = Plan(SEED, MINUTES, routing=routing(SEED))
+    began = time.monotonic()
+    print(f"seed {plan.seed}")
+    report = run(plan, tmp_path, lambda text: print(f"{time.monotonic() - began:6.1f} | {text}"))
+    told = summary(plan, report)
+    print(told)
+    assert report.violations == [], f"{told}\nthe histories are in {tmp_path}"
+    assert {fault.name for fault in plan.faults()} >= set(SECONDS), "every kind of fault had its turn"
+    assert sum(report.checks.values()) > 10_000
