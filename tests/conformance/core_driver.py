@@ -17,6 +17,7 @@ from groups.core.model.effects import Effect, WakeMembers
 from groups.core.model.group import Group
 from groups.core.model.replies import CommitReply, Parked, Reply
 from groups.core.model.types import ClassicGroup, Env, GroupConfig, GroupState, Millis, TopicView
+from groups.core.shards import Shards
 from kcoord.protocol.errors import Error
 from tests.conformance import consumer_terms, core_admin, core_terms, fixtures
 from tests.conformance.cases import Case, Suite
@@ -71,6 +72,7 @@ class CoreDriver:
     """Groups by id, the time, and who waits for what."""
 
     def __init__(self, case: Case, mode: str) -> None:
+        self._settings = case.config
         self._config = group_config(case.config)
         self._offsets = CoreOffsets(case)
         self._retention = CoreRetention(case, self._offsets, START_MS)
@@ -80,6 +82,11 @@ class CoreDriver:
         self._waiting: dict[tuple[str, ParkKind, str], list[Call]] = {}
         self._counter = itertools.count(1)
         self._running = True
+        # One partition, hosted here from the start; its gap grows when it is loaded after it was not.
+        self._shards = Shards()
+        self._shards.elect(0, 1)
+        self._shards.loaded(0, 1)
+        self._gap = 0
 
     async def call(self, name: str, args: Mapping[str, Any]) -> Call:
         """Decide one command, or answer for the layers above the core."""
@@ -87,6 +94,11 @@ class CoreDriver:
             return self._coordinator(args)
         if not self._running:
             return Call(core_terms.refused(name, args, "COORDINATOR_NOT_AVAILABLE"))
+        error = self._shards.answer(0)
+        if error is Error.COORDINATOR_LOAD_IN_PROGRESS and name == "Heartbeat":
+            return Call({"error": "NONE"})
+        if error is not Error.NONE:
+            return Call(core_terms.refused(name, {**args, "member_id": ""}, error.name))
         answered = self._above_the_core(name, args)
         if answered is not None:
             return Call(answered)
@@ -104,7 +116,9 @@ class CoreDriver:
 
     def _env(self, group_id: str) -> Env:
         """The world as a decision about the group sees it."""
-        return Env(self._now, self._fresh_id, self._config, consumer_protocol=consumer_terms.CODEC)
+        active = self._shards.answer(0) is Error.NONE
+        codec = consumer_terms.CODEC
+        return Env(self._now, self._fresh_id, self._config, consumer_protocol=codec, may_expire=active, gap=self._gap)
 
     def _fresh_id(self, prefix: str) -> str:
         return f"{prefix}-{next(self._counter):08}"
@@ -219,13 +233,36 @@ class CoreDriver:
         """Nothing to let go of."""
 
     def _coordinator(self, args: Mapping[str, Any]) -> Call:
-        if args["op"] != "stop":
-            raise NoDriver(f"no driver for call Coordinator {args['op']} through core")
-        self._running = False
+        match args["op"]:
+            case "stop":
+                self._running = False
+            case "unload":
+                self._unload()
+            case "begin_load":
+                self._config = group_config(args.get("config", self._settings))
+                self._gap += 1
+                self._shards.elect(0, self._gap + 1)
+            case "finish_load":
+                self._shards.loaded(0, self._gap + 1)
+                for group_id in list(self._groups):
+                    self._decide(group_id, Tick(group_id), Call())
+            case op:
+                raise NoDriver(f"no driver for call Coordinator {op} through core")
         return Call({})
+
+    def _unload(self) -> None:
+        """Requests that wait are answered; the groups stay as they are."""
+        self._shards.resign(0, None)
+        for (_, kind, member_id), calls in self._waiting.items():
+            name = "JoinGroup" if kind is ParkKind.JOIN else "SyncGroup"
+            for call in calls:
+                call.response = core_terms.refused(name, {"member_id": member_id}, Error.NOT_COORDINATOR.name)
+        self._waiting.clear()
 
     def _fire_until(self, target: Millis) -> None:
         """Fire every timer that is due by `target`, each at its own deadline, the earliest first."""
+        if self._shards.answer(0) is not Error.NONE:
+            return
         for _ in range(MOST_TICKS):
             due = [(at, group_id) for group_id, group in self._groups.items() if (at := wake_at(group)) is not None]
             at, group_id = min(due, default=(target + 1, ""))
@@ -242,6 +279,8 @@ class CoreDriver:
 
     def _tick_overdue(self) -> None:
         """Tick the groups that are overdue now. One tick must be enough: no deadline lies in the past after it."""
+        if self._shards.answer(0) is not Error.NONE:
+            return  # nothing expires
         for group_id, group in list(self._groups.items()):
             at = wake_at(group)
             if at is not None and at <= self._now:
@@ -255,7 +294,7 @@ class CoreDriver:
         else:
             self._groups[group_id] = decision.group
             at = wake_at(decision.group)
-            if at is not None and at <= self._now:
+            if at is not None and at <= self._now and self._env(group_id).may_expire:
                 raise BrokenPromise(f"after {command} a deadline lies {self._now - at} ms in the past")
         for answer in decision.answers:
             waiting = self._waiting.pop((group_id, answer.kind, answer.member_id), None)

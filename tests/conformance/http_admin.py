@@ -99,7 +99,9 @@ def _read_deletes(answer: HttpAnswer, args: Args) -> Response:
 
 
 def _list(args: Args) -> HttpRequest:
-    filters = [("state", state) for state in args["states_filter"]] + [("type", kind) for kind in args["types_filter"]]
+    filters = [("state", state) for state in args.get("states_filter", [])] + [
+        ("type", kind) for kind in args.get("types_filter", [])
+    ]
     return HttpRequest("GET", f"/v1/groups?{urlencode(filters)}" if filters else "/v1/groups")
 
 

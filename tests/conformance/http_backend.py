@@ -23,6 +23,7 @@ from tests.conformance.driver import NoDriver
 from tests.conformance.http_consumer import ConsumerHttpDriver, settings
 from tests.conformance.http_driver import HttpDriver, make_token
 from tests.conformance.http_membership import HOLD_MS
+from tests.conformance.leadership import settings_of
 
 START_MS = 1_700_000_000_000
 """Where virtual time begins; the offsets convention has timestamps, counted from 0."""
@@ -86,7 +87,7 @@ class HttpBackend:
         assert self._conninfo is not None
         await self._empty_tables(self._conninfo)
         clock = VirtualClock(0 if case.suite is Suite.OFFSETS else START_MS)
-        runtime = Runtime(_config(settings(case.config)), self._conninfo, clock)
+        runtime = Runtime(_config({**settings_of(case), **settings(case.config)}), self._conninfo, clock)
         driver_type = ConsumerHttpDriver if case.suite is Suite.CONSUMER else HttpDriver
         driver = driver_type(self._application, case, runtime, clock, self._secret, mode)
         try:

@@ -35,6 +35,7 @@ from tests.conformance import (
     http_offset_delete,
     http_offsets,
     http_retention,
+    leadership,
 )
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, MOST_TICKS
@@ -45,6 +46,7 @@ from tests.conformance.http_offsets import PROBE_TOPIC
 from tests.conformance.http_retention import RetentionChecks
 from tests.conformance.http_terms import Exchange, HttpAnswer, HttpRequest
 from tests.conformance.http_transactions import Transactions
+from tests.conformance.leadership import Leadership
 
 EXCHANGES: Mapping[str, Exchange] = {
     **http_membership.EXCHANGES,
@@ -59,7 +61,10 @@ REST_SECONDS = 30.0
 
 LOOK_SECONDS = 0.001
 
-NEXT_WAKE_AT = "select min(wake_at) from groups_group"
+NEXT_WAKE_AT = """
+select min(g.wake_at) from groups_group g left join groups_coordinatorpartition p on p.partition = g.partition
+where p.partition is null or p.state = 'ACTIVE'
+"""
 OFFSETS_TABLE, DROPPED_TABLE = "offsets_committedoffset", "offsets_committedoffset_dropped"
 COUNT_OFFSETS = "select count(*) from offsets_committedoffset"
 COUNT_PENDING = """
@@ -99,6 +104,7 @@ class HttpDriver:
         # In the other conventions there is no retention: groups stay.
         self._checks = RetentionChecks(runtime, clock) if case.suite is Suite.OFFSETS else None
         self._dropped = False
+        self._leadership: Leadership | None = None
 
     async def start(self) -> None:
         """Start the runtime, and make the topics that the case counts on."""
@@ -106,6 +112,9 @@ class HttpDriver:
         runtimes.use(self._runtime)
         await self._runtime.notifications.wait_listening()
         self._expired_before = await self._expired()
+        if leadership.applies_to(self._case):
+            self._leadership = Leadership(self._runtime)
+            await self._leadership.start()
         topics = dict(self._case.topics)
         if self._case.suite is Suite.CLASSIC and "OffsetCommit" in self._case.calls:
             topics[PROBE_TOPIC] = 1
@@ -217,6 +226,19 @@ class HttpDriver:
                 self._authorize(await asyncio.to_thread(make_token, rules))
             case "Coordinator" if args["op"] in ("stop", "start"):
                 service.active = args["op"] == "start"
+            case "Coordinator" if self._leadership is not None:
+                await self._leadership.coordinator(args)
+                await self.look()
+            case "Elect" if self._leadership is not None:
+                hold_load = args.get("hold_load", False)
+                await self._leadership.elect(args["partition"], args["epoch"], hold_load=hold_load)
+                await self.look()
+            case "CompleteLoad" if self._leadership is not None:
+                await self._leadership.complete_load(args["partition"], args["error"])
+                await self.look()
+            case "Resign" if self._leadership is not None:
+                await self._leadership.resign(args["partition"], args["epoch"])
+                await self._rest()
             case "RunExpiration" if self._checks is not None:
                 return await self._checks.run()
             case "DropOffsetsTopic":
@@ -236,7 +258,7 @@ class HttpDriver:
         store = self._runtime.get(GroupStore)
 
         async def work(connection: Connection) -> None:
-            before, now = await store.lock(connection, group_id)
+            before, now, _ = await store.lock(connection, group_id)
             assert isinstance(before.group, ClassicGroup)
             await store.persist(connection, before, fixtures.forced(before.group, state, now), now)
 

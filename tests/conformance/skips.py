@@ -1,6 +1,6 @@
 """What is not run, and why: the whole of it is this table.
 
-Four reasons are accepted; "there is no driver yet" is none of them, such a case fails. A case that is skipped at a
+Three reasons are accepted; "there is no driver yet" is none of them, such a case fails. A case that is skipped at a
 step, or in a part of its expectations, is still checked as far as it goes: it counts as skipped instead of passed,
 and as failed when anything that can be compared is wrong.
 """
@@ -16,6 +16,10 @@ from tests.conformance.conventions import NEWEST_VERSIONS
 
 BASELINE = (4, 3)
 """The release whose behaviour this project has (consumer.md 0.1)."""
+
+
+LINGER = "group.coordinator.append.linger.ms"
+"""How long a broker collects appends to its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +73,10 @@ def _older_than_baseline(case: Case) -> bool:
     return case.until is not None and tuple(int(part) for part in case.until.split(".")) < BASELINE
 
 
-def _area(suite: Suite, area: str) -> Callable[[Case], bool]:
-    return lambda case: case.suite is suite and case.area == area
-
-
 SKIPS: tuple[Skip, ...] = (
-    Skip("area load: until coordinator nodes exist", case=_area(Suite.CLASSIC, "load")),
-    Skip("area shard: until coordinator nodes exist", case=_area(Suite.OFFSETS, "shard")),
     Skip("`until` is older than the baseline 4.3", case=_older_than_baseline),
     Skip("needs an older version of the call; the HTTP API has the newest only", step=_older_version),
+    Skip("append.linger.ms: Postgres replaces the replicated log", case=lambda case: LINGER in case.config),
     Skip("HoldCommits: Postgres replaces the replicated log", step=_calls("HoldCommits")),
     Skip("FailNextAppend: Postgres replaces the replicated log", step=_calls("FailNextAppend")),
     Skip("expect.records: Postgres replaces the replicated log", part="records"),

@@ -283,7 +283,7 @@ def _left_alone(node: ast.AST) -> bool:
 
 
 def _is_type(node: ast.expr) -> bool:
-    """Is this a union of types? Constants have names in capitals, so `A_FLAG | ANOTHER` is none."""
+    """Is this a union of types? Constants have names in capitals, so `A_FLAG | ANOTHER` is not one."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return all(_is_type(part) or _names_type(part) for part in (node.left, node.right))
     return False

@@ -1,4 +1,4 @@
-"""The browser of the browser tests: `python -m tests.support.chromium [--required]` installs it where none is.
+"""The browser of the browser tests: `python -m tests.support.chromium [--required]` installs it if it is missing.
 
 Debian's package where packages may be installed (that is, as root), else the build that playwright downloads for the
 current user.

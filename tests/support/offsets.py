@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from groups.catalogue.topics import TopicService
+from groups.catalogue.topics import TopicService, Watermark
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.core.types import OffsetCommit, PartitionCommit
@@ -26,6 +26,11 @@ async def commit(runtime: Runtime, group_id: str, topic: str, *partitions: int, 
     reply = await runtime.get(OffsetService).commit(OffsetCommit(group_id, partitions=entries, **values))
     assert reply.error is Error.NONE, reply
     assert {error for _, _, error in reply.results} == {Error.NONE}, reply
+
+
+async def report(topics: TopicService, *ends: int, start: int = 0) -> None:
+    """Report where the partitions of `orders` end."""
+    await topics.set_watermarks("orders", [Watermark(p, start, end) for p, end in enumerate(ends)])
 
 
 async def rows(runtime: Runtime, statement: str, **parameters: Any) -> list[tuple[Any, ...]]:

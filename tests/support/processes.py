@@ -192,14 +192,18 @@ def start(
     listener: socket.socket | None = None,
     *,
     python: str = sys.executable,
+    root: Path = ROOT,
 ) -> Running:
-    """Start `python ARGUMENTS…` in a session of its own. `env` adds to its environment or replaces parts of it."""
+    """Start `python ARGUMENTS…` in a session of its own. `env` adds to its environment or replaces parts of it.
+
+    `root`: where the code is.
+    """
     directory = Path(tempfile.mkdtemp(prefix=f"kcoord-{name}-"))
     with (directory / "output").open("wb") as output:
         popen = subprocess.Popen(
             [python, *arguments],
-            cwd=ROOT,
-            env=environment(conninfo, directory / "data", env),
+            cwd=root,
+            env=environment(conninfo, directory / "data", {"PYTHONPATH": root, **(env or {})}),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

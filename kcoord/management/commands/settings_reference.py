@@ -10,7 +10,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from kcoord.config import INT_MAX, SETTINGS, Config, Setting, Value
+from kcoord.config import INT_MAX, SETTINGS, Config
+from kcoord.setting import Setting, Value
 
 
 class Command(BaseCommand):

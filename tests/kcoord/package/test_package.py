@@ -124,9 +124,10 @@ def test_contract_forbids_everything_that_the_wheel_leaves_out() -> None:
     assert left_out <= set(contract["forbidden_modules"])
 
 
-def test_server_extra_is_the_requirements_file() -> None:
-    lines = (ROOT / "requirements.txt").read_text().splitlines()
-    extra = PROJECT["project"]["optional-dependencies"]["server"]
+@pytest.mark.parametrize(("name", "file"), [("server", "requirements.txt"), ("otlp", "deploy/requirements-otlp.txt")])
+def test_extra_is_the_requirements_file(name: str, file: str) -> None:
+    lines = (ROOT / file).read_text().splitlines()
+    extra = PROJECT["project"]["optional-dependencies"][name]
     assert extra == [line for line in lines if line and not line.startswith("#")]
 
 
