@@ -68,7 +68,7 @@ def _timers(turn: Turn, group: ConsumerGroup) -> Timers:
         for member_id, timer in group.timers.of(kind).items():
             session = turn.config.consumer_session_timeout_ms
             full = session if kind is TimerKind.SESSION else group.members[member_id].rebalance_timeout_ms
-            timers[member_id] = Timer(max(timer.deadline, turn.now + full), turn.now)
+            timers[member_id] = Timer(max(timer.deadline, turn.now + full), timer.armed_at)
         return DeadlineMap(timers)
 
     return Timers(**{kind.value: restarted(kind) for kind in TimerKind})

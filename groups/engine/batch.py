@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 from psycopg.pq import PipelineStatus
 
+from groups.core.consumer.checks import OVERTAKEN_MS
 from groups.core.machine import decide, size_of_decision
-from groups.core.model.commands import Command
+from groups.core.model.commands import Command, ConsumerHeartbeat
 from groups.core.model.decision import Decision
 from groups.core.model.effects import Effect, WakeMembers
 from groups.core.model.events import GroupEvent, events_of
@@ -178,6 +179,10 @@ class Batch:
                 continue
             if work.receipt is not None:
                 self._receipts.append(work.receipt)
+            if isinstance(work.command, ConsumerHeartbeat):
+                age_ms = self._db.age_ms(connection, work.receipt)
+                if age_ms > OVERTAKEN_MS:  # younger ones cannot have been overtaken, and copies cost time
+                    work.command = replace(work.command, age_ms=age_ms)
             if work.guard is not None and before.pk is not None:
                 refusal = await work.guard(connection, before.pk, self.now)
                 if refusal is not None:

@@ -301,6 +301,12 @@ class Database:
             return None
         return self.request_age.refusal(receipt, connection.database_ms)
 
+    def age_ms(self, connection: Connection, receipt: Receipt | None) -> int:
+        """How long ago a request was received, by the clock last read in this transaction; 0 for own work."""
+        if receipt is None or not isinstance(connection, WatchedConnection) or connection.database_ms is None:
+            return 0
+        return round(self.request_age.age_ms(receipt, connection.database_ms))
+
     async def _end_stuck_sessions(self) -> list[TupleRow]:
         async with self.connection() as connection:
             return await self.rows(connection, Q.end_stuck_sessions, {"limit_ms": self._limit_ms})

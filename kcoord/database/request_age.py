@@ -186,13 +186,16 @@ class RequestAge:
         if self.database_time.measure(database_ms):
             self.pulse.note_freeze()
 
+    def age_ms(self, receipt: Receipt, database_ms: int) -> float:
+        """How long ago a request was received; `database_ms` is the database's clock, read just now."""
+        age_ms = (time.monotonic() - receipt.at) * 1000
+        return age_ms if receipt.database_ms is None else max(age_ms, database_ms - receipt.database_ms)
+
     def refusal(self, receipt: Receipt | None, database_ms: int) -> ProtocolError | None:
         """Why a request may no longer write; `database_ms` was read under the locks of the write. None: it may."""
         if receipt is None:
             return None
-        age_ms = (time.monotonic() - receipt.at) * 1000
-        if receipt.database_ms is not None:
-            age_ms = max(age_ms, database_ms - receipt.database_ms)
+        age_ms = self.age_ms(receipt, database_ms)
         if age_ms <= self._latest_ms + receipt.extra_ms and not self.pulse.was_frozen_since(receipt.at):
             return None
         return ProtocolError(

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.chaos import ending
 from tests.chaos.checker import check
 from tests.chaos.checks.report import Report
+from tests.chaos.checks.settling import unsettled
 from tests.chaos.crews import CrewProcesses, running_crews
 from tests.chaos.history import Writer, read
 from tests.chaos.nemesis import Nemesis
@@ -19,9 +20,6 @@ from tests.chaos.world import World, running_world
 
 FIRST_REST_S = 240.0
 """How long all members may need to come to rest for the first time, on a busy machine."""
-
-KNOWN_S = 3.0
-"""How much later than the service a member knows that it is stable: a heartbeat and a poll."""
 
 LEASE_S = 3.0
 
@@ -82,7 +80,7 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Report:
             say(f"{plan.members} members of {plan.groups} groups at rest after {first_rest_s:.1f} s")
             bound_s = settle_bound_s(first_rest_s)
             _let_loose(plan.faults(), Nemesis(world, crews, history), say)
-            _come_to_rest(world, work, crews, history, bound_s)
+            _come_to_rest(world, work, crews, history, directory, bound_s)
         ending.write_rest(world, history)
         (directory / "stack.log").write_text(world.output)
     history.close()
@@ -106,12 +104,18 @@ def _late(seconds: float) -> str:
     return f" ({seconds:.1f} s late)" if seconds > 1 else ""
 
 
-def _come_to_rest(world: World, work: Workload, crews: CrewProcesses, history: Writer, bound_s: float) -> None:
+def _come_to_rest(
+    world: World, work: Workload, crews: CrewProcesses, history: Writer, directory: Path, bound_s: float
+) -> None:
+    """Members know later than the service that they are stable, so both are waited for."""
     history.write("quiet")
-    began = time.monotonic()
+    until = time.monotonic() + bound_s
     time.sleep(SESSION_S + 2.0)  # until then nobody notices who died, and all groups seem to be at rest
-    ending.wait_at_rest(world, work, bound_s)
-    time.sleep(min(KNOWN_S, max(0.0, began + bound_s - time.monotonic())))
+    while (left_s := until - time.monotonic()) > 0:
+        ending.wait_at_rest(world, work, left_s)
+        if not unsettled(read(directory / "nemesis.jsonl", *crews.histories())):
+            break
+        time.sleep(1.0)
     ending.write_groups(world, history)
     history.write("finish")
     crews.close()

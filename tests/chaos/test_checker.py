@@ -188,6 +188,13 @@ def test_it_finds(spoil: Spoil, broken: set[str]) -> None:
 # What looks like a violation and is none.
 
 
+@pytest.mark.parametrize("spoil", [still_rebalancing, nobody_owns], ids=lambda spoil: spoil.__name__)
+def test_a_run_waits_for_what_its_members_do_not_know_yet(spoil: Spoil) -> None:
+    while_it_runs = sorted((x for x in good() if x["t"] < 70.0), key=lambda x: float(x["t"]))
+    assert settling.unsettled(while_it_runs) == []
+    assert settling.unsettled(spoil(while_it_runs))
+
+
 def test_a_member_that_was_cut_off_owns_nothing_once_its_session_may_be_over() -> None:
     """a hears nothing after 12 (sent 11.9), is removed at 21.95, told at 30; b has its partition from 22 on."""
     lines = without(without(good(), "revoked", m="c0/a"), "assigned", m="c0/a", t=21.1)

@@ -9,7 +9,7 @@ from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember
 from groups.core.model.partitions import Partitions, is_subset
-from groups.core.model.types import Env
+from groups.core.model.types import Env, Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 
@@ -50,6 +50,34 @@ def _require_text(field: str, value: str | None) -> None:
 
 def _invalid(detail: str) -> ProtocolError:
     return ProtocolError(Error.INVALID_REQUEST, detail)
+
+
+OVERTAKEN_MS = 1_000
+"""By how much a heartbeat must have been received before the member was last heard from. Clocks of processes differ by
+less; a client that sends another heartbeat has waited for longer."""
+
+
+def check_order(group: ConsumerGroup, command: ConsumerHeartbeat, now: Millis) -> None:
+    """COORDINATOR_NOT_AVAILABLE for a heartbeat that a later one of its member has overtaken: it changes nothing.
+
+    A client whose heartbeat is not answered sends the next one, to another server. If the first is decided after that,
+    because its server waited for Postgres, what it says of owned partitions is out of date: it may omit one that the
+    member was given since, which counts as its release while the member still has it; a join or a leave may undo what
+    came later. One that was held is recognised by its deadline (`polling.displaced`).
+
+    Differs from Kafka: there requests of a connection are handled in order, and what arrives on an older connection is
+    handled as if it were the latest.
+    """
+    session = group.timers.session.get(command.member_id)
+    # A clock that was set back shows times in the future: nothing can be told from them.
+    if session is None or command.resumes is not None or session.armed_at > now:
+        return
+    if now - command.age_ms + OVERTAKEN_MS < session.armed_at:
+        raise ProtocolError(
+            Error.COORDINATOR_NOT_AVAILABLE,
+            f"a later heartbeat of member {command.member_id} was handled before this one, which is "
+            f"{command.age_ms} ms old and was not carried out",
+        )
 
 
 def check_epoch(member: ConsumerMember, member_epoch: int, owned: Partitions | None) -> None:

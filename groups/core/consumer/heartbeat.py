@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.core.consumer.checks import check_request
+from groups.core.consumer.checks import check_order, check_request
 from groups.core.consumer.epochs import refresh_epoch
 from groups.core.consumer.joining import find_group, find_member, is_new, update_member
 from groups.core.consumer.leaving import Remove, leave
@@ -12,6 +12,7 @@ from groups.core.consumer.regexes import RegexChange, change_regex, refresh_rege
 from groups.core.consumer.target import update_target
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import TimerArmed, TimerCancelled
 from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
 from groups.core.model.partitions import Assigned, Partitions, plain
@@ -24,6 +25,8 @@ from kcoord.protocol.errors import Error
 def consumer_heartbeat(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply | Parked:
     """Join, stay, move towards the target, or leave. `remove` removes members that leave. Raises `ProtocolError`."""
     check_request(command, turn.env)
+    if isinstance(turn.group, ConsumerGroup):
+        check_order(turn.group, command, turn.now)
     if command.member_epoch < 0:
         return leave(turn, command, remove)
     answered = displaced(turn, command)

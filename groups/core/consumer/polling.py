@@ -68,5 +68,5 @@ def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
     if session is None or command.kind is not ParkKind.HEARTBEAT or command.parked_until is None:
         return Done()
     if command.parked_until > turn.now and session.deadline == command.parked_until + timeout:
-        turn.emit(TimerArmed(TimerKind.SESSION, command.member_id, turn.now + timeout, turn.now))
+        turn.emit(TimerArmed(TimerKind.SESSION, command.member_id, turn.now + timeout, session.armed_at))
     return Done()

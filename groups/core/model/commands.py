@@ -211,7 +211,8 @@ class ConsumerHeartbeat:
     `topic_partitions`: what the member still has, by topic id. `member_epoch` 0 joins, -1 leaves, -2 leaves for a
     while. With `max_wait_ms` above 0 the request waits for something new for this member. `resumes`: the `Parked` it
     got when it began to wait, if it is decided again; it does nothing if the member has sent another heartbeat since.
-    `rights`: which topics the caller, and so the regular expression of the member, may describe.
+    `rights`: which topics the caller, and so the regular expression of the member, may describe. `age_ms`: how long
+    before the decision the request was received.
     """
 
     group_id: str
@@ -229,6 +230,7 @@ class ConsumerHeartbeat:
     max_wait_ms: Millis = 0
     resumes: Parked | None = None
     rights: TopicRights = UNLIMITED
+    age_ms: Millis = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,9 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.core.model.rights import TopicRights
 from groups.engine.service import GroupService
+from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock
+from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.members import eventually
@@ -63,6 +66,21 @@ async def test_partition_changes_hands_only_after_it_was_given_up(
     assert (await other.consumer_heartbeat(beat(second))).assignment is None
     given_up = await service.consumer_heartbeat(beat(told, topic_partitions=told.assignment))
     assert given_up.member_epoch == second.member_epoch
+    assert (await other.consumer_heartbeat(beat(second))).assignment == {topic_id: frozenset({2, 3})}
+
+
+async def test_heartbeat_that_another_server_decides_late_gives_nothing_up(
+    service: GroupService, other: GroupService, topic_id: str
+) -> None:
+    first = await service.consumer_heartbeat(joining("a"))
+    second = await other.consumer_heartbeat(joining("b"))
+    told = await service.consumer_heartbeat(beat(first))
+    token = request_age.enter(Receipt(time.monotonic() - 3))
+    late = asyncio.create_task(other.consumer_heartbeat(joining("a")))
+    request_age.leave(token)
+    assert (await late).error is Error.COORDINATOR_NOT_AVAILABLE
+    assert (await other.consumer_heartbeat(beat(second))).assignment is None, "a still reads its partitions"
+    await service.consumer_heartbeat(beat(told, topic_partitions=told.assignment))
     assert (await other.consumer_heartbeat(beat(second))).assignment == {topic_id: frozenset({2, 3})}
 
 

@@ -103,6 +103,7 @@ class World:
     targets: list[ComputeTarget] = field(default_factory=list)
     resolutions: list[ResolveRegexes] = field(default_factory=list)
     last: Decision | None = None
+    gap: int = 0
     ids: Any = field(default_factory=lambda: itertools.count(1))
 
     # -- time and topics
@@ -157,6 +158,7 @@ class World:
             self.assignors,
             regex_error,
             CODEC,
+            gap=self.gap,
         )
 
     def send(self, command: Command) -> Call:
