@@ -77,7 +77,11 @@ async function heartbeats() {
     const heldMs = full || version > reported || assigned ? 0 : intervalMs;
     const body = { member_id: me, member_epoch: epoch, max_wait_ms: heldMs };
     if (full) Object.assign(body, { client_id: "worker.mjs", rebalance_timeout_ms: 60_000, subscribed_topic_names: [topic] });
-    if (full || version > reported) body.topic_partitions = owned.size ? [{ topic, partitions: [...owned.keys()] }] : [];
+    if (full || version > reported) {
+      // Also what we may take over before the answer: what is not listed may be given to others.
+      const partitions = [...new Set([...owned.keys(), ...(assigned ?? [])])];
+      body.topic_partitions = partitions.length ? [{ topic, partitions }] : [];
+    }
     try {
       // An answer that takes longer is not waited for: there must be time for another attempt within the session.
       const timeoutMs = intervalMs ? heldMs + Math.max(intervalMs, 3_000) : TIMEOUT_MS;

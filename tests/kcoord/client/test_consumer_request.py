@@ -84,6 +84,29 @@ def test_full_after_a_failure(member: ConsumerMembership) -> None:
     assert request.body(member, T, 0) == {"member_id": "m", "member_epoch": 1, "max_wait_ms": 0, **expected}
 
 
+def test_what_is_being_put_in_place_is_reported_as_owned(member: ConsumerMembership) -> None:
+    """Also an assignment that a newer one has replaced meanwhile: the user's lane is still working on it."""
+    request = HeartbeatRequest(config())
+    request.body(member, T, 0)
+    applied(member, 0)
+    member.answered(member.sending(), 1, [TopicIdPartition("i", "t", n) for n in (0, 1)])
+    member.answered(member.sending(), 1, [TopicIdPartition("i", "t", n) for n in (0, 2)])
+    request.forget()
+    assert request.body(member, T, 0)["topic_partitions"] == [{"topic_id": "i", "partitions": [0, 2]}]
+    work = member.reconciliation()
+    assert work is not None
+    member.answered(member.sending(), 1, [TopicIdPartition("i", "t", n) for n in (0, 3)])
+    request.forget()
+    assert request.body(member, T, 0)["topic_partitions"] == [{"topic_id": "i", "partitions": [0, 2, 3]}]
+    assert member.reconciled(work)
+    assert request.body(member, T, 0)["topic_partitions"] == [{"topic_id": "i", "partitions": [0, 2, 3]}]
+    member.answered(member.sending(), 1, None)
+    last = member.reconciliation()
+    assert last is not None
+    assert member.reconciled(last)
+    assert request.body(member, T, 0)["topic_partitions"] == [{"topic_id": "i", "partitions": [0, 3]}]
+
+
 def test_each_assignment_is_acknowledged_once(member: ConsumerMembership) -> None:
     request = HeartbeatRequest(config())
     request.body(member, T, 0)

@@ -87,6 +87,7 @@ class ConsumerMembership:
         self.reported: list[ProtocolError] = []
         self._asked = False
         self._last_number = NOTHING.number
+        self._begun: frozenset[TopicIdPartition] = frozenset()
 
     @property
     def takes_part(self) -> bool:
@@ -108,6 +109,15 @@ class ConsumerMembership:
         """Once its next heartbeat is sent, the member only waits for the service, which may hold that heartbeat."""
         at_rest = self.state in (State.STABLE, State.ACKNOWLEDGING)
         return at_rest and self.applied.number == self.target.number
+
+    @property
+    def owned(self) -> frozenset[TopicIdPartition]:
+        """What a heartbeat reports as owned: whatever this member may have before the heartbeat is answered.
+
+        Differs from Kafka: its client reports what is in place. What is being put in place meanwhile is missing there, so
+        the coordinator, if it wants that back by then, takes it as given up and assigns it to another member.
+        """
+        return self.applied.partitions | self.target.partitions | self._begun
 
     @property
     def leave_epoch(self) -> int:
@@ -190,6 +200,7 @@ class ConsumerMembership:
         """What the user's lane has to put in place now; None: nothing."""
         if self.state is not State.RECONCILING:
             return None
+        self._begun |= self.target.partitions
         return Reconciliation(self.stay, self.target)
 
     def stands(self, work: Reconciliation) -> bool:
@@ -201,6 +212,7 @@ class ConsumerMembership:
         if not self.stands(work):
             return False
         self.applied = work.target
+        self._begun = frozenset()
         self._to(State.ACKNOWLEDGING)
         return True
 
@@ -248,6 +260,7 @@ class ConsumerMembership:
     def _forget(self) -> None:
         self.epoch = JOIN_EPOCH
         self.target = self.applied = NOTHING
+        self._begun = frozenset()
 
     def _to(self, state: State) -> None:
         self.state = check(self.state, state)

@@ -47,7 +47,7 @@ class HeartbeatRequest:
         self._told = fields
         if membership.applied.number != self._told_number:
             self._told_number = membership.applied.number
-            body["topic_partitions"] = by_topic_id(membership.applied.partitions)
+            body["topic_partitions"] = by_topic_id(membership.owned)
         return body
 
     def leave(self, membership: ConsumerMembership) -> dict[str, Any]:
