@@ -114,8 +114,8 @@ class ConsumerMembership:
     def owned(self) -> frozenset[TopicIdPartition]:
         """What a heartbeat reports as owned: whatever this member may have before the heartbeat is answered.
 
-        Differs from Kafka: its client reports what is in place. What is being put in place meanwhile is missing there, so
-        the coordinator, if it wants that back by then, takes it as given up and assigns it to another member.
+        Differs from Kafka: its client reports what is in place. What is being put in place meanwhile is missing there,
+        so the coordinator, if it wants that back by then, takes it as given up and assigns it to another member.
         """
         return self.applied.partitions | self.target.partitions | self._begun
 
