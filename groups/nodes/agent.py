@@ -191,7 +191,8 @@ class NodeAgent:
             if found.owner == self.incarnation:
                 shards.elect(found.partition, found.epoch)
         if self._loader.has_work:
-            async with self._connection.transaction() as connection:
+            # Long: a look for groups that are too large reads all members.
+            async with self._connection.transaction(long=True) as connection:
                 await self._loader.load(connection, self.incarnation, view)
         NODE_PARTITIONS.set(len(shards))
 
