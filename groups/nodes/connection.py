@@ -41,7 +41,7 @@ class NodeConnection:
         """
         try:
             connection = await self._open()
-            stepwise = long or not sessions.limits_transactions(connection)
+            stepwise = long or connection.info.server_version < sessions.PIPELINED_FROM
             pipeline: AbstractAsyncContextManager[Any] = nullcontext() if stepwise else connection.pipeline()
             async with pipeline, connection.transaction():
                 if long:

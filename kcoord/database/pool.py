@@ -249,7 +249,7 @@ class Database:
     ) -> T:
         """One try. Raises Overtime if it is to be repeated as a long one."""
         async with self._borrowed(self._writers) as connection:
-            stepwise = long or not sessions.limits_transactions(connection)
+            stepwise = long or connection.info.server_version < sessions.PIPELINED_FROM
             # In a pipeline statements are sent together until a row is requested; the commit goes with the last.
             pipeline: AbstractAsyncContextManager[Any] = nullcontext() if stepwise else connection.pipeline()
             began, worked = time.monotonic(), False

@@ -32,18 +32,13 @@ def arguments(conninfo: str, name: str, **bounds_ms: int) -> dict[str, Any]:
     }
 
 
-def limits_transactions(connection: psycopg.AsyncConnection[Any]) -> bool:
-    """Whether this server limits whole transactions, so that statements may be pipelined."""
-    return connection.info.server_version >= PIPELINED_FROM
-
-
 async def limit_transactions(connection: psycopg.AsyncConnection[Any], limit_ms: int) -> None:
     """Limit the transactions of a session, where the server can. Raises psycopg.Error."""
-    if limits_transactions(connection):
+    if connection.info.server_version >= PIPELINED_FROM:
         await connection.execute(Q.limit_transactions.encode(), {"timeout": f"{limit_ms}ms"})
 
 
 async def lift_transaction_limit(connection: psycopg.AsyncConnection[Any]) -> None:
     """Let the current transaction last longer. Raises psycopg.Error."""
-    if limits_transactions(connection):
+    if connection.info.server_version >= PIPELINED_FROM:
         await connection.execute(Q.lift_transaction_limit.encode())
