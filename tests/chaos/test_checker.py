@@ -185,7 +185,7 @@ def test_it_finds(spoil: Spoil, broken: set[str]) -> None:
     assert report.broken() == broken, report.violations
 
 
-# What looks like a violation and is none.
+# Histories that look like violations, but are not.
 
 
 def test_a_member_that_was_cut_off_owns_nothing_once_its_session_may_be_over() -> None:

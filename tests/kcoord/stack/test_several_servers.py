@@ -27,7 +27,7 @@ STARTED = re.compile(r"stack    \| ([\w-]+) started \(process (\d+)\)")
 CONNECTIONS = 50
 READY_SECONDS = 240.0
 ANSWER_SECONDS = 10.0
-"""What one probe may take on a busy machine; a connection in the queue of a frozen process would wait for ever."""
+"""How long one probe may take on a busy machine; one that a frozen process accepted would never be answered."""
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
 
