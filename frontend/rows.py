@@ -38,7 +38,7 @@ class GroupHeader:
 
 @dataclass(frozen=True, slots=True)
 class Coordinator:
-    """The coordinator partition of a group and its owner, whose lease may have run out; None: nobody owns it."""
+    """The coordinator partition of a group and its owner, whose lease may have run out. `node_id` None: no owner."""
 
     state: str
     epoch: int

@@ -51,6 +51,11 @@ def table(headings: tuple[str, ...], rows: Sequence[tuple[object, ...]], total: 
     return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, rest)
 
 
+def live_page(address: str) -> SafeString:
+    """A link to a page of the dashboard."""
+    return format_html('<a class="text-primary-600 underline" href="{}">live page</a>', address)
+
+
 class MemberInline(ReadOnlyInline):
     """Members of a group, in the order of arrival."""
 
@@ -142,10 +147,7 @@ class GroupAdmin(ReadOnlyAdmin):
     @admin.display(description="dashboard")
     def page(self, group: Group) -> SafeString:
         """The page that shows the group live."""
-        return format_html(
-            '<a class="text-primary-600 underline" href="{}">live page</a>',
-            reverse("frontend:group", args=[group.group_id]),
-        )
+        return live_page(reverse("frontend:group", args=[group.group_id]))
 
     @admin.display(description="partitions")
     def assignments(self, group: Group) -> SafeString:
@@ -312,7 +314,7 @@ class CoordinatorNodeAdmin(ReadOnlyAdmin):
     @admin.display(description="dashboard")
     def page(self, node: CoordinatorNode) -> SafeString:
         """The page that shows all nodes live."""
-        return format_html('<a class="text-primary-600 underline" href="{}">live page</a>', reverse("frontend:nodes"))
+        return live_page(reverse("frontend:nodes"))
 
 
 @admin.register(CoordinatorPartition)

@@ -292,8 +292,8 @@ NOT_LARGER = (
 )
 """The first of a pair is not larger than the second; max >= min follows from both."""
 
-ANY_HOST = ("0.0.0.0", "::", "")  # noqa: S104 - to compare with
-"""Hosts that mean every address of the machine."""
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - what to ask instead
+"""Hosts that mean every address of the machine, and how this machine itself reaches a server that listens there."""
 
 LEAST_TIME_TO_BEGIN_MS = 3_000
 """Half a second less than this remains for a request to begin its write: a gap that short goes unnoticed."""
@@ -340,6 +340,11 @@ class Config:
         """The data directory; a relative one is resolved from the project's directory."""
         return (BASE_DIR / self.str("data.dir")).resolve()
 
+    @property
+    def only_owners(self) -> Switch:
+        """Only the owner of its coordinator partition answers for a group (`coordinator.routing`)."""
+        return self.str(ROUTING) == "owner"
+
     def replace(self, **values: Value) -> Config:
         """A copy with other values; names use `_` for `.`."""
         return self.override({name.replace("_", "."): value for name, value in values.items()})
@@ -362,7 +367,7 @@ class Config:
             found.append(
                 f"{LEASE} must be at least {least}: {RENEWAL}, database.transaction.timeout.ms and {LATE_RENEWAL_MS} ms"
             )
-        if self.str(ROUTING) == "owner" and self.str("host") in ANY_HOST and not self.str("advertised.url"):
+        if self.only_owners and self.str("host") in ANY_ADDRESS and not self.str("advertised.url"):
             found.append(f"advertised.url is needed for {ROUTING}=owner: {self.str('host')} is not an address to go to")
         if "classic" not in self.names(REBALANCE_PROTOCOLS):
             found.append(f"{REBALANCE_PROTOCOLS} must include classic")

@@ -45,10 +45,10 @@ NODE_LEASE = Gauge("kcoord_node_lease", "Whether this process holds its lease as
 RENEWAL_AGE = Gauge(
     "kcoord_node_renewal_age_seconds", "Since the last renewal of this process's lease; NaN: it never had one."
 )
-LIVE_NODES = Gauge("kcoord_nodes", "Live coordinator nodes, as this process sees them; NaN: it is none itself.")
+LIVE_NODES = Gauge("kcoord_nodes", "Live coordinator nodes, as this process sees them; NaN: it is not a node.")
 COORDINATOR_PARTITIONS = Gauge(
     "kcoord_coordinator_partitions",
-    "Coordinator partitions by state (active, loading, unowned), as this process sees them; NaN: it is no node.",
+    "Coordinator partitions by state (active, loading, unowned), as this process sees them; NaN: it is not a node.",
     ["state"],
 )
 LEASES_LOST = Counter("kcoord_node_leases_lost", "Leases of this process that ran out or were ended by others.")

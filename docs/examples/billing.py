@@ -95,7 +95,7 @@ def work(connection: psycopg.Connection[Any], consumer: Consumer) -> None:
 
 
 def rewind(consumer: Consumer, batch: dict[TopicPartition, list[Record]]) -> None:
-    """Read the batch again, as far as its partitions are still here. Whoever gets the others begins there too."""
+    """Read the batch again, as far as its partitions are still here. The new owners of the others begin there too."""
     for partition, records in batch.items():
         if partition in consumer.assignment():
             consumer.seek(partition, records[0].offset)

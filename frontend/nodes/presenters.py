@@ -21,7 +21,7 @@ RANGES_SHOWN = 6
 
 NODE_STATES: Mapping[str, State] = {
     "live": State("live", "Live", "good", "It renews its lease and runs the timers of its partitions."),
-    "lapsed": State("lapsed", "Lapsed", "bad", "Its lease has run out, and it may do nothing as an owner any more."),
+    "lapsed": State("lapsed", "Lapsed", "bad", "Its lease has run out, so it may no longer act as an owner."),
     "stopped": State("stopped", "Stopped", "idle", "It handed its partitions over and left."),
 }
 
@@ -38,7 +38,7 @@ REASONS: Mapping[str, tuple[str, str]] = {
         "The owner did not renew its lease: it died, froze, or lost its connection to Postgres.",
     ),
     "stopped": ("Stopped", "The owner stopped and named its successors."),
-    "balanced": ("Balanced", "The owner gave it away so that all nodes have equally many."),
+    "balanced": ("Balanced", "The owner gave it away so that all nodes own about the same number."),
 }
 """What each reason of a hand-over is called, and what it means. Every reason has its text; a test checks that."""
 
@@ -107,24 +107,26 @@ class Outage:
 
 def page(found: Overview, here: str) -> dict[str, Any]:
     """The context of the page. `here`: the name of the server that shows it."""
-    live = [node for node in found.nodes if node.ended_at is None]
+    registered = [node for node in found.nodes if node.ended_at is None]
     ended = [node for node in found.nodes if node.ended_at is not None][:ENDED]
     states = [one.state for one in found.partitions]
     moved = hand_overs(found.changes)
-    up = sum(node.live for node in live)
+    live = sum(node.live for node in registered)
     return {
         "now": found.now,
-        "summary": _summary(up, len(states)),
-        "nodes": [_node(node, here) for node in sorted(live, key=lambda node: (not node.live, _natural(node.node_id)))],
+        "summary": _summary(live, len(states)),
+        "nodes": [
+            _node(node, here) for node in sorted(registered, key=lambda node: (not node.live, _natural(node.node_id)))
+        ],
         "ended": [_node(node, "") for node in ended],
-        "live_nodes": up,
+        "live_nodes": live,
         "counts": {state: states.count(state) for state in PARTITION_STATES},
         "partitions": len(states),
-        "outage": _outage(found, up),
+        "outage": _outage(found, live),
         "holders": _holders(found.partitions),
         "hand_overs": moved,
         "last": moved[0] if moved else None,
-        "announcement": _announcement(up, states),
+        "announcement": _announcement(live, states),
     }
 
 
@@ -215,7 +217,7 @@ def _hand_over(found: Sequence[SeenChange]) -> HandOver:
 
 @dataclass(frozen=True, slots=True)
 class GroupCoordinator:
-    """Who coordinates a group. `name` "": no live node; `ever`: there are nodes at all."""
+    """Who coordinates a group. `name` "": no live node; `ever`: a node has owned its partition."""
 
     partition: int
     of: int

@@ -28,7 +28,6 @@ from groups.core.subscription import NONE as NO_TOPICS
 from groups.engine.decision_context import DecisionContexts
 from groups.models import Group
 from groups.readmodel import GroupSummary
-from kcoord.config import ROUTING
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.core.retention import RetentionRule
@@ -232,7 +231,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "commits_url": f"{group_url(group_id)}/commits",
         "report_url": f"{group_url(group_id)}/report",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
-        "only_owners": settings.KCOORD.str(ROUTING) == "owner",
+        "only_owners": settings.KCOORD.only_owners,
     }
     if limits.q and len(found.offsets) < limits.offsets:
         context["hidden_offsets"] = 0  # rows excluded by the search do not count as hidden

@@ -12,7 +12,7 @@ from frontend.views.groups import Pace
 from frontend.views.page import page, show
 from groups.nodes.directory import node_name
 from groups.nodes.overview import NodeOverviews
-from kcoord.config import LEASE, RENEWAL, ROUTING
+from kcoord.config import LEASE, RENEWAL
 from kcoord.process import bridge
 
 CHANGES_READ = 500
@@ -28,7 +28,7 @@ def node_page(request: HttpRequest) -> HttpResponse:
     context = presenters.page(found, node_name(config)) | {
         "lease_ms": config.int(LEASE),
         "renewal_ms": config.int(RENEWAL),
-        "only_owners": config.str(ROUTING) == "owner",
+        "only_owners": config.only_owners,
         "stream": f"{reverse('frontend:live')}?of=nodes",
         # Leases are renewed about every second: what is older looks as if they were not.
         "pace": Pace(every_ms=2_000, gap_ms=500),

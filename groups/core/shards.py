@@ -43,18 +43,16 @@ class Shards(Mapping[int, Shard]):
     def __init__(self) -> None:
         self._contexts: dict[int, Shard] = {}
 
-    def elect(self, partition: int, epoch: int) -> bool:
-        """This node owns the partition from `epoch` on; returns whether it must be loaded.
+    def elect(self, partition: int, epoch: int) -> None:
+        """This node owns the partition from `epoch` on. An epoch that is not newer is ignored.
 
-        An epoch that is not newer is ignored. A partition that is loading or active goes on under the new epoch.
+        A partition that is loading or active goes on under the new epoch; any other has to be loaded.
         """
         known = self._contexts.get(partition)
         if known is not None and epoch <= known.epoch:
-            return False
+            return
         goes_on = known is not None and known.state is not ShardState.FAILED
-        state = known.state if known is not None and goes_on else ShardState.LOADING
-        self._contexts[partition] = Shard(state, epoch)
-        return not goes_on
+        self._contexts[partition] = Shard(known.state if known is not None and goes_on else ShardState.LOADING, epoch)
 
     def loaded(self, partition: int, epoch: int) -> None:
         """The loading that began under `epoch` succeeded. Ignored unless it still loads."""

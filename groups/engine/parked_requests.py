@@ -154,10 +154,10 @@ class ParkedRequests:
             if not waiter.answer.done():
                 waiter.answer.set_result(reply)
 
-    def refuse(self, is_affected: Callable[[str], bool]) -> int:
+    def refuse(self, is_affected: Callable[[str], bool]) -> None:
         """Another node coordinates these groups now: answer their waiters NOT_COORDINATOR (offsets.md 9.3).
 
-        Returns how many. A heartbeat is rerun, which answers it in the same way.
+        A heartbeat is rerun, which answers it in the same way.
         """
         refused: list[Claim] = []
         for group_id in filter(is_affected, tuple(self._waiters)):
@@ -166,7 +166,6 @@ class ParkedRequests:
                     self.leave(waiter)
                     refused.append((waiter, _not_coordinator(waiter.parked)))
         self.answer(refused)
-        return len(refused)
 
     async def wait(self, waiter: Waiter, max_wait_ms: Millis) -> BarrierReply | None:
         """The answer; None when the wait runs out first. Raises ShuttingDown."""

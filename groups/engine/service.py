@@ -13,7 +13,6 @@ from typing import Any, TypeVar, cast
 import structlog
 
 from groups.core.consumer.offsets import check_fetch
-from groups.core.coordinator import partition_of
 from groups.core.model.commands import (
     AbandonWait,
     Command,
@@ -70,7 +69,6 @@ class GroupService:
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.get(GroupStore)
         self._hosting = runtime.get(Hosting)
-        self._partitions = runtime.config.int("offsets.topic.num.partitions")
         self.active = True
         self._longest_hold_ms = runtime.config.int("group.max.hold.ms")
         self._db = runtime.db
@@ -84,9 +82,7 @@ class GroupService:
 
         Raises ProtocolError REBALANCE_IN_PROGRESS with action `retry` when `max_wait_ms` runs out first.
         """
-        if self.active:
-            self._hosting.require(command.group_id, {"member_id": ""})
-        return await self._execute_waiting(command, JoinReply)
+        return await self._execute_waiting(command, JoinReply, {"member_id": ""})
 
     async def sync(self, command: SyncGroup) -> SyncReply:
         """SyncGroup: answered when the leader has synced. Raises as `join` does."""
@@ -230,34 +226,37 @@ class GroupService:
     def refuse_waiters(self, partition: int) -> None:
         """Another node owns a coordinator partition: with the routing `owner`, requests that wait have to go there."""
         if self._hosting.routes:
-            self._parked.refuse(lambda group_id: partition_of(group_id, self._partitions) == partition)
+            self._parked.refuse(lambda group_id: self._hosting.partition_of(group_id) == partition)
 
     @property
     def busy(self) -> bool:
         """A transaction or a look at a group is under way."""
         return self._mailbox.busy or self._parked.busy
 
-    def check_active(self, group_id: str | None = None) -> None:
+    def check_active(self, group_id: str | None = None, said: ProblemFields | None = None) -> None:
         """Raise ProtocolError COORDINATOR_NOT_AVAILABLE if the service is stopped.
 
-        For a group also NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS, if this node does not answer for it now.
+        For a group also NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS, with the fields `said`, if this node does not
+        answer for it now.
         """
         if not self.active:
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
         if group_id is not None:
-            self._hosting.require(group_id)
+            self._hosting.require(group_id, said)
 
-    async def _execute_waiting(self, command: JoinGroup | SyncGroup, reply_type: type[R]) -> R:
-        result = await self._submit_waiting(command)
+    async def _execute_waiting(
+        self, command: JoinGroup | SyncGroup, reply_type: type[R], said: ProblemFields | None = None
+    ) -> R:
+        result = await self._submit_waiting(command, said)
         reply = await self._wait(result, command.max_wait_ms) if isinstance(result, Waiter) else result
         if reply is None:
             raise self._wait_ended(result)
         assert isinstance(reply, reply_type)
         return reply
 
-    async def _submit_waiting(self, command: Command) -> Any:
+    async def _submit_waiting(self, command: Command, said: ProblemFields | None = None) -> Any:
         """Decide a command that may park. A caller that disconnects meanwhile leaves nothing behind."""
-        self.check_active(command.group_id)
+        self.check_active(command.group_id, said)
         submitted = asyncio.ensure_future(self._mailbox.submit(command))
         try:
             return await asyncio.shield(submitted)

@@ -66,7 +66,7 @@ class NodeAgent:
         self._timing: asyncio.Task[None] | None = None
         self._problem: str | None = None
         self.incarnation: int | None = None
-        """None: this process is no node at the moment."""
+        """None: this process is not a node at the moment."""
         self.lease_until = 0.0
         """Until when, by the monotonic clock, the lease surely lasts."""
         runtime.notifications.on(NODES, lambda _: self._changed.set())
@@ -75,7 +75,7 @@ class NodeAgent:
 
     @property
     def problem(self) -> str | None:
-        """Why this process is no node; None: it is one, or has just lost its lease."""
+        """Why this process is not a node; None: it is one, or has just lost its lease."""
         return self._problem
 
     @property
@@ -154,7 +154,7 @@ class NodeAgent:
         await self._adopt(view)
 
     async def _renewed(self) -> View | None:
-        """What there is after the lease was renewed; None: this process has to register."""
+        """Nodes and partitions after the lease was renewed; None: this process has to register."""
         if self.incarnation is None:
             return None
         async with self._connection.transaction() as connection:
@@ -191,7 +191,8 @@ class NodeAgent:
             if found.owner == self.incarnation:
                 shards.elect(found.partition, found.epoch)
         if self._loader.has_work:
-            async with self._connection.transaction() as connection:
+            # Long: a look for groups that are too large reads all members.
+            async with self._connection.transaction(long=True) as connection:
                 await self._loader.load(connection, self.incarnation, view)
         NODE_PARTITIONS.set(len(shards))
 
@@ -206,7 +207,7 @@ class NodeAgent:
             self._timing = asyncio.create_task(self.run_timers(), name="kcoord-node-timers")
 
     async def _timers_rest(self) -> bool:
-        """Whether no timers run: they act under epochs that a hand-over ends. If they take long, it is put off."""
+        """Whether no timers run: a hand-over ends the epochs that they act under. While they run, it is put off."""
         if self._timing is not None:
             await asyncio.wait({self._timing}, timeout=self._renewal_seconds / 2)
         return self._timing is None or self._timing.done()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
 from kcoord.config import LEASE, Config
-from kcoord.database.liveness import TCP_BOUNDS
+from kcoord.database import sessions
 from kcoord.database.pool import Connection
 
 LOCK_MS = 1_000
@@ -21,33 +21,44 @@ class NodeConnection:
     """Opens when it is needed, and again after it was lost."""
 
     def __init__(self, conninfo: str, config: Config) -> None:
-        address = conninfo_to_dict(conninfo)
-        bounds = (
-            f"-c statement_timeout={config.int(LEASE)} -c lock_timeout={LOCK_MS}"
-            f" -c idle_in_transaction_session_timeout={config.int('database.transaction.timeout.ms')}"
-        )
+        self._limit_ms = config.int("database.transaction.timeout.ms")
         self._conninfo = conninfo
-        self._kwargs = {
-            **{name: value for name, value in TCP_BOUNDS.items() if name not in address},
-            "options": f"{address.get('options') or ''} {bounds}".strip(),
-            "application_name": "kcoord-node",
-        }
+        self._arguments = sessions.arguments(
+            conninfo,
+            "kcoord-node",
+            statement_timeout=config.int(LEASE),
+            lock_timeout=LOCK_MS,
+            idle_in_transaction_session_timeout=self._limit_ms,
+        )
         self._connection: psycopg.AsyncConnection[TupleRow] | None = None
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """A transaction, committed at the end of the block. Raises psycopg.Error."""
-        connection = self._connection
-        if connection is None or connection.closed:
-            connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True, **self._kwargs)  # type: ignore[arg-type]
-            self._connection = connection
+    async def transaction(self, *, long: bool = False) -> AsyncIterator[Connection]:
+        """A transaction, committed at the end of the block. Raises psycopg.Error.
+
+        Postgres ends it after `database.transaction.timeout.ms`: a node that freezes in it holds locks for no longer.
+        `long`: its statements may take longer, and Postgres ends it when the node has been silent for that time.
+        """
         try:
-            async with connection.pipeline(), connection.transaction():
+            connection = await self._open()
+            stepwise = long or connection.info.server_version < sessions.PIPELINED_FROM
+            pipeline: AbstractAsyncContextManager[Any] = nullcontext() if stepwise else connection.pipeline()
+            async with pipeline, connection.transaction():
+                if long:
+                    await sessions.lift_transaction_limit(connection)
                 yield connection
         except BaseException:
             # Also when the caller gave up: a connection in the middle of an exchange is of no use.
             await self.close()
             raise
+
+    async def _open(self) -> Connection:
+        connection = self._connection
+        if connection is None or connection.closed:
+            connection = await psycopg.AsyncConnection.connect(self._conninfo, **self._arguments)
+            self._connection = connection
+            await sessions.limit_transactions(connection, self._limit_ms)
+        return connection
 
     async def close(self) -> None:
         """Close the connection, if it is open."""

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from groups.core.coordinator import partition_of
 from groups.nodes.store import NodeStore
 from groups.nodes.view import Node, View
-from kcoord.config import RENEWAL, ROUTING, Config
-from kcoord.http.addresses import ANY_ADDRESS, advertised_url
+from kcoord.config import ANY_ADDRESS, RENEWAL, Config
+from kcoord.http.addresses import advertised_url
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import NamedCoordinator
 
@@ -53,7 +53,6 @@ class NodeDirectory:
         self._config = runtime.config
         self._store = runtime.get(NodeStore)
         self._believed_seconds = BELIEVED_RENEWALS * runtime.config.int(RENEWAL) / 1000
-        self._only_owners = runtime.config.str(ROUTING) == "owner"
         self._partitions = runtime.config.int("offsets.topic.num.partitions")
         self._seen_at = 0.0
         self.view: View | None = None
@@ -81,7 +80,7 @@ class NodeDirectory:
         owner = view.owner_of(partition)
         if owner is not None:
             return _coordinator(partition, owner, owner.url or advertised_url(self._config, came_by))
-        if self._only_owners and partition in view.by_partition:
+        if self._config.only_owners and partition in view.by_partition:
             return None
         return self.here(partition, came_by)
 

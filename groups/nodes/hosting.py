@@ -2,7 +2,7 @@
 
 With the routing `any` every node answers for every group. With `owner` a request of the API meets the state of the
 group's partition at this node: NOT_COORDINATOR, with the owner's URL, or COORDINATOR_LOAD_IN_PROGRESS. Operators' pages
-and work without a request are not routed: what keeps groups correct is in the store, whoever asks.
+and work without a request are not routed: the store keeps groups correct at whatever node they are changed.
 
 Source: offsets.md 9.2, 9.3; classic.md 8.6.
 """
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from groups.core.coordinator import partition_of
 from groups.core.shards import Shards, ShardState
 from groups.nodes.directory import NodeDirectory
-from kcoord.config import ROUTING
 from kcoord.http import context
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
@@ -32,11 +31,16 @@ class Hosting:
         self.shards = Shards()
         self.is_node = False
         """This process is a node, or tries to be one. Commands and workers are not, and answer for every group."""
-        self.routes = runtime.config.str(ROUTING) == "owner"
+        self.routes = runtime.config.only_owners
+        """Requests are answered by the owners of their groups' partitions only."""
+
+    def partition_of(self, group_id: str) -> int:
+        """The coordinator partition of a group."""
+        return partition_of(group_id, self._partitions)
 
     def answer(self, group_id: str) -> Error:
         """What the current request meets: NONE, NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
-        return self.shards.answer(self._partition(group_id)) if self._is_routed() else Error.NONE
+        return self.shards.answer(self.partition_of(group_id)) if self._is_routed() else Error.NONE
 
     def require(self, group_id: str, said: ProblemFields | None = None) -> None:
         """Raise ProtocolError if the current request has to go elsewhere, or must wait.
@@ -49,10 +53,11 @@ class Hosting:
         if error is Error.COORDINATOR_LOAD_IN_PROGRESS:
             raise loading(self._config.int("http.retry.after.ms"), said)
         view = self._directory.view
-        owner = None if view is None else view.owner_of(self._partition(group_id))
+        partition = self.partition_of(group_id)
+        owner = None if view is None else view.owner_of(partition)
         fields: ProblemFields = {**(said or {})}
         if owner is not None and owner.url:
-            fields["coordinator"] = self._directory.named(self._partition(group_id), owner)
+            fields["coordinator"] = self._directory.named(partition, owner)
         raise ProtocolError(error, "another node coordinates the group", fields=fields)
 
     def listed(self) -> Callable[[str], bool] | None:
@@ -61,16 +66,13 @@ class Hosting:
             return None
         if any(shard.state is ShardState.LOADING for shard in self.shards.values()):
             raise loading(self._config.int("http.retry.after.ms"))
-        return lambda group_id: self.shards.answer(self._partition(group_id)) is Error.NONE
+        return lambda group_id: self.shards.answer(self.partition_of(group_id)) is Error.NONE
 
     def _is_routed(self) -> bool:
         if not self.routes or not self.is_node:
             return False
         request = context.current()
         return request is not None and request.scope is not None and request.scope["path"].startswith(API)
-
-    def _partition(self, group_id: str) -> int:
-        return partition_of(group_id, self._partitions)
 
 
 def loading(retry_after_ms: int, said: ProblemFields | None = None) -> ProtocolError:

@@ -1,8 +1,8 @@
-"""Loading: what a node does with a partition that it got before it answers for its groups and runs their timers.
+"""Loading: what a node does with a new partition before it answers for its groups and runs their timers.
 
 Everything is in Postgres, and groups whose sessions could not be counted start them over when somebody looks at them
-(`groups.core.rearming`), so the cost does not grow with the number of groups. Only where groups may be too large they
-are looked for.
+(`groups.core.rearming`), so the cost does not grow with the number of groups. Groups are read only if `group.max.size`
+is set, to find those that are too large.
 
 Source: offsets.md 9.2 and 9.3; classic.md 8.3.
 """
@@ -37,7 +37,10 @@ class Loader:
         return any(shard.state is not ShardState.ACTIVE for shard in self._hosting.shards.values())
 
     async def load(self, connection: Connection, incarnation: int, view: View) -> None:
-        """Load what loads, in one transaction. A failure is repeated under a newer epoch. Raises psycopg.Error."""
+        """Load all partitions that are not active, in one transaction. Raises psycopg.Error.
+
+        What failed before is loaded under a newer epoch.
+        """
         shards = self._hosting.shards
         failed = [partition for partition, shard in shards.items() if shard.state is ShardState.FAILED]
         if failed:

@@ -30,11 +30,11 @@ class Registered:
 async def register(store: NodeStore, connection: Connection, identity: Identity, partitions: int) -> Registered:
     """Take part as a new incarnation, and take what nobody owns. Raises NodeRefused.
 
-    Not while a lease under the same name runs: its holder takes itself for the owner until then. So a server that was
-    killed and started again waits for the lease of its predecessor, and never continues it.
+    Not while a lease under the same name runs: until then its holder believes that it is the owner. So a server that
+    was killed and started again waits for the lease of its predecessor, and never continues it.
     """
     now = await store.lock(connection)
-    died = bool(await store.end_lapsed(connection, now))
+    died = await store.end_lapsed(connection, now)
     view = await store.view(connection, now)
     _check(view, identity, partitions)
     await store.create_partitions(connection, now)
@@ -76,9 +76,9 @@ async def renew(store: NodeStore, connection: Connection, incarnation: int) -> V
 
 
 async def care(store: NodeStore, connection: Connection) -> View:
-    """Declare dead whose lease has run out, and give partitions without a live owner to live nodes."""
+    """Declare the nodes dead whose leases have run out, and give partitions without a live owner to live nodes."""
     now = await store.lock(connection)
-    died = bool(await store.end_lapsed(connection, now))
+    died = await store.end_lapsed(connection, now)
     if await store.settle(connection, now, died=died):
         await store.tell(connection)
     return await store.view(connection, now)

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-from psycopg.rows import TupleRow
 
 from groups.core.model.types import Millis
-from groups.nodes.view import Partition
-from kcoord.database.pool import Connection, Database
+from groups.nodes.view import Node, Partition
+from kcoord.database.pool import Database
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 
@@ -21,18 +18,6 @@ Q = queries("groups")
 
 NODES_SHOWN = 100
 CHANGES_SHOWN = 100
-
-
-class _NodeRow(NamedTuple):
-    id: int
-    node_id: str
-    url: str
-    version: str
-    started_at: Millis
-    renewed_at: Millis
-    expires_at: Millis
-    ended_at: Millis | None
-    end_reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +89,13 @@ class NodeOverviews:
         self._db: Database = runtime.db
 
     async def read(self, changes: int = CHANGES_SHOWN) -> Overview:
-        """Everything, with as many `changes`. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+        """Everything, and the last `changes` changes. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
         async with self._db.snapshot() as connection:
             now = await self._db.now_ms(connection)
-            nodes = [_NodeRow(*row) for row in await self._rows(connection, Q.recent_nodes, NODES_SHOWN)]
-            partitions = [Partition(*row) for row in await self._db.rows(connection, Q.load_partitions)]
-            found = [_change(*row) for row in await self._rows(connection, Q.recent_partition_changes, changes)]
-        live = {node.id: node for node in nodes if _is_live(node, now)}
+            nodes = await self._db.records(connection, Node, Q.recent_nodes, {"limit": NODES_SHOWN})
+            partitions = await self._db.records(connection, Partition, Q.load_partitions)
+            found = await self._db.records(connection, SeenChange, Q.recent_partition_changes, {"limit": changes})
+        live = {node.id: node for node in nodes if node.is_live(now)}
         owned: dict[int, list[int]] = {}
         for row in partitions:
             if row.owner is not None:
@@ -128,15 +113,8 @@ class NodeOverviews:
                 deleted += (await connection.execute(statement.encode(), {"before": before})).rowcount
         return deleted
 
-    async def _rows(self, connection: Connection, statement: str, limit: int) -> list[TupleRow]:
-        return await self._db.rows(connection, statement, {"limit": limit})
 
-
-def _is_live(node: _NodeRow, now: Millis) -> bool:
-    return node.ended_at is None and node.expires_at > now
-
-
-def _node(node: _NodeRow, now: Millis, partitions: Sequence[int]) -> SeenNode:
+def _node(node: Node, now: Millis, partitions: Sequence[int]) -> SeenNode:
     return SeenNode(
         node.node_id,
         node.id,
@@ -145,14 +123,14 @@ def _node(node: _NodeRow, now: Millis, partitions: Sequence[int]) -> SeenNode:
         node.started_at,
         node.renewed_at,
         node.expires_at,
-        _is_live(node, now),
+        node.is_live(now),
         node.ended_at,
         node.end_reason,
         partitions,
     )
 
 
-def _partition(row: Partition, live: dict[int, _NodeRow], known: dict[int, _NodeRow]) -> SeenPartition:
+def _partition(row: Partition, live: dict[int, Node], known: dict[int, Node]) -> SeenPartition:
     owner = None if row.owner is None else live.get(row.owner)
     if owner is not None:
         return SeenPartition(
@@ -161,9 +139,3 @@ def _partition(row: Partition, live: dict[int, _NodeRow], known: dict[int, _Node
     lapsed = None if row.owner is None else known.get(row.owner)
     since = row.state_since if lapsed is None else max(row.state_since, lapsed.expires_at)
     return SeenPartition(row.partition, "CLOSED", None, None, row.epoch, row.gap, since, row.load_ms)
-
-
-def _change(
-    at: Millis, partition: int, epoch: int, gap: int, before: str, after: str, reason: str, gap_ms: Millis | None
-) -> SeenChange:
-    return SeenChange(at, partition, epoch, gap, before or None, after or None, reason, gap_ms)

@@ -44,7 +44,7 @@ def renewal_age(runtime: Runtime) -> float | None:
 
 
 def sight(runtime: Runtime) -> Sight | None:
-    """What the last renewal saw, with the leases that have run out since; None: this process is no node now."""
+    """What the last renewal saw, with the leases that have run out since; None: this process is not a node now."""
     age, view, me = renewal_age(runtime), runtime.get(NodeDirectory).view, runtime.get(NodeAgent).incarnation
     if age is None or view is None or me is None:
         return None
@@ -79,15 +79,15 @@ def _node(runtime: Runtime) -> Check:
         return Check(False, f"{name} is not registered as a node yet")
     problem = agent.problem or "its lease has ended; it registers again as soon as it can"
     if hosting.routes:
-        return Check(False, f"{name} is no node now and answers for no group: {problem}")
-    return Check(True, f"{name} is no node now; it serves members, but runs no timers: {problem}")
+        return Check(False, f"{name} is not a node now and answers for no group: {problem}")
+    return Check(True, f"{name} is not a node now; it serves members, but runs no timers: {problem}")
 
 
 def _owners(runtime: Runtime) -> Check:
     """Always ok: taking servers out of the rotation would not bring the owners back."""
     seen = sight(runtime)
     if seen is None:
-        return Check(True, "unknown to this server, which is no node now")
+        return Check(True, "unknown to this server, which is not a node now")
     if not seen.unowned:
         return Check(True)
     routes = runtime.get(Hosting).routes

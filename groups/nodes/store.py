@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg.rows import namedtuple_row
-
 from groups.core.model.types import Millis
 from groups.nodes.plan import plan
 from groups.nodes.view import Node, Partition, View
@@ -75,19 +73,13 @@ class NodeStore:
         return found
 
     async def view(self, connection: Connection, now: Millis, *, lock: bool = False) -> View:
-        """Everybody and everything. `lock`: no partition changes until the transaction ends."""
-        nodes = connection.cursor(row_factory=namedtuple_row)
-        await nodes.execute(Q.load_nodes.encode())
-        partitions = connection.cursor(row_factory=namedtuple_row)
-        await partitions.execute((Q.lock_partitions if lock else Q.load_partitions).encode())
-        return View(
-            now,
-            [Node(*row) for row in await nodes.fetchall()],
-            [Partition(*row) for row in await partitions.fetchall()],
-        )
+        """All registered nodes and all partitions. `lock`: no partition changes until the transaction ends."""
+        nodes = await self._db.records(connection, Node, Q.load_nodes)
+        statement = Q.lock_partitions if lock else Q.load_partitions
+        return View(now, nodes, await self._db.records(connection, Partition, statement))
 
     async def create_partitions(self, connection: Connection, now: Millis) -> None:
-        """Make the rows of the partitions that have none."""
+        """Insert the missing rows of partitions."""
         await connection.execute(Q.create_partitions.encode(), {"now": now, "partitions": self._partitions})
 
     async def insert(self, connection: Connection, identity: Identity, now: Millis) -> int:
@@ -101,20 +93,19 @@ class NodeStore:
         }
         return int((await self._db.one(connection, Q.insert_node, parameters))[0])
 
-    async def end_lapsed(self, connection: Connection, now: Millis) -> list[int]:
-        """Declare dead whose lease has run out; returns their incarnations."""
-        return await self._db.column(connection, Q.end_lapsed_nodes, {"now": now})
+    async def end_lapsed(self, connection: Connection, now: Millis) -> bool:
+        """Declare the nodes dead whose leases have run out; returns whether there were any."""
+        return bool(await self._db.column(connection, Q.end_lapsed_nodes, {"now": now}))
 
-    async def end(self, connection: Connection, incarnation: int, reason: str, now: Millis) -> bool:
-        """End one node; returns whether it was registered until now."""
-        parameters = {"id": incarnation, "reason": reason, "now": now}
-        return await self._db.value(connection, Q.end_node, parameters) is not None
+    async def end(self, connection: Connection, incarnation: int, reason: str, now: Millis) -> None:
+        """End one node, if it is still registered."""
+        await connection.execute(Q.end_node.encode(), {"id": incarnation, "reason": reason, "now": now})
 
     async def settle(self, connection: Connection, now: Millis, *, died: bool) -> bool:
         """Give partitions without a live owner to live nodes; returns whether anything changed.
 
-        `died`: nodes were declared dead in this transaction. Touches of sessions that a dead node had not written yet
-        are lost, whoever owns the partition, so sessions start over everywhere.
+        `died`: nodes were declared dead in this transaction. What a dead node had not written yet of renewed sessions
+        is lost in all partitions, not only in its own, so sessions start over everywhere.
         """
         if died:
             await connection.execute(Q.raise_gaps.encode())

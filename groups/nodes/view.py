@@ -1,4 +1,4 @@
-"""Who is there and who owns what, as one transaction saw it."""
+"""Nodes and the partitions they own, as one transaction saw them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from groups.core.model.types import Millis
 
 
 class Node(NamedTuple):
-    """A node that was not declared dead. `id` is its incarnation; `url` "" if it does not know its address."""
+    """One run of a server process. `id` is its incarnation; `url` "" if it does not know its address.
+
+    `ended_at` None: it is registered, and may still be declared dead because its lease has run out.
+    """
 
     id: int
     node_id: str
@@ -20,6 +23,12 @@ class Node(NamedTuple):
     started_at: Millis
     renewed_at: Millis
     expires_at: Millis
+    ended_at: Millis | None
+    end_reason: str | None
+
+    def is_live(self, now: Millis) -> bool:
+        """It is registered, and its lease has not run out."""
+        return self.ended_at is None and self.expires_at > now
 
 
 class Partition(NamedTuple):
@@ -37,7 +46,7 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """Nodes and partitions at the instant `now` of the database's clock; both in ascending order of their keys."""
+    """Registered nodes, and partitions, at the instant `now` of the database's clock; both in order of their keys."""
 
     now: Millis
     nodes: Sequence[Node]
@@ -46,7 +55,7 @@ class View:
     @cached_property
     def live(self) -> Mapping[int, Node]:
         """The nodes whose leases have not run out, by incarnation."""
-        return {node.id: node for node in self.nodes if node.expires_at > self.now}
+        return {node.id: node for node in self.nodes if node.is_live(self.now)}
 
     @cached_property
     def by_partition(self) -> Mapping[int, Partition]:

@@ -17,7 +17,7 @@ class NodeView(serializers.Serializer[Any]):
     node_id = serializers.CharField(help_text="The server's name; it keeps it over restarts.")
     incarnation = serializers.IntegerField(help_text="Number of this run; a restart has a higher one.")
     url = serializers.CharField(
-        allow_null=True, help_text="Where clients reach it; null: by whatever address they reach it at."
+        allow_null=True, help_text="Where clients reach it; null: at the address by which their requests come."
     )
     version = serializers.CharField(help_text="The release it runs.")
     started_at = Instant(help_text="When it registered.")

@@ -106,7 +106,7 @@ class CoordinatorPartitionsView(NodesBase):
         response=s.CoordinatorPartitionList,
         errors=_DENIED,
         description="Takes `describe` on the cluster. Partitions in order, and the last "
-        f"{CHANGES_SHOWN} changes of their owners, newest first. There are none before the first server has started.",
+        f"{CHANGES_SHOWN} changes of their owners, newest first. Both lists are empty until a server has registered.",
         examples=[
             OpenApiExample("A partition", {"partitions": [_PARTITION], "changes": [_CHANGE]}, response_only=True)
         ],

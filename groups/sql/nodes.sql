@@ -5,7 +5,7 @@ select coalesce(%(override)s::bigint, (extract(epoch from clock_timestamp()) * 1
 -- include: clock
 
 -- name: lock_nodes
--- Whoever changes who is a node and who owns what does it alone. Renewals of leases do not wait for it.
+-- For every transaction that registers or ends nodes, or changes owners. Renewals of leases do not wait for it.
 select pg_advisory_xact_lock(%(key)s)
 
 -- name: renewals_need_no_flush
@@ -27,21 +27,25 @@ from c
 where n.id = %(id)s and n.ended_at is null and n.expires_at > c.now
 returning c.now
 
--- name: load_nodes
-select id, node_id, url, version, started_at, renewed_at, expires_at
+-- fragment: nodes
+select id, node_id, url, version, started_at, renewed_at, expires_at, ended_at, end_reason
 from groups_coordinatornode
+
+-- name: load_nodes
+-- include: nodes
 where ended_at is null
 order by id
 
--- name: load_partitions
+-- fragment: partitions
 select partition, owner_id as owner, epoch, gap, state, state_since, active_since, load_ms
 from groups_coordinatorpartition
 order by partition
 
+-- name: load_partitions
+-- include: partitions
+
 -- name: lock_partitions
-select partition, owner_id as owner, epoch, gap, state, state_since, active_since, load_ms
-from groups_coordinatorpartition
-order by partition
+-- include: partitions
 for update
 
 -- name: create_partitions
@@ -64,7 +68,6 @@ returning id
 update groups_coordinatornode
 set ended_at = %(now)s, end_reason = %(reason)s
 where id = %(id)s and ended_at is null
-returning id
 
 -- name: name_nodes
 select id, node_id, expires_at, end_reason from groups_coordinatornode where id = any(%(ids)s)
@@ -81,7 +84,8 @@ from unnest(%(partition)s::int[], %(owner)s::bigint[], %(gaps)s::int[], %(state)
 where p.partition = g.partition
 
 -- name: insert_partition_changes
--- Also counts them, for /metrics: rows are trimmed, counters are not. Whoever counts holds the lock of nodes.
+-- Also counts them, for /metrics: rows are trimmed, counters are not. The caller holds the lock of nodes, so that no
+-- two transactions lock counters in different orders.
 with changes as (
     insert into groups_partitionchange (at, partition, epoch, gap, from_node, to_node, reason, gap_ms)
     select %(now)s, p.partition, p.epoch, p.gap, c.from_node, c.to_node, c.reason, c.gap_ms
@@ -133,13 +137,13 @@ where n.ended_at < %(before)s
 
 -- name: recent_nodes
 -- Live ones first, then those that ended last.
-select id, node_id, url, version, started_at, renewed_at, expires_at, ended_at, end_reason
-from groups_coordinatornode
+-- include: nodes
 order by ended_at desc nulls first, id desc
 limit %(limit)s
 
 -- name: recent_partition_changes
-select at, partition, epoch, gap, from_node, to_node, reason, gap_ms
+select at, partition, epoch, gap, nullif(from_node, '') as from_node_id, nullif(to_node, '') as to_node_id, reason,
+       gap_ms
 from groups_partitionchange
 order by at desc, id desc
 limit %(limit)s

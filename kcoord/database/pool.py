@@ -18,15 +18,14 @@ from typing import Any, TypeVar
 import psycopg
 import structlog
 from psycopg import errors as pg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import AsyncRowFactory, RowMaker, TupleRow, kwargs_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from kcoord.config import Config
-from kcoord.database import request_age
+from kcoord.database import request_age, sessions
 from kcoord.database.blockers import Blockers
 from kcoord.database.clock import Clock, DatabaseClock
-from kcoord.database.liveness import TCP_BOUNDS, LivenessWatch, WatchedConnection
+from kcoord.database.liveness import LivenessWatch, WatchedConnection
 from kcoord.database.lock_waits import CROWDED_TRY_MS, FIRST_TRY_MS, LockWaits
 from kcoord.database.pool_usage import PoolUsage, usage_of
 from kcoord.database.request_age import Receipt, RequestAge
@@ -56,10 +55,6 @@ UNAVAILABLE = (
 to give."""
 
 RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
-
-PIPELINED_FROM = 17_00_00
-"""The first server version that limits whole transactions. An older one does not end a session whose client stopped in
-a pipeline: there each statement is awaited, and the limit for sessions that are idle in a transaction applies."""
 
 
 def by_name(kind: Callable[..., T]) -> AsyncRowFactory[T]:
@@ -110,17 +105,11 @@ class Database:
         self.disk_was_full = False
         """A statement of this process failed for want of space, and nobody has looked since."""
         self._readers = self._make_pool(self._configure)
-        self._writers = self._make_pool(self._configure_writer, f"-c lock_timeout={FIRST_TRY_MS}")
+        self._writers = self._make_pool(self._configure_writer, lock_timeout=FIRST_TRY_MS)
 
     def _make_pool(
-        self, configure: Callable[[WatchedConnection], Awaitable[None]], options: str = ""
+        self, configure: Callable[[WatchedConnection], Awaitable[None]], **bounds_ms: int
     ) -> AsyncConnectionPool[WatchedConnection]:
-        address = conninfo_to_dict(self.conninfo)
-        given = address.get("options") or ""
-        bounds = (
-            f"-c statement_timeout={self._config.int('database.statement.timeout.ms')}"
-            f" -c idle_in_transaction_session_timeout={self._limit_ms}"
-        )
         return AsyncConnectionPool(
             self.conninfo,
             min_size=1,
@@ -131,12 +120,13 @@ class Database:
             check=None,
             connection_class=WatchedConnection,
             configure=configure,
-            kwargs={
-                **{name: value for name, value in TCP_BOUNDS.items() if name not in address},
-                "autocommit": True,
-                "options": f"{given} {bounds} {options}".strip(),
-                "application_name": "kcoord",
-            },
+            kwargs=sessions.arguments(
+                self.conninfo,
+                "kcoord",
+                statement_timeout=self._config.int("database.statement.timeout.ms"),
+                idle_in_transaction_session_timeout=self._limit_ms,
+                **bounds_ms,
+            ),
         )
 
     async def _configure(self, connection: WatchedConnection) -> None:
@@ -144,8 +134,7 @@ class Database:
 
     async def _configure_writer(self, connection: WatchedConnection) -> None:
         await self._configure(connection)
-        if connection.info.server_version >= PIPELINED_FROM:
-            await connection.execute(Q.limit_transactions.encode(), {"timeout": f"{self._limit_ms}ms"})
+        await sessions.limit_transactions(connection, self._limit_ms)
 
     async def open(self) -> None:
         """Start the pools; they connect in the background, so an unreachable Postgres is reported by the first use."""
@@ -260,15 +249,15 @@ class Database:
     ) -> T:
         """One try. Raises Overtime if it is to be repeated as a long one."""
         async with self._borrowed(self._writers) as connection:
-            stepwise = long or connection.info.server_version < PIPELINED_FROM
+            stepwise = long or connection.info.server_version < sessions.PIPELINED_FROM
             # In a pipeline statements are sent together until a row is requested; the commit goes with the last.
             pipeline: AbstractAsyncContextManager[Any] = nullcontext() if stepwise else connection.pipeline()
             began, worked = time.monotonic(), False
             connection.database_ms = None
             try:
                 async with pipeline, connection.transaction():
-                    if long and connection.info.server_version >= PIPELINED_FROM:
-                        await connection.execute(Q.lift_transaction_limit.encode())
+                    if long:
+                        await sessions.lift_transaction_limit(connection)
                     if lock_ms is not None:
                         await connection.execute(Q.limit_lock_wait.encode(), {"timeout": f"{lock_ms}ms"})
                     result = await work(connection)

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from kcoord.config import Config
+from kcoord.config import ANY_ADDRESS, Config
 from kcoord.http import context
-
-ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - what to ask instead
-"""Hosts that mean every address of the machine, and how this machine itself reaches a server that listens there."""
 
 _AUTHORITY = re.compile(rb"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 

@@ -22,10 +22,10 @@ class GroupPage(Struct, frozen=True):
 
 
 class Node(Struct, frozen=True):
-    """A server of the service; `url` "": it has no address of its own that is known."""
+    """A server of the service; `url` None: its own address is not known."""
 
     node_id: str
-    url: str = ""
+    url: str | None = None
     live: bool = True
 
 

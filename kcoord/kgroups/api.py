@@ -90,7 +90,7 @@ class Api:
         return [] if found.routing == "any" else [node for node in found.nodes if node.live and node.url]
 
     def _address(self, node: answers.Node) -> str:
-        address = permitted(node.url, self._url)
+        address = permitted(node.url or "", self._url)
         if address is None:
             raise ProtocolError(
                 Error.INVALID_CONFIG,

@@ -18,7 +18,7 @@ select a.pid, a.wait_event, pg_terminate_backend(a.pid)
   from pg_stat_activity a
  where a.datname = current_database()
    and a.usename = current_user
-   and a.application_name = 'kcoord'
+   and a.application_name in ('kcoord', 'kcoord-node')
    and a.pid <> pg_backend_pid()
    and a.backend_xid is not null
    and a.wait_event_type = 'Client'

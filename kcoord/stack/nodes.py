@@ -10,8 +10,8 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kcoord.config import BY_NAME, Config
-from kcoord.http.addresses import ANY_ADDRESS, http_url
+from kcoord.config import ANY_ADDRESS, BY_NAME, Config
+from kcoord.http.addresses import http_url
 from kcoord.stack.problem import StartProblem
 
 LAST_PORT = 65_535

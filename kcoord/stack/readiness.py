@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kcoord.http.addresses import ANY_ADDRESS
+from kcoord.config import ANY_ADDRESS
 
 ASK_SECONDS = 2.0
 PAUSE_SECONDS = 0.1

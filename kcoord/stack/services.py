@@ -14,7 +14,7 @@ from kcoord.stack.process import Command
 
 WORKER_THREADS = 4
 OTHER_CONNECTIONS = 8
-"""Of a server, besides its two pools: the listener, Django's threads."""
+"""Of a server, besides its two pools: the listener, the lease, Django's threads."""
 
 FOR_OTHERS = 40
 """Worker, beat, jobs of Spark, and people with psql."""

@@ -37,7 +37,7 @@ def apart(postgres: str) -> Iterator[tuple[Running, str]]:
 
 @pytest.fixture
 def rows(apart: tuple[Running, str]) -> Iterator[Seed]:
-    """Writes rows; there are none of nodes or groups yet."""
+    """Writes rows; the tables of nodes and groups are empty."""
     with psycopg.connect(apart[1], autocommit=True) as connection:
         seed = Seed(connection)
         node_seed.empty(seed)

@@ -185,7 +185,7 @@ def test_it_finds(spoil: Spoil, broken: set[str]) -> None:
     assert report.broken() == broken, report.violations
 
 
-# What looks like a violation and is none.
+# Histories that look like violations, but are not.
 
 
 @pytest.mark.parametrize("spoil", [still_rebalancing, nobody_owns], ids=lambda spoil: spoil.__name__)

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ import psutil
 import psycopg
 
 from kcoord.stack import credentials
-from tests.support.processes import Running, free_port, start
+from tests.support.processes import Running, free_ports, start
 
 STARTED = re.compile(r"stack    \| ([\w-]+) started \(process (\d+)\)")
 CELERY = ("worker", "beat")
@@ -115,18 +114,6 @@ class World:
             return httpx.get(f"{self.own_url(server)}/livez", timeout=1).status_code == 200
         except httpx.TransportError:
             return False
-
-
-def free_ports(count: int) -> int:
-    """A port after which `count` others are free as well, at the moment."""
-    while True:
-        first = free_port()
-        try:
-            for port in range(first, first + count + 1):
-                socket.create_server(("127.0.0.1", port)).close()
-        except (OSError, OverflowError):
-            continue
-        return first
 
 
 @contextmanager

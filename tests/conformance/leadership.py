@@ -91,7 +91,8 @@ class Leadership:
         """`Elect`: the node is the owner from this epoch on, if it is newer than the one that it knows."""
         shards = self._hosting.shards
         known = shards.get(partition)
-        loads = shards.elect(partition, epoch)
+        loads = known is None or known.state is ShardState.FAILED
+        shards.elect(partition, epoch)
         if known is shards[partition]:
             return
         # Sessions went on counting only where the node kept the partition.

@@ -1,8 +1,9 @@
 """What is not run, and why: the whole of it is this table.
 
-Three reasons are accepted; "there is no driver yet" is none of them, such a case fails. A case that is skipped at a
-step, or in a part of its expectations, is still checked as far as it goes: it counts as skipped instead of passed,
-and as failed when anything that can be compared is wrong.
+There are three kinds of reasons: the case describes Kafka before the baseline, a step needs an older version of the
+call, or it is about the replicated log, which Postgres replaces. A case that no driver can run fails instead. One that
+is skipped at a step, or in a part of its expectations, is still checked as far as it goes: it counts as skipped instead
+of passed, and as failed when anything that can be compared is wrong.
 """
 
 from __future__ import annotations

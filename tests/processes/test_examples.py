@@ -184,7 +184,7 @@ def partitions_of(member: dict[str, Any]) -> set[int]:
 
 
 def shared_by(place: Place, members: int) -> bool:
-    """So many members have all partitions between them, evenly and without two owners."""
+    """Whether this number of members share all partitions evenly, each with one owner."""
     shares = list(place.shares().values())
     even = all(len(share) == PARTITIONS // members for share in shares)
     return len(shares) == members and even and set().union(*shares) == set(range(PARTITIONS))

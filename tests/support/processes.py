@@ -63,6 +63,18 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def free_ports(count: int) -> int:
+    """A port after which `count` others are free as well, at the moment."""
+    while True:
+        first = free_port()
+        try:
+            for port in range(first, first + count + 1):
+                socket.create_server(("127.0.0.1", port)).close()
+        except (OSError, OverflowError):
+            continue
+        return first
+
+
 def is_alive(pid: int) -> bool:
     """The process exists and is not a zombie."""
     try:

@@ -132,7 +132,7 @@ class Link:
         """Look the coordinator up after a random delay, which is short compared with a session."""
         now = self._news.clock()
         if now >= self._search_at:
-            # Not before the first back-off: those who wait for that would come in a heap when it ends.
+            # Not before the first back-off ends: the callers that wait for it would all ask at that moment.
             delay_ms = self._config.retry_backoff_ms + self._rng.uniform(0, self._config.spread_ms)
             self._search_at = now + delay_ms / 1000
 

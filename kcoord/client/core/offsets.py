@@ -207,7 +207,7 @@ class OffsetManager:
             try:
                 await self._news.until(lambda job=job: job.done, deadline, check)  # type: ignore[misc]
             finally:
-                # Whoever gave up, or was cancelled, is not told what came of it.
+                # A caller that gave up, or was cancelled, is not told how it ended.
                 job.drop()
             await self.run_callbacks()
             if not job.done:

@@ -25,9 +25,6 @@ class Servers:
         """Each server once, the one that answered last before the others."""
         return iter(tuple(self._order))
 
-    def __len__(self) -> int:
-        return len(self._order)
-
     def skipped(self, server: str) -> None:
         """`server` was of no help: the others are asked before it from now on."""
         if server in self._order:

@@ -17,7 +17,7 @@ from tests.chaos.history import Line, of_kind
 KEPT = "acknowledged commits are kept"
 FENCED = "no commit of a fenced member lands"
 ORDERED = "commits land in their order"
-READ = "whoever takes over finds what was committed"
+READ = "a member that takes over a partition finds what was committed"
 
 
 class Acknowledged(NamedTuple):

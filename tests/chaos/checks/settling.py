@@ -1,4 +1,4 @@
-"""After the last fault everything that lives becomes Stable within a bound, and every partition has an owner."""
+"""After the last fault all live members become Stable within a bound, and every partition has an owner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.chaos.checks.ownership import tenures_of
 from tests.chaos.checks.report import Report
 from tests.chaos.history import Line, of_kind
 
-STABLE = "who lives becomes Stable"
+STABLE = "live members become Stable"
 OWNED = "every partition has an owner at the end"
 
 

@@ -35,7 +35,7 @@ MARGIN_MS = Config({}).int("database.transaction.timeout.ms")
 
 @pytest.fixture
 async def node(cluster: Cluster) -> NodeAgent:
-    """A node that owns everything; `service` is that of another process, which is no node."""
+    """A node that owns everything; `service` is that of another process, which is not a node."""
     [agent] = await cluster.running("a")
     return agent
 

@@ -61,7 +61,7 @@ async def test_a_process_that_is_no_node_has_no_such_checks(runtime: Runtime, ap
 async def test_not_ready_until_it_has_registered(agent: NodeAgent, api: httpx.AsyncClient) -> None:
     assert await checks() == {
         "node": (False, "here is not registered as a node yet"),
-        "owners": (True, "unknown to this server, which is no node now"),
+        "owners": (True, "unknown to this server, which is not a node now"),
     }
     found = await measured(api)
     assert math.isnan(found["node_renewal_age_seconds"])
@@ -130,7 +130,7 @@ async def test_a_lapsed_lease_is_known_before_anybody_looks(
     assert found["node_renewal_age_seconds"] >= LEASE_MS / 1000
     node, owners = (await checks()).values()
     assert node[0]
-    assert "here is no node now; it serves members, but runs no timers" in node[1]
+    assert "here is not a node now; it serves members, but runs no timers" in node[1]
     assert owners[0], "a server less would not help"
     assert f"{PARTITIONS} of {PARTITIONS} coordinator partitions have no live owner" in owners[1]
     assert "members of their groups are served" in owners[1]

@@ -13,8 +13,7 @@ import psycopg
 import pytest
 
 from kcoord.config import Config
-from kcoord.database import pool as databases
-from kcoord.database import request_age
+from kcoord.database import request_age, sessions
 from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
 from kcoord.process import off_loop
@@ -57,7 +56,7 @@ async def holder(database: str, db: Database) -> AsyncIterator[psycopg.AsyncConn
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """As on PostgreSQL 17 and newer, and as on older servers, which have no bound for whole transactions."""
     if request.param == "stepwise":
-        monkeypatch.setattr(databases, "PIPELINED_FROM", 99_00_00)
+        monkeypatch.setattr(sessions, "PIPELINED_FROM", 99_00_00)
     return str(request.param)
 
 
@@ -144,12 +143,13 @@ async def test_a_process_that_computes_longer_than_the_bound_is_not_taken_for_a_
     assert set(ended) == {True}
 
 
+@pytest.mark.parametrize("name", ["kcoord", "kcoord-node"])
 async def test_a_session_that_postgres_cannot_end_is_ended_by_who_waits(
-    database: str, db: Database, holder: psycopg.AsyncConnection[Any]
+    database: str, db: Database, holder: psycopg.AsyncConnection[Any], name: str
 ) -> None:
     """The client sent a statement and does not read its large result: the backend heeds no timeout."""
     bounds = "-c transaction_timeout=100 -c idle_in_transaction_session_timeout=100 -c statement_timeout=100"
-    with closing(psycopg.connect(database, application_name="kcoord", options=bounds)) as stuck:
+    with closing(psycopg.connect(database, application_name=name, options=bounds)) as stuck:
         stuck.execute("select from bounds_row where id = 1 for update")
         stuck.pgconn.send_query(b"select repeat('x', 1000) from generate_series(1, 100000)")
         pid = stuck.info.backend_pid

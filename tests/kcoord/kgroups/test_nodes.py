@@ -26,7 +26,7 @@ class Service:
 
     def __init__(self) -> None:
         self.groups = {"a": ["g1", "g3"], "b": ["g2", "g4"]}
-        self.urls = {"a": "http://a", "b": "http://b"}
+        self.urls: dict[str, str | None] = {"a": "http://a", "b": "http://b"}
         self.live = {"a": True, "b": True}
         self.more: dict[str, Any] = {}
         self.answers: dict[str, httpx.Response] = {}
@@ -125,7 +125,7 @@ def test_request_does_not_leave_tls_and_a_tool_for_one_database_goes_nowhere(ser
 
 
 def test_list_has_the_groups_of_all_live_nodes(service: Service) -> None:
-    service.urls |= {"c": "http://c", "d": ""}
+    service.urls |= {"c": "http://c", "d": None}
     service.live |= {"c": False, "d": True}
     service.groups["b"].append("g1")  # it moved in between
     assert run_with(service, "--list") == Run(0, "g1\ng2\ng3\ng4\n", "")
@@ -138,9 +138,10 @@ def test_list_has_the_groups_of_all_live_nodes(service: Service) -> None:
         httpx.Response(404, text="no such page"),
         problem(Error.INVALID_REQUEST),
         httpx.Response(200, json={"nodes": [{"node_id": "a", "url": "http://elsewhere", "live": True}]}),
+        httpx.Response(200, json={"nodes": [{"node_id": "a", "url": None, "live": True}], "routing": "any"}),
         httpx.Response(200, json={"nodes": []}),
     ],
-    ids=["older, behind a proxy", "older", "one", "none"],
+    ids=["older, behind a proxy", "older", "one", "without an address", "none"],
 )
 def test_list_of_a_single_server_is_its_own(service: Service, nodes: httpx.Response) -> None:
     service.answers["nodes"] = nodes

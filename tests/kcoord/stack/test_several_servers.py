@@ -21,27 +21,15 @@ from kcoord.stack import credentials, preflight, services
 from kcoord.stack.nodes import nodes_of
 from kcoord.stack.problem import StartProblem
 from tests.support.make import shown_by_make
-from tests.support.processes import Running, free_port, start, wait_until_gone
+from tests.support.processes import Running, free_ports, start, wait_until_gone
 
 STARTED = re.compile(r"stack    \| ([\w-]+) started \(process (\d+)\)")
 CONNECTIONS = 50
 READY_SECONDS = 240.0
 ANSWER_SECONDS = 10.0
-"""What one probe may take on a busy machine; a connection in the queue of a frozen process would wait for ever."""
+"""How long one probe may take on a busy machine; one that a frozen process accepted would never be answered."""
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
-
-
-def free_ports(count: int) -> int:
-    """A port after which `count` others are free as well, at the moment."""
-    while True:
-        first = free_port()
-        try:
-            for port in range(first, first + count + 1):
-                socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            continue
-        return first
 
 
 @pytest.fixture(scope="module")
