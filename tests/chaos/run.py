@@ -59,7 +59,7 @@ def settle_bound_s(first_rest_s: float) -> float:
     On a quiet machine: a session of those that are gone, and a rebalance. How much slower this machine is shows in how
     long everybody needed to come to rest for the first time.
     """
-    return 30.0 + 4 * first_rest_s
+    return 60.0 + 4 * first_rest_s
 
 
 def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Report:
