@@ -100,7 +100,8 @@ def main() -> None:
         for _ in range(int(rounds)):
             for job in jobs:
                 found[job.name].append(wire.measure(job.port, job.requests, seconds, job.server, job.postgres))
-    print(f"{'':26} {'req/s':>8} {'to echo':>8} {'per CPU s':>10} {'to echo':>8} {'p50 ms':>7} {'p99 ms':>7}")
+    print(f"{'':26} {'req/s':>8} {'to echo':>8} {'per CPU s':>10} {'to echo':>8}", end="")
+    print(f" {'server us':>9} {'Postgres us':>11} {'p50 ms':>7} {'p99 ms':>7}")
     base = [statistics.median(getattr(one, kind) for one in found["echo"]) for kind in ("rate", "per_cpu_second")]
     for name, all_of_it in found.items():
         rate = statistics.median(one.rate for one in all_of_it)
@@ -108,7 +109,11 @@ def main() -> None:
         times = sorted(each for one in all_of_it for each in one.times)
         half, late = times[len(times) // 2] * 1_000, times[len(times) * 99 // 100] * 1_000
         print(f"{name:26} {rate:8.0f} {rate / base[0]:8.3f} {per_cpu:10.0f} {per_cpu / base[1]:8.3f}", end="")
-        print(f" {half:7.1f} {late:7.1f}")
+        server, postgres = (
+            statistics.median(getattr(one, kind) / one.requests for one in all_of_it) * 1e6
+            for kind in ("server_cpu", "postgres_cpu")
+        )
+        print(f" {server:9.0f} {postgres:11.0f} {half:7.1f} {late:7.1f}")
 
 
 if __name__ == "__main__":
