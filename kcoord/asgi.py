@@ -84,7 +84,7 @@ def make_application() -> Starlette:
         routes=all_routes,
         lifespan=lifespan,
         middleware=[
-            Middleware(RequestLog),
+            Middleware(RequestLog, one_hot_of=settings.KCOORD.int("log.hot.requests")),
             *([] if TRACES is None else [TRACES.middleware()]),
             Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),
         ],

@@ -55,6 +55,14 @@ SETTINGS: tuple[Setting, ...] = (
         "log.level", "info", "level", "Lowest level that is logged.", choices=("debug", "info", "warning", "error")
     ),
     Setting(
+        "log.hot.requests",
+        0,
+        "requests",
+        "Of so many successful heartbeats, commits and fetches one has its line in the log; 1: each, 0: none.",
+        0,
+        INT_MAX,
+    ),
+    Setting(
         "otlp.endpoint",
         "",
         "url",
@@ -83,6 +91,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Requests older than this, not counting max_wait_ms, write nothing.",
         4_000,
         600_000,
+    ),
+    Setting(
+        "http.transport",
+        "httptools",
+        "transport",
+        "What reads and writes HTTP: httptools on uvloop, or h11 on asyncio, which is slower.",
+        choices=("httptools", "h11"),
     ),
     Setting("http.max.body.bytes", 1_048_576, "bytes", "Largest request body; above it 413.", 1_024, 1_073_741_824),
     Setting("http.max.wait.ms", 60_000, "ms", "Upper bound of the max_wait_ms of a request.", 0, 3_600_000),

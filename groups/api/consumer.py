@@ -57,7 +57,7 @@ CONSUMER_HEARTBEAT = Endpoint(
 )
 
 
-@serve(CONSUMER_HEARTBEAT, waits=True)
+@serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True)
 async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
     """ConsumerGroupHeartbeat."""
     if "consumer" not in call.runtime.config.names(REBALANCE_PROTOCOLS):

@@ -40,7 +40,7 @@ async def sync(call: Call[wire.SyncRequest]) -> wire.SyncResponse:
     return convert.sync_response(reply)
 
 
-@serve(endpoints.HEARTBEAT)
+@serve(endpoints.HEARTBEAT, is_hot=True)
 async def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse:
     """Heartbeat."""
     call.principal.require_group(Operation.READ, call.group_id)
@@ -49,7 +49,7 @@ async def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse
     return wire.HeartbeatResponse(rfc3339(reply.session_deadline))
 
 
-@serve(endpoints.MANY_HEARTBEATS)
+@serve(endpoints.MANY_HEARTBEATS, is_hot=True)
 async def many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbeatsResponse:
     """Heartbeats of many members: each is answered separately."""
     results = await asyncio.gather(*(_one_of_many(call, request) for request in call.body.heartbeats))

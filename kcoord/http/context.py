@@ -22,7 +22,8 @@ _SANE = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 class RequestContext:
     """One request. `status` is 0 until the response begins, 499 if the client disconnected before that.
 
-    `scope` is that of ASGI, None if it did not come over a network.
+    `scope` is that of ASGI, None if it did not come over a network. `is_hot`: one of the calls that members make all
+    the time.
     """
 
     request_id: str
@@ -30,6 +31,7 @@ class RequestContext:
     status: int = 0
     error: str | None = None
     scope: Mapping[str, Any] | None = None
+    is_hot: bool = False
 
 
 _current: ContextVar[RequestContext | None] = ContextVar("kcoord_request", default=None)

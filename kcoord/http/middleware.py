@@ -31,10 +31,15 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class RequestLog:
-    """ASGI middleware, the outermost: gives each request its id and writes one line for each."""
+    """ASGI middleware, the outermost: gives each request its id and writes one line for each.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Parameters: of `one_hot_of` successful calls that members make all the time one has a line; 0: none.
+    """
+
+    def __init__(self, app: ASGIApp, one_hot_of: int = 1) -> None:
         self.app = app
+        self._one_hot_of = one_hot_of
+        self._hot = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -70,6 +75,8 @@ class RequestLog:
         method = scope["method"] if scope["method"] in METHODS else "other"
         metrics.REQUESTS.labels(request.route, method, str(request.status)).inc()
         metrics.LATENCY.labels(request.route).observe(seconds)
+        if request.is_hot and request.status < 400 and not self._is_sampled():
+            return
         write = log.debug if request.route in QUIET_ROUTES else log.info
         write(
             "request",
@@ -79,6 +86,10 @@ class RequestLog:
             ms=round(seconds * 1000, 1),
             error=request.error,
         )
+
+    def _is_sampled(self) -> bool:
+        self._hot += 1
+        return self._one_hot_of > 0 and self._hot % self._one_hot_of == 0
 
 
 def _plane(path: str) -> str:

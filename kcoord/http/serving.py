@@ -64,10 +64,11 @@ Handler = Callable[[Call[Any]], Awaitable[msgspec.Struct]]
 
 
 class Operation:
-    """An endpoint with the code that answers it; an ASGI application."""
+    """An endpoint with the code that answers it; an ASGI application. `is_hot`: members call it all the time."""
 
-    def __init__(self, endpoint: Endpoint, handler: Handler, waits: bool) -> None:
+    def __init__(self, endpoint: Endpoint, handler: Handler, waits: bool, is_hot: bool = False) -> None:
         self.endpoint = endpoint
+        self.is_hot = is_hot
         self._handler = handler
         self._waits = waits
         self._encoder = msgspec.json.Encoder()
@@ -163,11 +164,14 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def serve(endpoint: Endpoint, *, waits: bool = False) -> Callable[[Handler], Operation]:
-    """Decorator: the function answers `endpoint`. `waits`: it may hold the request, so the connection is watched."""
+def serve(endpoint: Endpoint, *, waits: bool = False, is_hot: bool = False) -> Callable[[Handler], Operation]:
+    """Decorator: the function answers `endpoint`.
+
+    `waits`: it may hold the request, so the connection is watched. `is_hot`: see the setting `log.hot.requests`.
+    """
 
     def bind(handler: Handler) -> Operation:
-        return Operation(endpoint, handler, waits)
+        return Operation(endpoint, handler, waits, is_hot)
 
     return bind
 
@@ -197,9 +201,10 @@ class DataPlaneRoute(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the operation for the method, else 405."""
         request = context.current()
+        operation = self._operations.get(scope["method"])
         if request is not None:
             request.route = self.path
-        operation = self._operations.get(scope["method"])
+            request.is_hot = operation is not None and operation.is_hot
         if operation is not None:
             await operation(scope, receive, send)
             return

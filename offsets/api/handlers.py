@@ -24,7 +24,7 @@ GROUPS_AT_ONCE = 4
 """How many groups of one fetch are read concurrently, so that one request does not take the whole pool."""
 
 
-@serve(endpoints.COMMIT)
+@serve(endpoints.COMMIT, is_hot=True)
 async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     """OffsetCommit."""
     call.principal.require_group(Operation.READ, call.group_id)
@@ -53,7 +53,7 @@ def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> 
     )
 
 
-@serve(endpoints.FETCH)
+@serve(endpoints.FETCH, is_hot=True)
 async def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
     """OffsetFetch for one group."""
     reply, topics = await _fetch(call, call.group_id, call.body, call.body.require_stable, "topics")
@@ -63,7 +63,7 @@ async def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
     return wire.FetchResponse(topics)
 
 
-@serve(endpoints.MANY_FETCH)
+@serve(endpoints.MANY_FETCH, is_hot=True)
 async def many_fetch(call: Call[wire.ManyFetchRequest]) -> wire.ManyFetchResponse:
     """OffsetFetch for several groups: each is answered separately."""
     slots = asyncio.Semaphore(GROUPS_AT_ONCE)

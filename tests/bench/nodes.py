@@ -52,7 +52,8 @@ with made as (
 insert into groups_member (group_id, member_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms,
                            protocol_type, protocol_names, protocol_metadata, assignment, is_new, pending_sync,
                            session_deadline)
-select id, 'm', 'bench', '', 1800000, 1800000, 'consumer', '{range}', '{}', '', false, false, %(deadline)s from made
+select id, 'm', 'bench', '', 1800000, 1800000, 'consumer', '{range}', array[''::bytea], '', false, false, %(deadline)s
+from made
 """
 OWNED_BY = """
 select count(*)

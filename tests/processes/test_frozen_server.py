@@ -6,13 +6,15 @@ Frozen, not killed: its connections stay open, its sockets take requests, and it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
 
+from tests.support import transports
 from tests.support.freezing import POINTS, Site, seen, site, tcp_postgres
 from tests.support.http_members import Answer, HttpMember
 
@@ -25,20 +27,15 @@ SESSION_MS = 6_000
 LATE = (503, "COORDINATOR_NOT_AVAILABLE")
 
 
-@pytest.fixture(params=["unix socket", "tcp"])
-def address(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where the servers find Postgres."""
-    if request.param == "tcp":
-        with tcp_postgres() as conninfo:
-            yield conninfo
-    else:
-        yield request.getfixturevalue("database")
-
-
-@pytest.fixture
-async def servers(address: str) -> AsyncIterator[Site]:
-    async with site(address) as made:
-        yield made
+# How Postgres is reached and how HTTP is read have nothing to do with each other.
+@pytest.fixture(params=["unix socket, httptools", "unix socket, h11", "tcp, httptools"])
+async def servers(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
+    address, transport = request.param.split(", ")
+    with contextlib.ExitStack() as stack:
+        tcp = address == "tcp"
+        conninfo = stack.enter_context(tcp_postgres()) if tcp else request.getfixturevalue("database")
+        async with site(conninfo, transports.setting(transport)) as made:
+            yield made
 
 
 async def test_a_frozen_server_gives_up_the_groups_it_holds_and_no_member_is_removed(servers: Site) -> None:
@@ -88,7 +85,7 @@ async def test_a_commit_that_a_frozen_server_had_undoes_none_of_another_server(s
         assert await servers.committed(point) == 6101
 
 
-@pytest.mark.parametrize("address", ["unix socket"], indirect=True)
+@pytest.mark.parametrize("servers", ["unix socket, httptools", "unix socket, h11"], indirect=True)
 async def test_twelve_groups_that_somebody_holds_do_not_hold_up_another(servers: Site) -> None:
     """More than a pool has connections; the holder is ended by nobody, as a program of somebody else's is not."""
     locked = [servers.at(servers.healthy, await servers.member(f"locked-{number}")) for number in range(12)]
@@ -113,7 +110,7 @@ async def test_twelve_groups_that_somebody_holds_do_not_hold_up_another(servers:
     assert [(await member.commit(0, 2))[0] for member in locked] == [200] * 12
 
 
-@pytest.mark.parametrize("address", ["unix socket"], indirect=True)
+@pytest.mark.parametrize("servers", ["unix socket, httptools", "unix socket, h11"], indirect=True)
 async def test_no_write_of_a_thawed_server_takes_effect(servers: Site) -> None:
     names = ("leave", "kick", "hold", "join", "delete")
     members = {name: await servers.member(name) for name in names}

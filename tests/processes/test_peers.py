@@ -20,7 +20,9 @@ import pytest
 from django.contrib.auth import get_user_model
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support import transports
 from tests.support.processes import Running, start_server
+from tests.support.transports import each_transport
 
 pytestmark = pytest.mark.processes
 
@@ -58,10 +60,10 @@ def post(token: str, *headers: str, body: bytes = BODY, version: str = "1.1") ->
     return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body
 
 
-@pytest.fixture(scope="module")
-def server(worker_database: str) -> Iterator[Running]:
-    """One server with short limits for all of it."""
-    with start_server(worker_database, env=SHORT) as server:
+@pytest.fixture(scope="module", params=transports.NAMES)
+def server(request: pytest.FixtureRequest, worker_database: str) -> Iterator[Running]:
+    """One server with short limits for all of it, of each transport."""
+    with start_server(worker_database, env=SHORT | transports.setting(request.param)) as server:
         server.wait_ready()
         yield server
 
@@ -272,13 +274,14 @@ def signed_in(browser: httpx.Client, username: str, password: str) -> None:
 
 def test_what_is_in_order_outlasts_the_limits(server: Running, database: str, token: str) -> None:
     """A connection between two requests, a held join, and the stream of events of a page."""
-    get_user_model().objects.create_user("peer", password="a long password")
+    group, username = f"outlasting-{server.port}", f"peer-{server.port}"
+    get_user_model().objects.create_user(username, password="a long password")
     headers = {"Authorization": f"Bearer {token}"}
     with (
         httpx.Client(base_url=server.url, headers=headers, timeout=END_SECONDS) as client,
         httpx.Client(base_url=server.url, timeout=END_SECONDS) as browser,
     ):
-        signed_in(browser, "peer", "a long password")
+        signed_in(browser, username, "a long password")
         with browser.stream("GET", "/live") as stream, dial(server) as idle:
             events = stream.iter_text()
             assert next(events).startswith("retry:")
@@ -287,15 +290,15 @@ def test_what_is_in_order_outlasts_the_limits(server: Running, database: str, to
             body = json.dumps(JOIN).encode()
             request = post(token, f"Content-Length: {len(body)}", body=body)
             with dial(server) as parked:
-                parked.sendall(request.replace(b"/v1/heartbeats", b"/v1/groups/outlasting/join"))
-                wait_for_state(client, "outlasting", "PreparingRebalance")
+                parked.sendall(request.replace(b"/v1/heartbeats", f"/v1/groups/{group}/join".encode()))
+                wait_for_state(client, group, "PreparingRebalance")
                 assert "event: groups" in next(events)
                 outlast_the_limits(server)
                 readable, _, _ = select.select([parked], [], [], 0)
                 assert not readable, parked.recv(1_000)
             idle.sendall(GOOD)
             assert statuses(answer(idle)) == [200]
-            assert client.post("/v1/groups", json={"group_id": "another"}).status_code == 201
+            assert client.post("/v1/groups", json={"group_id": f"another-{server.port}"}).status_code == 201
             assert any("event: groups" in event for event in events)
 
 
@@ -319,9 +322,11 @@ def test_a_client_that_does_not_read_is_closed(server: Running) -> None:
     assert closed(server, "write_timeout") == before + 1
 
 
-def test_too_many_connections_are_refused_until_there_are_fewer(database: str) -> None:
+@each_transport
+def test_too_many_connections_are_refused_until_there_are_fewer(database: str, transport: str) -> None:
     limit = 10
-    with start_server(database, env={"KCOORD_HTTP_MAX_CONNECTIONS": limit}) as server, contextlib.ExitStack() as stack:
+    settings = {"KCOORD_HTTP_MAX_CONNECTIONS": limit} | transports.setting(transport)
+    with start_server(database, env=settings) as server, contextlib.ExitStack() as stack:
         server.wait_ready()
         wait_for_connections(server, 1)
         held = [stack.enter_context(dial(server)) for _ in range(limit)]
@@ -354,11 +359,13 @@ def wait_for_connections(server: Running, count: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_server_that_was_stopped_does_not_blame_its_clients(database: str) -> None:
+@each_transport
+def test_a_server_that_was_stopped_does_not_blame_its_clients(database: str, transport: str) -> None:
     """Its timers are late when it goes on; what came meanwhile has to be read first, and what did not may yet come."""
     timeout = 4.0
+    settings = {"KCOORD_HTTP_HEAD_TIMEOUT_MS": int(timeout * 1_000)} | transports.setting(transport)
     with (
-        start_server(database, env={"KCOORD_HTTP_HEAD_TIMEOUT_MS": int(timeout * 1_000)}) as server,
+        start_server(database, env=settings) as server,
         contextlib.ExitStack() as stack,
     ):
         server.wait_ready()

@@ -14,6 +14,7 @@ from random import Random
 import httpx
 import pytest
 
+from tests.support import transports
 from tests.support.processes import Running, start_server
 
 pytestmark = pytest.mark.processes
@@ -81,10 +82,10 @@ COMPLETE = {
 """Requests that are over, so that there must be an answer."""
 
 
-@pytest.fixture(scope="module")
-def server(worker_database: str) -> Iterator[Running]:
-    """One server for all of it."""
-    with start_server(worker_database) as server:
+@pytest.fixture(scope="module", params=transports.NAMES)
+def server(request: pytest.FixtureRequest, worker_database: str) -> Iterator[Running]:
+    """One server for all of it, of each transport."""
+    with start_server(worker_database, env=transports.setting(request.param)) as server:
         server.wait_ready()
         yield server
 

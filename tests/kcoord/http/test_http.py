@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from groups.engine.service import GroupService
 from kcoord import metrics
+from kcoord.http import context
 from kcoord.http.middleware import ProblemNet, RequestLog
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
@@ -66,6 +67,44 @@ async def test_one_line_for_each_request(api: httpx.AsyncClient, lines: list[Any
         {"method": "GET", "path": "/v1/nothing", "status": 404, "error": "INVALID_REQUEST"},
     ]
     assert all(line["ms"] >= 0 for line in requests(lines))
+
+
+HOT = {
+    "/v1/groups/{group_id}/heartbeat", "/v1/heartbeats", "/v1/groups/{group_id}/consumer-heartbeat",
+    "/v1/groups/{group_id}/offsets/commit", "/v1/groups/{group_id}/offsets/fetch", "/v1/offsets/fetch",
+}  # fmt: skip
+
+
+def test_which_calls_are_hot() -> None:
+    from kcoord.asgi import OPERATIONS
+
+    assert {operation.endpoint.path for operation in OPERATIONS if operation.is_hot} == HOT
+
+
+async def test_hot_calls_have_a_line_only_if_they_fail(api: httpx.AsyncClient, lines: list[Any]) -> None:
+    """Successful ones would be nearly all of the log; the metrics count them."""
+    counted = metrics.REQUESTS.labels("/v1/heartbeats", "POST", "200")._value
+    before = counted.get()
+    assert (await api.post("/v1/heartbeats", json={"heartbeats": []})).status_code == 200
+    assert counted.get() == before + 1
+    assert (await api.post("/v1/heartbeats", json={})).status_code == 400
+    assert (await api.get("/v1/heartbeats")).status_code == 405
+    assert [line["status"] for line in requests(lines)] == [400, 405]
+
+
+@pytest.mark.parametrize(("one_of", "expected"), [(0, 0), (1, 10), (4, 2)])
+async def test_hot_calls_are_sampled(lines: list[Any], one_of: int, expected: int) -> None:
+    async def hot(scope: Scope, receive: Receive, send: Send) -> None:
+        request = context.current()
+        assert request is not None
+        request.is_hot = True
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
+
+    log = RequestLog(hot, one_hot_of=one_of)
+    for _ in range(10):
+        await ask(log, "/v1/x")
+    assert len(requests(lines)) == expected
 
 
 async def test_probes_do_not_fill_the_log(api: httpx.AsyncClient, lines: list[Any]) -> None:

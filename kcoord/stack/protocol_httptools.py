@@ -1,0 +1,221 @@
+"""Uvicorn's HTTP/1.1 on httptools, as strict as h11, and with one request at a time.
+
+Uvicorn parses whatever has come, with a queue of requests that has no bound, and has no bound for heads either; it lets
+trailers change the headers of a request that is being answered, and takes the body of a request with `Upgrade` for
+another request. So the parser is given what `kcoord.http.cutting` cuts off, and `kcoord.http.framing` checks more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+from urllib.parse import unquote
+
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from kcoord.http.cutting import Cutter
+from kcoord.http.framing import BadFraming, ambiguous_framing, body_length
+from kcoord.http.peers import Peers, Phase, Reason
+from kcoord.stack.protocol import INVALID, LONGEST_HEAD_BYTES, PeerProtocol
+
+_UPGRADE = re.compile(rb"\r\nupgrade:[^\r\n]*(?=\r\n)", re.IGNORECASE)
+_HEADER_NAME = re.compile(rb"\n([^\s:]+)[ \t]*:")
+
+
+class Cycle(RequestResponseCycle):
+    """One request and its answer. Unlike uvicorn's, it does not send chunks to a client of HTTP/1.0."""
+
+    _until_close = False
+
+    async def send(self, message: Any) -> None:
+        """As in ASGI."""
+        if self.scope["http_version"] == "1.0":
+            self._measure(message)
+        await super().send(message)
+
+    def _measure(self, message: Any) -> None:
+        """A body whose length was not announced ends with the connection: each part is all that is expected."""
+        if message["type"] == "http.response.start":
+            self._until_close = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
+            if self._until_close:
+                self.chunked_encoding = False
+        elif self._until_close:
+            self.expected_content_length = len(message.get("body", b""))
+
+
+class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(self, peers: Peers, **of_uvicorn: Any) -> None:
+        super().__init__(peers, **of_uvicorn)
+        self._cut = Cutter(LONGEST_HEAD_BYTES)
+        self._renew_parser()
+
+    on_url = None  # type: ignore[assignment]  # the cutter has found it already
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, and update what we expect from the peer."""
+        self._unset_keepalive_if_required()
+        self._cut.received(data)
+        self._parse()
+        self.peer.enter(self._phase())
+        self.peer.received(len(data))
+
+    def on_response_complete(self) -> None:
+        """The peer may continue with its next request, which may have arrived already."""
+        super().on_response_complete()
+        self._parse()
+        self.peer.enter(self._phase())
+
+    def on_message_begin(self) -> None:
+        """The parser saw the first byte of a request."""
+        self._begun += 1
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; trailers, which come after the body, are checked by the parser and dropped."""
+        if not self._has_headers:
+            self.headers.append((name.lower(), value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """The parser saw the end of the head."""
+        self._has_headers = True
+        self._may_stay = self.parser.should_keep_alive()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        cycle = self.cycle
+        if cycle.response_complete:
+            return
+        cycle.waiting_for_100_continue = False
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
+
+    def on_message_complete(self) -> None:
+        """The parser saw the end of the request."""
+        self._is_complete = True
+
+    def _renew_parser(self) -> None:
+        self.parser = httptools.HttpRequestParser(self)
+        self._expect_head()
+
+    def _expect_head(self) -> None:
+        self.headers = []
+        self._begun = 0
+        self._has_headers = self._is_complete = self._may_stay = False
+
+    def _parse(self) -> None:
+        """Parse what is there, up to the end of the request that is being answered."""
+        try:
+            while not self.transport.is_closing():
+                if self._cut.in_body:
+                    piece = self._cut.body()
+                    if piece is None:
+                        return
+                    self._take_body(piece)
+                elif self.cycle is not None and not self.cycle.response_complete:
+                    if self._cut.waiting:
+                        self.flow.pause_reading()
+                    return
+                else:
+                    found = self._cut.head()
+                    if found is None:
+                        return
+                    self._unset_keepalive_if_required()
+                    self._begin(*found)
+        except BadFraming as error:
+            self.refuse(Reason.FRAMING if error.ambiguous else Reason.INVALID, str(error))
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self.refuse(Reason.INVALID, f"{INVALID}: {error}")
+
+    def _begin(self, method: bytes, target: bytes, version: bytes, head: bytes) -> None:
+        """Start to answer a request."""
+        self._parse_head(method, version, head)
+        length = body_length(version, self.headers)
+        if self._begun != 1 or not self._has_headers or self._is_complete != (length == 0):
+            raise BadFraming(INVALID)
+        path, _, query = target.partition(b"?")
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version.decode(),
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,  # type: ignore[typeddict-item]
+            "method": method.decode(),
+            "root_path": self.root_path,
+            "path": self.root_path + unquote(path.decode()),
+            "raw_path": self.root_path.encode() + path,
+            "query_string": query,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+        }
+        self.cycle = self._cycle(version)
+        self._cut.expect(length)
+        if self._is_complete:
+            self._complete()
+        self._start_asgi_task(self.cycle, self.app)
+
+    def _parse_head(self, method: bytes, version: bytes, head: bytes) -> None:
+        """Parse a head. Raises BadFraming or HttpParserError."""
+        if method == b"CONNECT":
+            raise BadFraming("CONNECT is for proxies")
+        self._expect_head()
+        try:
+            self.parser.feed_data(head)
+        except httptools.HttpParserUpgrade:
+            # We stay with HTTP/1.1, but the parser would take a body for something else (RFC 9110, 7.8).
+            self._renew_parser()
+            self.parser.feed_data(_UPGRADE.sub(b"", head))
+        except httptools.HttpParserError:
+            ambiguity = ambiguous_framing(version, (name.lower() for name in _HEADER_NAME.findall(head)))
+            if ambiguity is not None:
+                raise BadFraming(ambiguity, ambiguous=True) from None
+            raise
+
+    def _cycle(self, version: bytes) -> Cycle:
+        current = version == b"1.1"
+        return Cycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=current
+            and any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.headers),
+            keep_alive=current and self._may_stay,
+            on_response=self.on_response_complete,
+        )
+
+    def _take_body(self, piece: bytes) -> None:
+        """Parse a piece of the body."""
+        self.parser.feed_data(piece)
+        if self._begun != 1 or self._is_complete == self._cut.in_body:
+            raise BadFraming(INVALID)
+        if self._is_complete:
+            self._complete()
+
+    def _complete(self) -> None:
+        """The request has come to its end."""
+        if not self.cycle.response_complete:
+            self.cycle.more_body = False
+            self.cycle.message_event.set()
+
+    def _phase(self) -> Phase:
+        if self.transport.is_closing():
+            return Phase.WORK
+        answered = self.cycle is None or self.cycle.response_complete
+        if self._cut.in_body:
+            return Phase.REST if answered else Phase.BODY
+        if not answered:
+            return Phase.WORK
+        if self.peer.phase is Phase.HEAD or self._cut.waiting:
+            return Phase.HEAD
+        return Phase.SILENT if self.cycle is None else Phase.WORK
