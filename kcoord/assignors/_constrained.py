@@ -6,8 +6,10 @@ left is dealt out to the members below their quota.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from kcoord.assignors._java_order import in_java_map_order
 from kcoord.assignors._loads import Assigned
@@ -25,7 +27,7 @@ def assign_constrained(topics: Mapping[str, int], ownership: Ownership, racks: R
     """
     round_ = _Round(sum(topics.values()), ownership, racks)
     round_.keep_owned()
-    kept = {partition for partitions in round_.assigned.values() for partition in partitions}
+    kept = frozenset[TopicPartition]().union(*round_.assigned.values())
     free = [partition for partition in all_partitions(topics) if partition not in kept]
     if racks.of_member:
         free = round_.match_racks(racks.scarcest_first(free))
@@ -49,61 +51,88 @@ class _Round:
 
     def keep_owned(self) -> None:
         """Let members keep what they own, up to the quota and while extras last one more."""
-        for member_id in in_java_map_order(self.assigned):
-            assigned = self.assigned[member_id]
-            # By partition, then topic: a member gives up a few partitions of each topic, not all of the last topic.
-            owned = sorted(self._ownership.owned[member_id], key=lambda tp: (tp[1], tp[0]))
+        over = [member_id for member_id in self.assigned if len(self._ownership.owned[member_id]) > self.quota]
+        if len(over) > self.extras:
+            over = in_java_map_order(over, len(self.assigned))[: self.extras]
+        keeping_one_more = frozenset(over)
+        self.extras -= len(over)
+        for member_id, assigned in self.assigned.items():
+            owned = self._ownership.owned[member_id]
             if len(owned) < self.quota:
                 assigned += owned
                 self.short.append(member_id)
-            elif len(owned) > self.quota and self.extras:
-                assigned += owned[: self.quota + 1]
-                self.extras -= 1
-            else:
-                assigned += owned[: self.quota]
+                continue
+            limit = self.quota + (member_id in keeping_one_more)
+            if len(owned) > limit:
+                # By partition, then topic: a member gives up a few partitions of each topic, not all of the last topic.
+                owned = sorted(owned, key=lambda tp: (tp[1], tp[0]))[:limit]
+            assigned += owned
+            if limit == self.quota:
                 self.at_quota.append(member_id)
-        self.at_quota.sort()
-        self.short.sort()
 
     def match_racks(self, free: list[TopicPartition]) -> list[TopicPartition]:
         """Give partitions of `free` to members on a rack of a replica, as far as that keeps the totals.
 
         Members below the quota come first, in turn. Returns the partitions that could not be placed.
         """
+        short_on = self._by_rack(self.short)
+        at_quota_on = {rack: deque(places) for rack, places in self._by_rack(self.at_quota).items()}
         unmatched = []
+        raised: set[int] = set()
         turn = 0
         for partition in free:
-            if (place := self._next_on_rack(partition, self.short, turn)) is not None:
+            racks = self._racks.of_partition[partition]
+            place = _next_place([short_on[rack] for rack in racks if rack in short_on], turn)
+            if place is not None:
+                turn = place + 1
                 member_id = self.short[place]
                 self.assigned[member_id].append(partition)
                 if len(self.assigned[member_id]) == self.quota:
-                    del self.short[place]
+                    rack = self._racks.of_member[member_id]
+                    del short_on[rack][bisect_left(short_on[rack], place)]
+                    at_quota_on.setdefault(rack, deque()).append(len(self.at_quota))
                     self.at_quota.append(member_id)
-                    turn = place
-                else:
-                    turn = place + 1
-            elif self.extras and (place := self._next_on_rack(partition, self.at_quota, 0)) is not None:
-                self.assigned[self.at_quota.pop(place)].append(partition)
+            elif self.extras and (ready := [at_quota_on[rack] for rack in racks if at_quota_on.get(rack)]):
+                place = min(ready, key=itemgetter(0)).popleft()
+                raised.add(place)
+                self.assigned[self.at_quota[place]].append(partition)
                 self.extras -= 1
             else:
                 unmatched.append(partition)
+        self.short = [member_id for member_id in self.short if len(self.assigned[member_id]) < self.quota]
+        self.at_quota = [member_id for place, member_id in enumerate(self.at_quota) if place not in raised]
         return unmatched
 
-    def _next_on_rack(self, partition: TopicPartition, members: list[str], first: int) -> int | None:
-        """The index in `members`, searched cyclically from `first`, of one on a rack of `partition`."""
-        for step in range(len(members)):
-            place = (first + step) % len(members)
-            if self._racks.holds(members[place], partition):
-                return place
-        return None
+    def _by_rack(self, members: Sequence[str]) -> dict[str, list[int]]:
+        """Rack -> the places in `members` of those on it, ascending; members on no known rack are left out."""
+        on: dict[str, list[int]] = {}
+        for place, member_id in enumerate(members):
+            rack = self._racks.of_member.get(member_id)
+            if rack is not None:
+                on.setdefault(rack, []).append(place)
+        return on
 
     def deal(self, free: list[TopicPartition]) -> None:
         """Hand out `free` in turn: to the members below the quota, then one each to those that have it."""
-        short, at_quota = deque(self.short), deque(self.at_quota)
-        for partition in free:
-            member_id = short.popleft() if short else at_quota.popleft()
+        short, at_quota = self.short, list(self.at_quota)
+        start = 0
+        while short:
+            # As many rounds at once as all of them take part in.
+            rounds = min(self.quota - len(self.assigned[member_id]) for member_id in short)
+            end = start + rounds * len(short)
+            for place, member_id in enumerate(short, start):
+                self.assigned[member_id] += free[place : end : len(short)]
+            at_quota += [member_id for member_id in short if len(self.assigned[member_id]) == self.quota]
+            short = [member_id for member_id in short if len(self.assigned[member_id]) < self.quota]
+            start = end
+        for member_id, partition in zip(at_quota, free[start:], strict=False):
             self.assigned[member_id].append(partition)
-            if len(self.assigned[member_id]) == self.quota:
-                at_quota.append(member_id)
-            elif len(self.assigned[member_id]) < self.quota:
-                short.append(member_id)
+
+
+def _next_place(queues: Sequence[Sequence[int]], first: int) -> int | None:
+    """The smallest number from `first` on in the ascending `queues`, or else the smallest of all."""
+    waiting = [queue for queue in queues if queue]
+    if not waiting:
+        return None
+    later = [queue[index] for queue in waiting if (index := bisect_left(queue, first)) < len(queue)]
+    return min(later) if later else min(queue[0] for queue in waiting)

@@ -12,8 +12,9 @@ meant to be; partitions that have a holder move again only if that evens out the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
-from kcoord.assignors._loads import Assigned, Loads
+from kcoord.assignors._loads import Assigned, Least, Loads
 from kcoord.assignors._ownership import Ownership
 from kcoord.assignors._partitions import all_partitions
 from kcoord.assignors._racks import Racks
@@ -55,11 +56,10 @@ def assign_general(
 def _keep_owned(loads: Loads, ownership: Ownership) -> bool:
     """Let members keep what they own and still subscribe to. Returns whether that was everything."""
     everything = True
-    subscribed = {topic: frozenset(members) for topic, members in loads.subscribers.items()}
     for member_id, partitions in ownership.owned.items():
         member = loads.number[member_id]
         for partition in partitions:
-            if member in subscribed[partition[0]]:
+            if member in loads.subscribing[partition[0]]:
                 loads.give(partition, member)
             else:
                 everything = False
@@ -68,17 +68,31 @@ def _keep_owned(loads: Loads, ownership: Ownership) -> bool:
 
 def _place(loads: Loads, free: Sequence[TopicPartition], racks: Racks) -> None:
     """Give each of `free` to its least loaded subscriber; first those that fit a subscriber's rack, then the others."""
+    rest = _place_by_rack(loads, free, racks) if racks.of_member else free
+    for subscribers, partitions in loads.runs(rest):
+        queue = loads.queue(subscribers)
+        for partition in partitions:
+            loads.give_first(partition, queue)
+
+
+def _place_by_rack(loads: Loads, free: Sequence[TopicPartition], racks: Racks) -> list[TopicPartition]:
+    """Give each of `free` to the least loaded subscriber on a rack of a replica, or on no known rack.
+
+    Returns the partitions that have none.
+    """
     rest = []
-    for partition in free:
-        candidates = loads.subscribers[partition[0]]
-        if racks.of_member:
-            candidates = [member for member in candidates if not racks.mismatch(loads.member_ids[member], partition)]
-        if candidates:
-            loads.give(partition, loads.least_loaded(candidates))
-        else:
-            rest.append(partition)
-    for partition in rest:
-        loads.give(partition, loads.least_loaded(loads.subscribers[partition[0]]))
+    for subscribers, partitions in loads.runs(free):
+        on: dict[str | None, list[int]] = {}
+        for member in subscribers:
+            on.setdefault(racks.of_member.get(loads.member_ids[member]), []).append(member)
+        queues = {rack: loads.queue(members) for rack, members in on.items()}
+        for partition in partitions:
+            fitting = [queues[rack] for rack in (None, *racks.of_partition[partition]) if rack in queues]
+            if fitting:
+                loads.give_first(partition, min(fitting, key=itemgetter(0)))
+            else:
+                rest.append(partition)
+    return rest
 
 
 class _Moves:
@@ -92,36 +106,47 @@ class _Moves:
 
     def possible(self, partitions: Iterable[TopicPartition]) -> bool:
         """Some partition of `partitions` has a better holder."""
-        return any(self._better_holder(partition) is not None for partition in partitions)
+        return any(
+            least.uneven() and any(self._better_holder(partition, least) is not None for partition in run)
+            for least, run in self._runs(partitions)
+        )
 
-    def even_out(self, partitions: Sequence[TopicPartition]) -> None:
+    def even_out(self, partitions: Iterable[TopicPartition]) -> None:
         """Move partitions of `partitions` to subscribers with at least two fewer, until none can move."""
-        movable = [partition for partition in partitions if len(self._loads.subscribers[partition[0]]) > 1]
+        runs = self._runs(partitions)
         moving = True
         while moving:
             moving = False
-            for partition in movable:
-                target = self._better_holder(partition)
-                if target is not None:
-                    self._move(partition, target)
-                    moving = True
+            for least, run in runs:
+                for partition in run if least.uneven() else ():
+                    target = self._better_holder(partition, least)
+                    if target is not None:
+                        self._move(partition, target, least)
+                        moving = True
 
-    def _better_holder(self, partition: TopicPartition) -> int | None:
+    def _runs(self, partitions: Iterable[TopicPartition]) -> list[tuple[Least, list[TopicPartition]]]:
+        """`partitions`, those with the same subscribers together as far as they follow each other."""
+        shared: dict[int, Least] = {}
+        return [
+            (shared.setdefault(id(subscribers), Least(self._loads, subscribers)), run)
+            for subscribers, run in self._loads.runs(partitions)
+        ]
+
+    def _better_holder(self, partition: TopicPartition, least: Least) -> int | None:
         """Who should hold `partition` instead: its previous owner if that evens out, else the least loaded."""
         loads = self._loads
-        subscribers = loads.subscribers[partition[0]]
         enough = loads.total(loads.holder[partition]) - 2
-        least = loads.least_loaded(subscribers)
-        if loads.total(least) > enough:
+        member = least.member()
+        if loads.total(member) > enough:
             return None
         previous = self._previous.get(partition)
         if previous is not None:
             number = loads.number[previous]
-            if number in subscribers and loads.total(number) <= enough:
+            if number in loads.subscribing[partition[0]] and loads.total(number) <= enough:
                 return number
-        return least
+        return member
 
-    def _move(self, partition: TopicPartition, target: int) -> None:
+    def _move(self, partition: TopicPartition, target: int, least: Least) -> None:
         source = self._loads.holder[partition]
         # A partition of the topic that came from `target` goes back in place of this one: the totals are the same,
         # and one fewer partition changes hands.
@@ -132,4 +157,4 @@ class _Moves:
         if origin != target:
             self._origin[chosen] = origin
             self._moved.setdefault((chosen[0], origin, target), {})[chosen] = None
-        self._loads.give(chosen, target)
+        least.move(chosen, target)

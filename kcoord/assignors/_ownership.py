@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kcoord.assignors.assignor import MemberSubscription, TopicPartition
@@ -15,23 +15,24 @@ class Ownership:
     """The members' claims of ownership, with conflicts resolved.
 
     Parameters: `owned` member id -> the partitions that it owns, ascending; every member is a key. `owner` is the
-    inverse. `claimants` partition -> all members that claim it. `previous` partition -> who claims it
-    in the latest generation before the newest that any member reports.
+    inverse. `contested`: the partitions that several members claim. `previous` partition -> who claims it in the latest
+    generation before the newest that any member reports.
     """
 
     owned: Mapping[str, Sequence[TopicPartition]]
     owner: Mapping[TopicPartition, str]
-    claimants: Mapping[TopicPartition, Sequence[str]]
+    contested: Collection[TopicPartition]
     previous: Mapping[TopicPartition, str]
 
-    def held_by_another(self, member_id: str, partition: TopicPartition) -> bool:
-        """Another member than `member_id` may still be reading `partition`.
+    def not_held_by_others(self, member_id: str, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """`partitions` without those that another member than `member_id` may still be reading.
 
         For a partition that the member owns, the other claims are older: those members have lost it in a rebalance.
         """
-        if self.owner.get(partition) == member_id:
-            return False
-        return any(claimant != member_id for claimant in self.claimants.get(partition, ()))
+        free = [partition for partition in partitions if self.owner.get(partition, member_id) == member_id]
+        if not self.contested:
+            return free
+        return [partition for partition in free if partition in self.owner or partition not in self.contested]
 
     def without(self, give_up: Callable[[str, TopicPartition], bool]) -> Ownership:
         """The same claims, after every owner gave up the partitions for which `give_up(owner, partition)` holds."""
@@ -51,36 +52,46 @@ def settle(topics: Mapping[str, int], subscriptions: Iterable[MemberSubscription
 
     Differs from Kafka: the eager `sticky` gives such a partition to whichever claimant it happens to visit last.
     """
-    claims: dict[TopicPartition, list[tuple[int, str]]] = {}
-    owned: dict[str, list[TopicPartition]] = {}
-    newest = _UNKNOWN_GENERATION
-    for member in sorted(subscriptions, key=lambda member: member.member_id):
-        owned[member.member_id] = []
-        generation = max(member.generation_id, _UNKNOWN_GENERATION)
-        newest = max(newest, generation)
-        for partition in _existing(topics, member):
-            claims.setdefault(partition, []).append((generation, member.member_id))
+    members = sorted(subscriptions, key=lambda member: member.member_id)
+    generation = {member.member_id: max(member.generation_id, _UNKNOWN_GENERATION) for member in members}
+    owned = {member.member_id: _existing(topics, member) for member in members}
+    owner: dict[TopicPartition, str] = {}
+    rivals: dict[TopicPartition, list[str]] = {}
+    for member_id, claimed in owned.items():
+        if not owner.keys().isdisjoint(claimed):
+            for partition in claimed:
+                if partition in owner:
+                    rivals.setdefault(partition, [owner[partition]]).append(member_id)
+        # Of contested partitions the owner is found below.
+        owner.update(dict.fromkeys(claimed, member_id))
 
-    owner = {partition: sole for partition, rivals in claims.items() if (sole := _sole_newest(rivals)) is not None}
-    for partition in sorted(owner):
-        owned[owner[partition]].append(partition)
-    claimants = {partition: [member_id for _, member_id in rivals] for partition, rivals in claims.items()}
-    previous: dict[TopicPartition, str] = {}
-    for partition, rivals in claims.items():
-        stale = [claim for claim in rivals if claim[0] < newest]
+    newest = max(generation.values(), default=_UNKNOWN_GENERATION)
+    previous = {
+        partition: member_id
+        for member_id, claimed in owned.items()
+        if generation[member_id] < newest
+        for partition in claimed
+    }
+    for partition, claimants in rivals.items():
+        latest = max(map(generation.__getitem__, claimants))
+        soles = [member_id for member_id in claimants if generation[member_id] == latest]
+        if len(soles) == 1:
+            owner[partition] = soles[0]
+        else:
+            del owner[partition]
+        stale = [member_id for member_id in claimants if generation[member_id] < newest]
         if stale:
-            previous[partition] = max(stale, key=lambda claim: claim[0])[1]
-    return Ownership(owned, owner, claimants, previous)
+            previous[partition] = max(stale, key=generation.__getitem__)
+    for member_id in {member_id for claimants in rivals.values() for member_id in claimants}:
+        owned[member_id] = [partition for partition in owned[member_id] if owner.get(partition) == member_id]
+    return Ownership(owned, owner, rivals.keys(), previous)
 
 
-def _existing(topics: Mapping[str, int], member: MemberSubscription) -> Iterator[TopicPartition]:
-    for topic, partitions in member.owned_partitions.items():
-        for partition in set(partitions):
-            if 0 <= partition < topics.get(topic, 0):
-                yield topic, partition
-
-
-def _sole_newest(rivals: Sequence[tuple[int, str]]) -> str | None:
-    newest = max(generation for generation, _ in rivals)
-    owners = [member_id for generation, member_id in rivals if generation == newest]
-    return owners[0] if len(owners) == 1 else None
+def _existing(topics: Mapping[str, int], member: MemberSubscription) -> list[TopicPartition]:
+    """The partitions of `topics` that the member claims, ascending."""
+    return [
+        (topic, partition)
+        for topic in sorted(topics.keys() & member.owned_partitions.keys())
+        for partition in sorted(set(member.owned_partitions[topic]))
+        if 0 <= partition < topics[topic]
+    ]

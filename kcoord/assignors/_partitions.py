@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
+from kcoord.assignors._subscribers import alike
 from kcoord.assignors.assignor import MemberSubscription, PartitionsPerTopic, TopicPartition
 
 
@@ -11,7 +13,7 @@ def subscribed_topics(
     partitions_per_topic: PartitionsPerTopic, subscriptions: Iterable[MemberSubscription]
 ) -> dict[str, int]:
     """Topic -> partition count, in name order, of the topics that exist and have a subscriber."""
-    wanted = {topic for member in subscriptions for topic in member.topics}
+    wanted = frozenset[str]().union(*alike(subscriptions))
     return {topic: partitions_per_topic[topic] for topic in sorted(wanted) if partitions_per_topic.get(topic, 0) > 0}
 
 
@@ -25,18 +27,33 @@ def static_first(subscriptions: Iterable[MemberSubscription]) -> list[MemberSubs
 
     A static member that restarts has a new member id but keeps its place, and so its partitions (KIP-345).
     """
-    return sorted(
-        subscriptions,
-        key=lambda member: (member.group_instance_id is None, member.group_instance_id or "", member.member_id),
-    )
+    by_id = sorted(subscriptions, key=attrgetter("member_id"))
+    static = [member for member in by_id if member.group_instance_id is not None]
+    if not static:
+        return by_id
+    static.sort(key=lambda member: member.group_instance_id or "")
+    return static + [member for member in by_id if member.group_instance_id is None]
+
+
+def in_id_order(
+    members: Iterable[MemberSubscription], assigned: Iterable[dict[str, list[int]]]
+) -> dict[str, dict[str, list[int]]]:
+    """The result of an assignor from what each of `members` is assigned: members in id order."""
+    by_id = dict(zip([member.member_id for member in members], assigned, strict=True))
+    ids = sorted(by_id)
+    # Without static members they were served in that order.
+    return by_id if ids == list(by_id) else {member_id: by_id[member_id] for member_id in ids}
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """Topic -> ascending partitions, topics in name order."""
     grouped: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        grouped.setdefault(topic, []).append(partition)
-    return grouped
+    for topic, partition in partitions:
+        if topic in grouped:
+            grouped[topic].append(partition)
+        else:
+            grouped[topic] = [partition]
+    return {topic: sorted(grouped[topic]) for topic in sorted(grouped)}
 
 
 def grouped_by_topic(assigned: Mapping[str, Sequence[TopicPartition]]) -> dict[str, dict[str, list[int]]]:

@@ -19,12 +19,17 @@ def spread(loads: Loads, free: Iterable[TopicPartition]) -> None:
     held: dict[int, dict[str, list[TopicPartition]]] = {}
     for partition in free:
         held.setdefault(loads.holder[partition], {}).setdefault(partition[0], []).append(partition)
+    # Member -> a total that leads nowhere: no chain from the member ends at one with so few or fewer.
+    hopeless: dict[int, int] = {}
     starts = deque(sorted(held))
     while starts:
         start = starts.popleft()
-        chain = _chain(loads, held, start)
+        if loads.total(start) - 2 <= hopeless.get(start, -1):
+            continue
+        chain = _chain(loads, held, start, hopeless)
         if not chain:
             continue
+        hopeless.clear()
         for giver, topic, taker in chain:
             partition = held[giver][topic].pop()
             if not held[giver][topic]:
@@ -35,8 +40,14 @@ def spread(loads: Loads, free: Iterable[TopicPartition]) -> None:
         starts = deque(sorted(member for member, topics in held.items() if topics))
 
 
-def _chain(loads: Loads, held: Mapping[int, Mapping[str, object]], start: int) -> list[tuple[int, str, int]]:
-    """The shortest chain of (giver, topic, taker) from `start` to a member with at least two fewer, last link first."""
+def _chain(
+    loads: Loads, held: Mapping[int, Mapping[str, object]], start: int, hopeless: dict[int, int]
+) -> list[tuple[int, str, int]]:
+    """The shortest chain of (giver, topic, taker) from `start` to a member with at least two fewer, last link first.
+
+    If there is none, `hopeless` says so of all members that a chain would have passed: it would have reached all that
+    they reach.
+    """
     enough = loads.total(start) - 2
     came_by: dict[int, tuple[int, str]] = {}
     asked: set[str] = set()
@@ -52,6 +63,8 @@ def _chain(loads: Loads, held: Mapping[int, Mapping[str, object]], start: int) -
                 if loads.total(taker) <= enough:
                     return _links(came_by, start, taker)
                 waiting.append(taker)
+    for member in came_by:
+        hopeless[member] = max(enough, hopeless.get(member, -1))
     return []
 
 

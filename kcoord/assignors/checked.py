@@ -34,15 +34,47 @@ def checked_assign(
     cooperative assignor withholds those that change hands.
     """
     assignment = assignor.assign(partitions_per_topic, subscriptions, partition_racks)
-    fault = _fault(assignment, partitions_per_topic, {member.member_id: member.topics for member in subscriptions})
-    if fault is not None:
-        raise FaultyAssignmentError(f"the assignor {assignor.name!r} {fault}")
+    subscribed = {member.member_id: member.topics for member in subscriptions}
+    if not _faultless(assignment, partitions_per_topic, subscribed):
+        fault = _fault(assignment, partitions_per_topic, subscribed)
+        if fault is not None:
+            raise FaultyAssignmentError(f"the assignor {assignor.name!r} {fault}")
     return {
-        member.member_id: {
-            topic: sorted(partitions) for topic, partitions in assignment.get(member.member_id, {}).items()
-        }
-        for member in subscriptions
+        member_id: {topic: sorted(partitions) for topic, partitions in assignment.get(member_id, {}).items()}
+        for member_id in subscribed
     }
+
+
+def _faultless(
+    assignment: Assignment, partitions_per_topic: PartitionsPerTopic, subscribed: Mapping[str, Sequence[str]]
+) -> bool:
+    """No fault is in sight. In doubt it is False: this looks at all partitions of a topic at once, `_fault` at each."""
+    if not assignment.keys() <= subscribed.keys():
+        return False
+    given: dict[str, list[int]] = {}
+    latest: Sequence[str] | None = None
+    topics: frozenset[str] = frozenset()
+    for member_id, assigned in assignment.items():
+        if not assigned:
+            continue
+        # Mostly all members subscribe to the same topics.
+        if latest is None or subscribed[member_id] != latest:
+            latest = subscribed[member_id]
+            topics = frozenset(latest)
+        if not assigned.keys() <= topics:
+            return False
+        for topic, partitions in assigned.items():
+            if topic in given:
+                given[topic] += partitions
+            else:
+                given[topic] = [*partitions]
+    return all(_distinct(given[topic], partitions_per_topic.get(topic, 0)) for topic in given)
+
+
+def _distinct(partitions: Sequence[int], count: int) -> bool:
+    """Each of `partitions` occurs once, and all are numbers from 0 to below `count`."""
+    different = set(partitions)
+    return len(different) == len(partitions) and different.issubset(range(count))
 
 
 def _fault(

@@ -5,17 +5,18 @@ Source: Kafka's client `RangeAssignor`; KIP-881 for racks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from kcoord.assignors._partitions import grouped_by_topic, static_first, subscribed_topics
-from kcoord.assignors._racks import Racks, known_racks
+from kcoord.assignors._partitions import in_id_order, static_first
+from kcoord.assignors._range_racks import Replicas, aligned
+from kcoord.assignors._subscribers import by_subscribers
 from kcoord.assignors.assignor import (
     Assignment,
     MemberSubscription,
     PartitionRacks,
     PartitionsPerTopic,
     RebalanceProtocol,
-    TopicPartition,
 )
 
 
@@ -37,93 +38,66 @@ class RangeAssignor:
         partition_racks: PartitionRacks | None = None,
     ) -> Assignment:
         """See `Assignor.assign`."""
-        topics = [
-            _Topic(topic, count, members, known_racks(members, {topic: count}, partition_racks))
-            for topic, count, members in _with_subscribers(partitions_per_topic, subscriptions)
-        ]
-        _align_racks(topics)
-        assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in subscriptions}
-        for topic in topics:
-            topic.assign_ranges(lambda member_id, partition: True)
-            for member_id, partitions in topic.assigned.items():
-                assigned[member_id].extend((topic.name, partition) for partition in partitions)
-        return grouped_by_topic(assigned)
+        served = static_first(subscriptions)
+        alike = _co_partitioned(partitions_per_topic, served)
+        assigned: list[dict[str, list[int]]] = [{} for _ in served]
+        shares = _shares(alike, served, partition_racks)
+        takers = [[assigned[place] for place in group.subscribers] for group in alike]
+        # A member's topics are in name order, as they are in what the other assignors return.
+        for topic, number in sorted((topic, number) for number, group in enumerate(alike) for topic in group.topics):
+            alone = len(alike[number].topics) == 1
+            for taker, share in zip(takers[number], shares[number], strict=False):
+                if share:
+                    taker[topic] = share if alone else share.copy()
+        return in_id_order(served, assigned)
 
 
-def _with_subscribers(
-    partitions_per_topic: PartitionsPerTopic, subscriptions: Sequence[MemberSubscription]
-) -> list[tuple[str, int, list[MemberSubscription]]]:
-    subscribers: dict[str, list[MemberSubscription]] = {}
-    for member in static_first(subscriptions):
-        for topic in dict.fromkeys(member.topics):
-            subscribers.setdefault(topic, []).append(member)
-    topics = subscribed_topics(partitions_per_topic, subscriptions)
-    return [(topic, count, subscribers[topic]) for topic, count in topics.items()]
+@dataclass(frozen=True, slots=True)
+class _CoPartitioned:
+    """Topics of `count` partitions with the same subscribers, which are places in the order of service, ascending."""
+
+    topics: Sequence[str]
+    count: int
+    subscribers: Sequence[int]
 
 
-class _Topic:
-    """One topic while it is being assigned. `assigned` lists the subscribers in the order they are served."""
-
-    def __init__(self, name: str, count: int, members: Sequence[MemberSubscription], racks: Racks) -> None:
-        self.name = name
-        self.count = count
-        self.racks_matter = racks.matter()
-        self._racks = racks
-        self.member_racks = tuple((member.member_id, member.rack_id or None) for member in members)
-        self.assigned: dict[str, list[int]] = {member.member_id: [] for member in members}
-        self._unassigned = dict.fromkeys(range(count))
-        self._quota, self._extras = divmod(count, len(members))
-
-    def capacity(self, member_id: str) -> int:
-        """How many more partitions the member may get."""
-        return max(0, self._quota + (self._extras > 0) - len(self.assigned[member_id]))
-
-    def fits_rack(self, member_id: str, partition: int) -> bool:
-        """The member has no known rack, or one that holds a replica."""
-        return not self._racks.mismatch(member_id, (self.name, partition))
-
-    def give(self, member_id: str, partitions: Sequence[int]) -> None:
-        """Assign `partitions`, which are unassigned and within the member's capacity."""
-        self.assigned[member_id].extend(partitions)
-        if len(self.assigned[member_id]) > self._quota:
-            self._extras -= 1
-        for partition in partitions:
-            del self._unassigned[partition]
-
-    def assign_ranges(self, may_assign: Callable[[str, int], bool]) -> None:
-        """Give each subscriber in turn the first unassigned partitions that it may get, up to its capacity."""
-        for member_id in self.assigned:
-            capacity = self.capacity(member_id)
-            chosen: list[int] = []
-            for partition in self._unassigned:
-                if len(chosen) == capacity:
-                    break
-                if may_assign(member_id, partition):
-                    chosen.append(partition)
-            if chosen:
-                self.give(member_id, chosen)
+def _co_partitioned(
+    partitions_per_topic: PartitionsPerTopic, served: Iterable[MemberSubscription]
+) -> list[_CoPartitioned]:
+    found = []
+    for group in by_subscribers(partitions_per_topic, served):
+        by_count: dict[int, list[str]] = {}
+        for topic, count in group.names.items():
+            by_count.setdefault(count, []).append(topic)
+        found += [_CoPartitioned(topics, count, group.subscribers) for count, topics in by_count.items()]
+    return found
 
 
-def _align_racks(topics: Sequence[_Topic]) -> None:
-    """Assign what can be assigned to a rack of a replica. Co-partitioned topics are aligned together or not at all."""
-    if not any(topic.racks_matter for topic in topics):
-        return
-    co_partitioned: dict[tuple[object, int], list[_Topic]] = {}
-    for topic in topics:
-        co_partitioned.setdefault((topic.member_racks, topic.count), []).append(topic)
-    for alike in co_partitioned.values():
-        if len(alike) > 1:
-            _align_co_partitioned(alike)
-        elif alike[0].racks_matter:
-            alike[0].assign_ranges(alike[0].fits_rack)
+def _shares(
+    alike: Sequence[_CoPartitioned], served: Sequence[MemberSubscription], partition_racks: PartitionRacks | None
+) -> list[list[list[int]]]:
+    """For each of `alike` what its subscribers get of each of its topics; the last of them may be left out."""
+    racks = [member.rack_id or None for member in served] if partition_racks else []
+    if not partition_racks or not any(racks):
+        return [_ranges(group.count, len(group.subscribers)) for group in alike]
+    replicas = [Replicas(group.topics, group.count, partition_racks) for group in alike]
+    of_subscribers = [[racks[place] for place in group.subscribers] for group in alike]
+    matter = [held.matter(of) for held, of in zip(replicas, of_subscribers, strict=True)]
+    return [
+        # Topics that are co-partitioned stay so: they are aligned together, or not at all.
+        aligned(group.count, of, held.common(), together=len(group.topics) > 1)
+        if matters or (len(group.topics) > 1 and any(matter))
+        else _ranges(group.count, len(group.subscribers))
+        for group, held, of, matters in zip(alike, replicas, of_subscribers, matter, strict=True)
+    ]
 
 
-def _align_co_partitioned(topics: Sequence[_Topic]) -> None:
-    """Give partition n of all `topics` to the first member with room whose rack holds a replica of each of them."""
-    members: Mapping[str, object] = topics[0].assigned
-    for partition in range(topics[0].count):
-        for member_id in members:
-            if all(topic.capacity(member_id) and topic.fits_rack(member_id, partition) for topic in topics):
-                for topic in topics:
-                    topic.give(member_id, [partition])
-                break
+def _ranges(count: int, subscribers: int) -> list[list[int]]:
+    """Consecutive ranges, none of them empty: of the subscribers that get one."""
+    least, extra = divmod(count, subscribers)
+    partitions = list(range(count))
+    middle = extra * (least + 1)
+    ranges = [partitions[start : start + least + 1] for start in range(0, middle, least + 1)]
+    if least:
+        ranges += [partitions[start : start + least] for start in range(middle, count, least)]
+    return ranges

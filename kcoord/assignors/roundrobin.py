@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import cycle
 
-from kcoord.assignors._partitions import all_partitions, grouped_by_topic, static_first, subscribed_topics
+from kcoord.assignors._partitions import in_id_order, static_first
+from kcoord.assignors._subscribers import by_subscribers, in_name_order
 from kcoord.assignors.assignor import (
     Assignment,
     MemberSubscription,
     PartitionRacks,
     PartitionsPerTopic,
     RebalanceProtocol,
-    TopicPartition,
 )
 
 
@@ -33,11 +33,16 @@ class RoundRobinAssignor:
         partition_racks: PartitionRacks | None = None,
     ) -> Assignment:
         """See `Assignor.assign`."""
-        assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in subscriptions}
-        topics = subscribed_topics(partitions_per_topic, subscriptions)
-        turns = cycle([(member.member_id, frozenset(member.topics)) for member in static_first(subscriptions)])
-        for partition in all_partitions(topics):
-            # Terminates: every topic of `topics` has a subscriber.
-            member_id = next(member_id for member_id, subscribed in turns if partition[0] in subscribed)
-            assigned[member_id].append(partition)
-        return grouped_by_topic(assigned)
+        members = static_first(subscriptions)
+        assigned: list[dict[str, list[int]]] = [{} for _ in members]
+        turn = 0
+        for topic, count, subscribers in in_name_order(by_subscribers(partitions_per_topic, members)):
+            # Partition 0 goes to the next subscriber whose place is `turn` or later, the others to those after it.
+            first = bisect_left(subscribers, turn)
+            partitions = list(range(count))
+            taking = min(count, len(subscribers))
+            for number in range(taking):
+                place = subscribers[(first + number) % len(subscribers)]
+                assigned[place][topic] = partitions[number::taking]
+            turn = subscribers[(first + count - 1) % len(subscribers)] + 1
+        return in_id_order(members, assigned)

@@ -14,6 +14,7 @@ from kcoord.assignors._loads import Assigned
 from kcoord.assignors._ownership import Ownership, settle
 from kcoord.assignors._partitions import by_topic, grouped_by_topic, subscribed_topics
 from kcoord.assignors._racks import NO_RACKS, known_racks
+from kcoord.assignors._subscribers import alike
 from kcoord.assignors.assignor import (
     Assignment,
     MemberSubscription,
@@ -113,15 +114,17 @@ class _Problem:
     def without_those_held_by_others(self, assigned: Assigned) -> Assigned:
         """`assigned` without the partitions that a member other than the new owner may still be reading."""
         return {
-            member_id: [tp for tp in partitions if not self._ownership.held_by_another(member_id, tp)]
+            member_id: self._ownership.not_held_by_others(member_id, partitions)
             for member_id, partitions in assigned.items()
         }
 
     def solve(self, *, realign_racks: bool) -> Assigned:
         """The sticky assignment. `realign_racks`: members may give up partitions whose replicas are on other racks."""
         kept = self._assign(self._ownership, revoking=False)
+        if not realign_racks or not self._racks.of_member:
+            return kept
         aligned = self._ownership.without(self._racks.mismatch)
-        if not realign_racks or len(aligned.owner) == len(self._ownership.owner):
+        if len(aligned.owner) == len(self._ownership.owner):
             return kept
         realigned = self._assign(aligned, revoking=True)
         return realigned if self._cost(realigned) < self._cost(kept) else kept
@@ -129,7 +132,7 @@ class _Problem:
     def _assign(self, ownership: Ownership, *, revoking: bool) -> Assigned:
         if not self._topics:
             return {member_id: [] for member_id in ownership.owned}
-        if len({frozenset(member.topics) for member in self._subscriptions}) == 1:
+        if len(alike(self._subscriptions)) == 1:
             return assign_constrained(self._topics, ownership, self._racks)
         return assign_general(self._topics, self._subscriptions, ownership, self._racks, revoking)
 

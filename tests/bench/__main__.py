@@ -20,7 +20,7 @@ from kcoord.database.pool import Connection, Database
 from kcoord.metrics import TRANSACTIONS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from tests.bench import consumer, offsets
+from tests.bench import assignors, consumer, offsets
 from tests.bench.events import timeline
 from tests.bench.hot import hot_updates
 from tests.bench.load import per_second
@@ -134,8 +134,6 @@ async def measure(conninfo: str) -> None:
     print(f"  {large[2] / small[2]:.2f} x")
     print("newcomer in a group of 100 has its share: ", end="")
     print(f"{newcomer[0]:.2f} s with a heartbeat each second, {newcomer[1]:.2f} s with heartbeats that wait")
-    for members, partitions in ((1_000, 10_000), (10_000, 100_000)):
-        print(f"uniform assignor, {members:,} x {partitions:,}: {consumer.uniform(members, partitions):.2f} s")
 
 
 def say(what: str, value: float, base: float) -> None:
@@ -153,6 +151,7 @@ def main() -> int:
         print(f"longest turn of the loop, {MEMBERS} members sharing {TOPICS:,} topics: {longest * 1_000:.0f} ms of CPU")
         for table, found in asyncio.run(hot_updates(conninfo)).items():
             print(f"{table}: {found.ratio:.1%} of {found.all:,} updates under heartbeats and commits are HOT")
+    assignors.table()
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Measurements of the consumer protocol: what a heartbeat costs, how fast a group converges, the uniform assignor."""
+"""Measurements of the consumer protocol: what a heartbeat costs, how fast a group converges."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from groups.catalogue.topics import TopicService
-from groups.core.assignors import BUILT_IN, Partitions
-from groups.core.assignors.base import GroupSpec, MemberSpec
+from groups.core.assignors import Partitions
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_state import ConsumerGroupState
@@ -145,12 +144,3 @@ async def _live(people: Crowd, member_id: str, *, waiting: bool) -> None:
         people._learn(await people.service.consumer_heartbeat(command))
         if not waiting and people.owned[member_id] == before:
             await asyncio.sleep(1)
-
-
-def uniform(members: int, partitions: int) -> float:
-    """Seconds of the uniform assignor for a group that has no target yet."""
-    ids = (f"m{number:05d}" for number in range(members))
-    spec = GroupSpec({member_id: MemberSpec(frozenset({"t"})) for member_id in ids}, homogeneous=True)
-    started = time.perf_counter()
-    BUILT_IN["uniform"].assign(spec, {"t": partitions})
-    return time.perf_counter() - started

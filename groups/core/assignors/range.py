@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from groups.core.assignors.base import GroupSpec, Partitions
+from groups.core.assignors.subscribers import subscribers_by_topic
 
 
 class RangeAssignor:
@@ -18,14 +19,24 @@ class RangeAssignor:
 
     def assign(self, spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Partitions]:
         """See `Assignor`."""
-        ranges: dict[str, dict[str, frozenset[int]]] = {member_id: {} for member_id in spec.members}
-        for topic_id, subscribers in _subscribers(spec, topics).items():
-            _spread(topic_id, topics[topic_id], subscribers, ranges)
-        return ranges
+        ordered = _static_first(spec)
+        ranges: list[dict[str, frozenset[int]]] = [{} for _ in ordered]
+        alike: dict[tuple[int, int], Sequence[frozenset[int]]] = {}
+        subscribers = subscribers_by_topic((spec.members[member_id].topics for member_id in ordered), topics)
+        for topic_id, places in subscribers.items():
+            if not places:
+                continue
+            size = topics[topic_id], len(places)
+            if size not in alike:
+                alike[size] = _ranges(*size)
+            for place, partitions in zip(places, alike[size], strict=False):
+                ranges[place][topic_id] = partitions
+        assigned = dict(zip(ordered, ranges, strict=True))
+        return {member_id: assigned[member_id] for member_id in spec.members}
 
 
-def _subscribers(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Sequence[str]]:
-    ordered = sorted(
+def _static_first(spec: GroupSpec) -> Sequence[str]:
+    return sorted(
         spec.members,
         key=lambda member_id: (
             (spec.members[member_id].instance_id is None),
@@ -33,21 +44,15 @@ def _subscribers(spec: GroupSpec, topics: Mapping[str, int]) -> Mapping[str, Seq
             member_id,
         ),
     )
-    if spec.homogeneous:
-        return dict.fromkeys(topics, ordered)
-    subscribers: dict[str, list[str]] = {}
-    for member_id in ordered:
-        for topic_id in spec.members[member_id].topics:
-            subscribers.setdefault(topic_id, []).append(member_id)
-    return subscribers
 
 
-def _spread(
-    topic_id: str, count: int, subscribers: Sequence[str], ranges: dict[str, dict[str, frozenset[int]]]
-) -> None:
-    least, extra = divmod(count, len(subscribers))
+def _ranges(count: int, subscribers: int) -> Sequence[frozenset[int]]:
+    """Consecutive ranges of the partitions of a topic, none of them empty: of the first of its subscribers."""
+    least, extra = divmod(count, subscribers)
+    found = []
     start = 0
-    for index, member_id in enumerate(subscribers[:count]):
-        end = start + least + (index < extra)
-        ranges[member_id][topic_id] = frozenset(range(start, end))
+    for place in range(min(count, subscribers)):
+        end = start + least + (place < extra)
+        found.append(frozenset(range(start, end)))
         start = end
+    return found

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from groups.core.assignors.base import GroupSpec, Partitions
+from groups.core.assignors.subscribers import subscribers_by_topic
 
 MOST_PASSES = 16
 """The number of passes over the topics after which the balance is left as it is."""
@@ -39,16 +40,16 @@ class _Plan:
     def __init__(self, spec: GroupSpec, topics: Mapping[str, int]) -> None:
         self._topics = topics
         self._member_ids = list(spec.members)
-        self._subscribers: dict[str, list[int]] = {topic_id: [] for topic_id in topics}
-        """Topic id -> its subscribers, ascending."""
+        self._subscribers = subscribers_by_topic((member.topics for member in spec.members.values()), topics)
+        """Topic id -> its subscribers, ascending; topics with the same ones share the object."""
         self._owners: dict[str, dict[int, list[int]]] = {topic_id: {} for topic_id in topics}
         """Topic id -> member -> its partitions, ascending; members without any are absent."""
         self._load = [0] * len(self._member_ids)
+        self._least: dict[int, int] = {}
+        """Subscribers, by the identity of their list -> the smallest of their loads, as long as no load changes."""
         for index, member in enumerate(spec.members.values()):
-            for topic_id in member.topics & topics.keys():
-                self._subscribers[topic_id].append(index)
-                kept = member.target.get(topic_id)
-                if kept:
+            for topic_id, kept in member.target.items():
+                if kept and topic_id in member.topics and topic_id in topics:
                     self._owners[topic_id][index] = sorted(kept)
                     self._load[index] += len(kept)
 
@@ -80,8 +81,7 @@ class _Plan:
     def balance(self, topic_id: str) -> bool:
         """Move partitions of the topic from the most to the least loaded until no move helps; whether any was moved."""
         owners, load = self._owners[topic_id], self._load
-        subscribers = self._subscribers[topic_id]
-        if not owners or max(load[index] for index in owners) - min(load[index] for index in subscribers) < 2:
+        if not owners or max(map(load.__getitem__, owners)) - self._least_load(topic_id) < 2:
             return False
         members = self._least_loaded_first(topic_id)
         givers, takers = _givers(members, load, owners), _takers(members, load)
@@ -99,12 +99,19 @@ class _Plan:
         self._give(topic_id, given)
         return True
 
+    def _least_load(self, topic_id: str) -> int:
+        subscribers = self._subscribers[topic_id]
+        if id(subscribers) not in self._least:
+            self._least[id(subscribers)] = min(map(self._load.__getitem__, subscribers))
+        return self._least[id(subscribers)]
+
     def _least_loaded_first(self, topic_id: str) -> Sequence[int]:
         """The topic's subscribers; those with the same number of partitions in ascending order."""
         return sorted(self._subscribers[topic_id], key=self._load.__getitem__)
 
     def _give(self, topic_id: str, given: Mapping[int, Sequence[int]]) -> None:
         owners = self._owners[topic_id]
+        self._least.clear()
         for taker, partitions in given.items():
             owners[taker] = sorted([*owners.get(taker, ()), *partitions])
             self._load[taker] += len(partitions)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.core.assignors import BUILT_IN, Assignor, GroupSpec, MemberSpec, Partitions, RangeAssignor, UniformAssignor
+from groups.core.assignors.subscribers import subscribers_by_topic
 from groups.core.assignors.uniform_homogeneous import _in_set_order
 
 TOPICS = {"a": 5, "b": 3, "c": 1, "d": 8}
@@ -245,3 +246,38 @@ def test_range_puts_static_members_first() -> None:
 @assignors
 def test_a_group_without_members_gets_nothing(assignor: Assignor) -> None:
     assert assignor.assign(GroupSpec({}, homogeneous=True), {}) == {}
+
+
+def plain_range(members: Mapping[str, MemberSpec]) -> Targets:
+    """consumer.md 5.4, read word by word."""
+    static = sorted((m for m in members if members[m].instance_id is not None), key=lambda m: members[m].instance_id)
+    order = static + sorted(m for m in members if members[m].instance_id is None)
+    targets: dict[str, dict[str, frozenset[int]]] = {member_id: {} for member_id in members}
+    for topic, count in topics_of(members).items():
+        subscribers = [member_id for member_id in order if topic in members[member_id].topics]
+        least, extra = divmod(count, len(subscribers))
+        left = list(range(count))
+        for place, member_id in enumerate(subscribers):
+            share = least + 1 if place < extra else least
+            if share:
+                targets[member_id][topic] = frozenset(left[:share])
+                del left[:share]
+    return targets
+
+
+@given(groups, st.sets(st.sampled_from([f"m{number}" for number in range(6)])))
+def test_range_is_what_the_plain_reading_gives(subscribed: dict[str, frozenset[str]], static: set[str]) -> None:
+    # The instance ids sort the other way round than the member ids.
+    members = {
+        member_id: replace(member, instance_id=f"i{9 - int(member_id[1:])}" if member_id in static else None)
+        for member_id, member in fresh(subscribed).items()
+    }
+    assert run(RangeAssignor(), members) == plain_range(members)
+
+
+@given(groups)
+def test_topics_with_the_same_subscribers_share_them(subscribed: dict[str, frozenset[str]]) -> None:
+    found = subscribers_by_topic(subscribed.values(), TOPICS)
+    for topic in TOPICS:
+        assert found[topic] == [place for place, topics in enumerate(subscribed.values()) if topic in topics]
+        assert all(found[topic] is found[other] for other in TOPICS if found[topic] == found[other])
