@@ -15,7 +15,7 @@ from kcoord.database import sessions
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 
-SHORT = Config({"database.transaction.timeout.ms": 500})
+LIMITED = Config({"database.transaction.timeout.ms": 2_000})
 
 
 @pytest.fixture(params=["pipelined", "stepwise"], autouse=True)
@@ -28,7 +28,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.fixture
 async def nodes(database: str) -> AsyncIterator[tuple[NodeConnection, NodeConnection]]:
     """The connections of two nodes. The second one waits longer for a lock than the first may hold it."""
-    stalled, other = NodeConnection(database, SHORT), NodeConnection(database, Config({}))
+    stalled, other = NodeConnection(database, LIMITED), NodeConnection(database, Config({}))
     yield stalled, other
     await stalled.close()
     await other.close()
@@ -38,7 +38,7 @@ async def nodes(database: str) -> AsyncIterator[tuple[NodeConnection, NodeConnec
 async def test_a_node_that_stalls_in_a_transaction_loses_its_locks(
     database: str, clock: VirtualClock, nodes: tuple[NodeConnection, NodeConnection], long: bool
 ) -> None:
-    store = NodeStore(Runtime(SHORT, database, clock))
+    store = NodeStore(Runtime(LIMITED, database, clock))
     stalled, other = nodes
     locked, thawed = asyncio.Event(), asyncio.Event()
 
@@ -51,7 +51,9 @@ async def test_a_node_that_stalls_in_a_transaction_loses_its_locks(
             await store.tell(connection)
 
     task = asyncio.create_task(stall())
-    await locked.wait()
+    await asyncio.wait({task, waiting := asyncio.create_task(locked.wait())}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    assert locked.is_set(), task.exception()
     async with asyncio.timeout(60):
         while True:
             try:
@@ -70,5 +72,5 @@ async def test_a_node_that_stalls_in_a_transaction_loses_its_locks(
 async def test_what_takes_long_is_not_ended(nodes: tuple[NodeConnection, NodeConnection]) -> None:
     node, _ = nodes
     async with node.transaction(long=True) as connection:
-        for _ in range(3):
-            await connection.execute("select pg_sleep(0.3)")
+        for _ in range(2):
+            await connection.execute("select pg_sleep(1.1)")
