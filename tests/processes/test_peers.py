@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import select
 import signal
 import socket
@@ -173,7 +174,7 @@ def ends(server: Running, worker_database: str, django_db_setup: None, django_db
     from kcoord.access.tokens import ALL_RULES, create_token
 
     with django_db_blocker.unblock():  # type: ignore[attr-defined]
-        token = create_token("unfinished", ALL_RULES).secret
+        token = create_token(f"unfinished {secrets.token_hex(4)}", ALL_RULES).secret  # several servers, one database
     with contextlib.ExitStack() as stack:
         connections = {}
         for name, (request, _) in UNFINISHED.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from groups.core.assignors.base import GroupSpec, Partitions
-from groups.core.assignors.subscribers import subscribers_by_topic
+from groups.core.assignors.subscribers import subscribers_of
 
 
 class RangeAssignor:
@@ -22,8 +22,9 @@ class RangeAssignor:
         ordered = _static_first(spec)
         ranges: list[dict[str, frozenset[int]]] = [{} for _ in ordered]
         alike: dict[tuple[int, int], Sequence[frozenset[int]]] = {}
-        subscribers = subscribers_by_topic((spec.members[member_id].topics for member_id in ordered), topics)
-        for topic_id, places in subscribers.items():
+        subscribers = subscribers_of((spec.members[member_id].topics for member_id in ordered), topics)
+        for topic_id in topics:
+            places = subscribers.of(topic_id)
             if not places:
                 continue
             size = topics[topic_id], len(places)

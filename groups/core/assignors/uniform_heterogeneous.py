@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from groups.core.assignors.base import GroupSpec, Partitions
-from groups.core.assignors.subscribers import subscribers_by_topic
+from groups.core.assignors.subscribers import subscribers_of
 
 MOST_PASSES = 16
 """The number of passes over the topics after which the balance is left as it is."""
@@ -40,13 +40,12 @@ class _Plan:
     def __init__(self, spec: GroupSpec, topics: Mapping[str, int]) -> None:
         self._topics = topics
         self._member_ids = list(spec.members)
-        self._subscribers = subscribers_by_topic((member.topics for member in spec.members.values()), topics)
-        """Topic id -> its subscribers, ascending; topics with the same ones share the object."""
+        self._subscribers = subscribers_of((member.topics for member in spec.members.values()), topics)
         self._owners: dict[str, dict[int, list[int]]] = {topic_id: {} for topic_id in topics}
         """Topic id -> member -> its partitions, ascending; members without any are absent."""
         self._load = [0] * len(self._member_ids)
         self._least: dict[int, int] = {}
-        """Subscribers, by the identity of their list -> the smallest of their loads, as long as no load changes."""
+        """Number of subscribers -> the smallest of their loads, as long as no load changes."""
         for index, member in enumerate(spec.members.values()):
             for topic_id, kept in member.target.items():
                 if kept and topic_id in member.topics and topic_id in topics:
@@ -55,12 +54,12 @@ class _Plan:
 
     def hardest_first(self) -> Sequence[str]:
         """Topics with many partitions for each subscriber first, then those with few subscribers."""
-        subscribed = [topic_id for topic_id, subscribers in self._subscribers.items() if subscribers]
+        subscribed = [topic_id for topic_id in self._topics if self._subscribers.of(topic_id)]
         return sorted(
             subscribed,
             key=lambda topic_id: (
-                -self._topics[topic_id] / len(self._subscribers[topic_id]),
-                len(self._subscribers[topic_id]),
+                -self._topics[topic_id] / len(self._subscribers.of(topic_id)),
+                len(self._subscribers.of(topic_id)),
                 topic_id,
             ),
         )
@@ -100,14 +99,14 @@ class _Plan:
         return True
 
     def _least_load(self, topic_id: str) -> int:
-        subscribers = self._subscribers[topic_id]
-        if id(subscribers) not in self._least:
-            self._least[id(subscribers)] = min(map(self._load.__getitem__, subscribers))
-        return self._least[id(subscribers)]
+        number = self._subscribers.number[topic_id]
+        if number not in self._least:
+            self._least[number] = min(map(self._load.__getitem__, self._subscribers.places[number]))
+        return self._least[number]
 
     def _least_loaded_first(self, topic_id: str) -> Sequence[int]:
         """The topic's subscribers; those with the same number of partitions in ascending order."""
-        return sorted(self._subscribers[topic_id], key=self._load.__getitem__)
+        return sorted(self._subscribers.of(topic_id), key=self._load.__getitem__)
 
     def _give(self, topic_id: str, given: Mapping[int, Sequence[int]]) -> None:
         owners = self._owners[topic_id]

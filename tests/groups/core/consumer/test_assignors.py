@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.core.assignors import BUILT_IN, Assignor, GroupSpec, MemberSpec, Partitions, RangeAssignor, UniformAssignor
-from groups.core.assignors.subscribers import subscribers_by_topic
+from groups.core.assignors.subscribers import subscribers_of
 from groups.core.assignors.uniform_homogeneous import _in_set_order
 
 TOPICS = {"a": 5, "b": 3, "c": 1, "d": 8}
@@ -277,7 +277,17 @@ def test_range_is_what_the_plain_reading_gives(subscribed: dict[str, frozenset[s
 
 @given(groups)
 def test_topics_with_the_same_subscribers_share_them(subscribed: dict[str, frozenset[str]]) -> None:
-    found = subscribers_by_topic(subscribed.values(), TOPICS)
+    found = subscribers_of(subscribed.values(), TOPICS)
     for topic in TOPICS:
-        assert found[topic] == [place for place, topics in enumerate(subscribed.values()) if topic in topics]
-        assert all(found[topic] is found[other] for other in TOPICS if found[topic] == found[other])
+        assert found.of(topic) == [place for place, topics in enumerate(subscribed.values()) if topic in topics]
+        assert all(found.of(topic) is found.of(other) for other in TOPICS if found.of(topic) == found.of(other))
+
+
+@pytest.mark.parametrize("assignor", [RangeAssignor(), UniformAssignor()], ids=lambda assignor: assignor.name)
+def test_a_topic_that_is_gone_is_assigned_to_nobody(assignor: Assignor) -> None:
+    members = {
+        "m0": MemberSpec(frozenset({"a", "gone"}), {"gone": frozenset({0})}),
+        "m1": MemberSpec(frozenset({"a"})),
+    }
+    targets = assignor.assign(spec(members), {"a": 2})
+    assert targets == {"m0": {"a": frozenset({0})}, "m1": {"a": frozenset({1})}}

@@ -96,7 +96,7 @@ def test_a_held_heartbeat_goes_on_after_its_wait() -> None:
     made.set_topics(foo=6)
     made.stable("m1")
     held = made.heartbeat("m1", 1, max_wait_ms=10_000)
-    held.command = replace(held.command, age_ms=8_000)
+    held.command = replace(held.command, age_ms=11_000)
     made.advance(8_000)
     made.join("m2", "foo")
     assert held.assignment == {"foo": [0, 1, 2]}
