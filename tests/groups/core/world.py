@@ -80,6 +80,8 @@ class World:
     group: ClassicGroup | None = None
     waiting: list[Call] = field(default_factory=list)
     last: Decision | None = None
+    may_expire: bool = True
+    gap: int = 0
     ids: Any = field(default_factory=lambda: itertools.count(1))
 
     # -- time
@@ -111,7 +113,13 @@ class World:
     # -- requests
 
     def send(self, command: Command) -> Call:
-        env = Env(self.now, lambda prefix: f"{prefix}-{next(self.ids)}", self.config)
+        env = Env(
+            self.now,
+            lambda prefix: f"{prefix}-{next(self.ids)}",
+            self.config,
+            may_expire=self.may_expire,
+            gap=self.gap,
+        )
         decision = decide(self.group, command, env)
         waiting = [call.parked for call in self.waiting if call.parked is not None]
         check(self.group, waiting, decision, env)

@@ -103,6 +103,7 @@ class World:
     targets: list[ComputeTarget] = field(default_factory=list)
     resolutions: list[ResolveRegexes] = field(default_factory=list)
     last: Decision | None = None
+    may_expire: bool = True
     gap: int = 0
     ids: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -158,6 +159,7 @@ class World:
             self.assignors,
             regex_error,
             CODEC,
+            may_expire=self.may_expire,
             gap=self.gap,
         )
 
