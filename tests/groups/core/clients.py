@@ -40,13 +40,18 @@ class Client:
             if self.assigned is None:
                 if self.world.now >= self.held_off_until:
                     self.join()
-            elif self.world.now >= self.beat_at + self.session_ms // 3:
+            elif self.world.now >= self.beat_at + self.beat_interval_ms:
                 self.beat()
         elif call.ran_out:
             self._send_again(call)
         elif call.reply is not None:
             self.call = None
             self._handle(call)
+
+    @property
+    def beat_interval_ms(self) -> int:
+        """Often enough to hear of a rebalance in time: two that learn of it too late throw each other out for good."""
+        return min(self.session_ms, self.rebalance_ms) // 3
 
     def join(self) -> None:
         self.assigned = None

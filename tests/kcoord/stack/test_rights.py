@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from tests.support.processes import Running, start
 
 pytestmark = pytest.mark.processes
 
-USER = "of the service"
+USER = f"of the service {os.getpid()}"
+"""Roles belong to the whole Postgres, which several test processes share."""
 
 
 @pytest.fixture
