@@ -304,6 +304,8 @@ async def test_an_empty_database_is_filled_from_the_archive_alone(
     lines = journal_rows(archive.conninfo)
     assert {line[3] for line in lines} == {"restore"}
     assert min(line[0] for line in lines) > last
+    if archive.rows()[-1][0] < lines[-1][0]:  # transactions in the databases of other tests held the run back
+        await asyncio.to_thread(archive.run)
     assert archive.rows()[-len(lines) :] == lines
     before = len(archive.rows())
     assert (await asyncio.to_thread(archive.run)).rows == 0
