@@ -58,7 +58,7 @@ SETTINGS: tuple[Setting, ...] = (
         "log.hot.requests",
         0,
         "requests",
-        "Of so many successful heartbeats, commits and fetches one has its line in the log; 1: each, 0: none.",
+        "Log one in this number of successful heartbeats, commits and fetches; 1: all, 0: none.",
         0,
         INT_MAX,
     ),

@@ -73,7 +73,7 @@ class Loads:
 
 
 class Least:
-    """The least loaded of some members, found anew only after other members' loads may have changed.
+    """The least loaded of some members. It is searched for again only if loads were changed elsewhere since.
 
     Entries of the heap are loads; one that is no longer its member's load is stale. `moves`: the changes of loads that
     this has seen.

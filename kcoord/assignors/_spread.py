@@ -19,7 +19,7 @@ def spread(loads: Loads, free: Iterable[TopicPartition]) -> None:
     held: dict[int, dict[str, list[TopicPartition]]] = {}
     for partition in free:
         held.setdefault(loads.holder[partition], {}).setdefault(partition[0], []).append(partition)
-    # Member -> a total that leads nowhere: no chain from the member ends at one with so few or fewer.
+    # Member -> a total that leads nowhere: no chain from the member ends at one that has this total or a smaller one.
     hopeless: dict[int, int] = {}
     starts = deque(sorted(held))
     while starts:
@@ -45,8 +45,8 @@ def _chain(
 ) -> list[tuple[int, str, int]]:
     """The shortest chain of (giver, topic, taker) from `start` to a member with at least two fewer, last link first.
 
-    If there is none, `hopeless` says so of all members that a chain would have passed: it would have reached all that
-    they reach.
+    If there is none, it is noted in `hopeless`, for every member that the search reached: whatever can be reached from
+    those was reached as well.
     """
     enough = loads.total(start) - 2
     came_by: dict[int, tuple[int, str]] = {}

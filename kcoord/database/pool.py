@@ -286,15 +286,13 @@ class Database:
 
     def refusal(self, connection: Connection, receipt: Receipt | None) -> ProtocolError | None:
         """Why a request may not write: it is too old according to the clock last read in this transaction."""
-        if receipt is None or not isinstance(connection, WatchedConnection) or connection.database_ms is None:
-            return None
-        return self.request_age.refusal(receipt, connection.database_ms)
+        read = _last_reading(connection)
+        return None if receipt is None or read is None else self.request_age.refusal(receipt, read)
 
     def age_ms(self, connection: Connection, receipt: Receipt | None) -> int:
         """How long ago a request was received, by the clock last read in this transaction; 0 for own work."""
-        if receipt is None or not isinstance(connection, WatchedConnection) or connection.database_ms is None:
-            return 0
-        return round(self.request_age.age_ms(receipt, connection.database_ms))
+        read = _last_reading(connection)
+        return 0 if receipt is None or read is None else round(self.request_age.age_ms(receipt, read))
 
     async def _end_stuck_sessions(self) -> list[TupleRow]:
         async with self.connection() as connection:
@@ -387,3 +385,8 @@ class Database:
             detail,
             retry_after_ms=self._config.int("http.retry.after.ms"),
         )
+
+
+def _last_reading(connection: Connection) -> int | None:
+    """The database's clock as last read in this transaction; None: not read, or on a connection of another kind."""
+    return connection.database_ms if isinstance(connection, WatchedConnection) else None
