@@ -134,10 +134,18 @@ class Batch:
         before, self.now, ownership = await self._store.lock(connection, self.group_id, skip_locked=self.skip_locked)
         stepwise = connection.pgconn.pipeline_status == PipelineStatus.OFF
         expires = ownership.active and before.due is not None and before.due <= self.now
-        if expires and not stepwise:
-            self.now, ownership = await self._store.ownership(connection, self.group_id, hold=True)
+        if expires:
+            # Until when sessions are known was read before them, so that all that was known is among them.
+            known_until = ownership.sessions_known_until
+            before = await self._store.with_sessions(connection, before)
+            expires = before.due is not None and before.due <= self.now
+            if expires and not stepwise:
+                self.now, ownership = await self._store.ownership(connection, self.group_id, hold=True)
+            ownership = replace(ownership, sessions_known_until=known_until)
         self.may_expire = ownership.active
         refusals = await self._ask_guards(connection, before, ownership)
+        if any(isinstance(work.command, ConsumerHeartbeat) and work.command.age_ms for work in self.works):
+            before = await self._store.with_sessions(connection, before)
         after, replies = await self._decide(connection, before.group, refusals, ownership)
         if after is None and before.pk is not None:
             principal = self._outcomes[-1].work.principal

@@ -88,6 +88,7 @@ class DecisionContext:
             consumer_protocol=CONSUMER_PROTOCOL,
             may_expire=ownership.active,
             gap=ownership.gap,
+            sessions_known_until=ownership.sessions_known_until,
         )
 
 

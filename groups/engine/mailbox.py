@@ -46,6 +46,9 @@ STARTED_OVER = {
 }
 """Why a transaction that was started over too often is given up."""
 
+UNKNOWN_SESSIONS_MS = 100
+"""Before the next look at a group with a session that has ended and may have been extended."""
+
 MAX_TIMER_JITTER_MS = 20
 """So that processes that wait for the same deadline do not all query at once."""
 
@@ -190,6 +193,8 @@ class Mailbox:
         if due is None:
             return
         least_ms = 0 if batch.may_expire else self._renewal_ms  # until somebody runs the timers of the group again
+        if due <= batch.now:
+            least_ms = max(least_ms, UNKNOWN_SESSIONS_MS)
         delay_ms = max(due - batch.now, least_ms) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - no secret
         self._timers[group_id] = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick, group_id)
 

@@ -169,7 +169,7 @@ class GroupService:
     async def describe(self, group_id: str, *, partitions: bool = True) -> Stored:
         """The group as last committed; `group` is None if it does not exist. `partitions`: see `GroupStore.read`."""
         self.check_active(group_id)
-        return await self._store.read(group_id, partitions=partitions)
+        return await self._store.read(group_id, partitions=partitions, sessions=True)
 
     async def lock(self, connection: Connection, group_id: str) -> Group | None:
         """Lock a group in the caller's transaction, which changes nothing of it: it sees all that was written before.

@@ -25,6 +25,10 @@ class CoordinatorNode(ProtocolOwned):
     started_at = MillisField()
     renewed_at = MillisField()
     expires_at = MillisField(help_text="When its lease runs out. A lease that has run out is not renewed.")
+    flushed_until = MillisField(
+        null=True,
+        help_text="Sessions that it renewed in memory until then are stored. Null: it renews none in memory.",
+    )
     ended_at = MillisField(null=True)
     end_reason = models.CharField(max_length=16, null=True, choices=EndReason.choices)
 

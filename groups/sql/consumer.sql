@@ -33,6 +33,11 @@ select member_id, instance_id, rack_id, client_id, client_host, rebalance_timeou
 from groups_consumermember
 where group_id = %(id)s
 
+-- name: load_consumer_sessions
+select member_id, session_deadline, session_armed_at
+from groups_consumermember
+where group_id = %(id)s
+
 -- name: load_resolution
 -- Apart from the header, which every heartbeat reads: it names each topic that a regular expression matches.
 select resolution
@@ -74,16 +79,19 @@ from unnest(%(member_id)s::text[], %(member_epoch)s::int[], %(previous_member_ep
 where m.group_id = %(id)s and m.member_id = c.member_id
 
 -- name: update_consumer_timers
+-- A session that was not renewed may have been extended since it was read.
 update groups_consumermember m
-set session_deadline = c.session_deadline, session_armed_at = c.session_armed_at,
+set session_deadline = case when c.is_renewed then c.session_deadline else m.session_deadline end,
+    session_armed_at = case when c.is_renewed then c.session_armed_at else m.session_armed_at end,
     rebalance_deadline = c.rebalance_deadline, rebalance_armed_at = c.rebalance_armed_at,
     join_deadline = c.join_deadline, join_armed_at = c.join_armed_at,
     sync_deadline = c.sync_deadline, sync_armed_at = c.sync_armed_at
 from unnest(%(member_id)s::text[], %(session_deadline)s::bigint[], %(session_armed_at)s::bigint[],
             %(rebalance_deadline)s::bigint[], %(rebalance_armed_at)s::bigint[], %(join_deadline)s::bigint[],
-            %(join_armed_at)s::bigint[], %(sync_deadline)s::bigint[], %(sync_armed_at)s::bigint[])
+            %(join_armed_at)s::bigint[], %(sync_deadline)s::bigint[], %(sync_armed_at)s::bigint[],
+            %(is_renewed)s::bool[])
      as c (member_id, session_deadline, session_armed_at, rebalance_deadline, rebalance_armed_at, join_deadline,
-           join_armed_at, sync_deadline, sync_armed_at)
+           join_armed_at, sync_deadline, sync_armed_at, is_renewed)
 where m.group_id = %(id)s and m.member_id = c.member_id
 
 -- name: delete_consumer_members

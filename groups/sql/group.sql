@@ -45,8 +45,14 @@ set type = 'classic', state = %(state)s, previous_state = %(previous_state)s, st
     wake_at = %(wake_at)s, version = version + 1, version_tag = %(version_tag)s, updated_at = %(now)s
 where id = %(id)s
 
+-- name: move_wake_up
+-- Only sessions were extended: copies of the group stay current, so version and tag stay.
+update groups_group
+set wake_at = %(wake_at)s, partition = %(partition)s
+where id = %(id)s
+
 -- name: touch_group
--- Only the deadlines of members changed: "last change" on pages stays.
+-- Only deadlines and what members wait for changed: "last change" on pages stays.
 update groups_group
 set wake_at = %(wake_at)s, partition = %(partition)s, version = version + 1, version_tag = %(version_tag)s
 where id = %(id)s

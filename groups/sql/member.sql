@@ -7,6 +7,11 @@ from groups_member
 where group_id = %(id)s
 order by id
 
+-- name: load_sessions
+select member_id, session_deadline, last_heartbeat_at
+from groups_member
+where group_id = %(id)s
+
 -- name: load_pending
 select member_id, deadline
 from groups_pendingmember
@@ -27,21 +32,24 @@ set instance_id = excluded.instance_id, client_id = excluded.client_id, client_h
     protocol_type = excluded.protocol_type, protocol_names = excluded.protocol_names,
     protocol_metadata = excluded.protocol_metadata, assignment = excluded.assignment, is_new = excluded.is_new,
     join_parked_until = excluded.join_parked_until, sync_parked_until = excluded.sync_parked_until,
-    pending_sync = excluded.pending_sync, session_deadline = excluded.session_deadline,
-    last_heartbeat_at = excluded.last_heartbeat_at
+    pending_sync = excluded.pending_sync,
+    session_deadline = case when %(is_renewed)s then excluded.session_deadline else groups_member.session_deadline end,
+    last_heartbeat_at = case when %(is_renewed)s then excluded.last_heartbeat_at else groups_member.last_heartbeat_at end
 
 -- name: update_member_progress
 -- The small columns of many members at once: what a completed join, a sync or a heartbeat changes. A null
--- assignment leaves the stored one in place.
+-- assignment leaves the stored one in place, and a session that was not renewed may have been extended since it was read.
 update groups_member m
 set is_new = c.is_new, join_parked_until = c.join_parked_until, sync_parked_until = c.sync_parked_until,
-    pending_sync = c.pending_sync, session_deadline = c.session_deadline, last_heartbeat_at = c.last_heartbeat_at,
+    pending_sync = c.pending_sync,
+    session_deadline = case when c.is_renewed then c.session_deadline else m.session_deadline end,
+    last_heartbeat_at = case when c.is_renewed then c.last_heartbeat_at else m.last_heartbeat_at end,
     assignment = coalesce(c.assignment, m.assignment)
 from unnest(%(member_id)s::text[], %(is_new)s::bool[], %(join_parked_until)s::bigint[],
             %(sync_parked_until)s::bigint[], %(pending_sync)s::bool[], %(session_deadline)s::bigint[],
-            %(last_heartbeat_at)s::bigint[], %(assignment)s::bytea[])
+            %(last_heartbeat_at)s::bigint[], %(assignment)s::bytea[], %(is_renewed)s::bool[])
      as c (member_id, is_new, join_parked_until, sync_parked_until, pending_sync, session_deadline, last_heartbeat_at,
-           assignment)
+           assignment, is_renewed)
 where m.group_id = %(id)s and m.member_id = c.member_id
 
 -- name: delete_members

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 
 from groups.core.coordinator import partition_of
 from groups.core.model.deadlines import wake_at, wake_at_to_store
+from groups.core.model.sessions import Session
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
 from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
 from kcoord.database.pool import Connection, Database
@@ -166,6 +167,10 @@ class Changes:
     pending_set: Mapping[str, Millis]
     reassigned: tuple[ClassicMember, ...]
     """Members with an assignment whose bytes changed."""
+    renewed: frozenset[str]
+    """Ids of the members whose session changed."""
+    only_renewed: bool
+    """Nothing but sessions changed."""
     topics: bool
     """Whether the topics of the generation changed."""
 
@@ -196,26 +201,50 @@ def changes(before: ClassicGroup | None, after: ClassicGroup) -> Changes:
     """
     old_members = before.members if before else Members()
     old_pending = before.pending_join if before else {}
-    upserted, progressed, reassigned = [], [], []
+    upserted, progressed, reassigned, renewed = [], [], [], set()
+    only_renewed = True
     for member in after.members.values():
         old = old_members.get(member.member_id)
         if old is member:
             continue
+        if old is None or _session(old) != _session(member):
+            renewed.add(member.member_id)
         if old is None or _identity(old) != _identity(member):
             upserted.append(member)
         elif old != member:
             progressed.append(member)
+            only_renewed = only_renewed and _waits(old) == _waits(member)
         if member.assignment != (old.assignment if old else b""):
             reassigned.append(member)
+    header = before is None or group_columns(before) != group_columns(after)
+    removed = tuple(member_id for member_id in old_members if member_id not in after.members)
+    pending_changed = old_pending != after.pending_join
+    topics = (before.generation_topics if before else None) != after.generation_topics
     return Changes(
-        header=before is None or group_columns(before) != group_columns(after),
-        removed=tuple(member_id for member_id in old_members if member_id not in after.members),
+        header=header,
+        removed=removed,
         upserted=tuple(upserted),
         progressed=tuple(progressed),
         pending_removed=tuple(member_id for member_id in old_pending if member_id not in after.pending_join),
         pending_set={key: value for key, value in after.pending_join.items() if old_pending.get(key) != value},
         reassigned=tuple(reassigned),
-        topics=(before.generation_topics if before else None) != after.generation_topics,
+        renewed=frozenset(renewed),
+        only_renewed=only_renewed and not (header or removed or upserted or pending_changed or topics),
+        topics=topics,
+    )
+
+
+def _session(member: ClassicMember) -> tuple[object, ...]:
+    return member.session_deadline, member.last_heartbeat_at
+
+
+def _waits(member: ClassicMember) -> tuple[object, ...]:
+    return (
+        member.is_new,
+        member.join_parked_until,
+        member.sync_parked_until,
+        member.pending_sync,
+        member.assignment,
     )
 
 
@@ -266,6 +295,8 @@ class ClassicRows:
             version = 1
         elif difference.nothing and due == before.wake_at:
             return Stored(before.pk, before.version, before.version_tag, due, after)
+        elif difference.only_renewed:
+            return await self._renew(connection, before, after, difference, due)
         else:
             pk, version = before.pk, before.version + 1
             await self._update_header(connection, pk, after, difference, due, now, tag)
@@ -274,6 +305,22 @@ class ClassicRows:
         if difference.topics:
             await self._write_topics(connection, pk, after)
         return Stored(pk, version, tag, due, after)
+
+    async def _renew(
+        self, connection: Connection, before: Stored, after: ClassicGroup, changes: Changes, due: Millis | None
+    ) -> Stored:
+        """Write sessions that were extended: other processes may keep their copies of the group."""
+        assert before.pk is not None
+        if due != before.wake_at:
+            parameters = {"id": before.pk, "partition": partition_of(after.group_id, self._partitions), "wake_at": due}
+            await connection.execute(Q.move_wake_up.encode(), parameters)
+        await self._write_members(connection, before.pk, changes)
+        return Stored(before.pk, before.version, before.version_tag, due, after)
+
+    async def load_sessions(self, connection: Connection, pk: int) -> dict[str, Session]:
+        """The sessions of all members, by member id."""
+        rows = await self._db.rows(connection, Q.load_sessions, {"id": pk})
+        return {member_id: Session(deadline, heard_at) for member_id, deadline, heard_at in rows}
 
     async def _update_header(
         self,
@@ -298,7 +345,10 @@ class ClassicRows:
         if changes.pending_removed:
             await connection.execute(Q.delete_pending.encode(), {"id": pk, "member_id": list(changes.pending_removed)})
         if changes.upserted:
-            parameters = [member_columns(pk, member) for member in changes.upserted]
+            parameters = [
+                member_columns(pk, member) | {"is_renewed": member.member_id in changes.renewed}
+                for member in changes.upserted
+            ]
             await connection.cursor().executemany(Q.upsert_member.encode(), parameters)
         if changes.progressed:
             # An unchanged assignment is not sent: each write would store it out of line once more.
@@ -308,6 +358,7 @@ class ClassicRows:
                 for member in changes.progressed
             ]
             arrays = {name: [column[name] for column in columns] for name in columns[0]}
+            arrays["is_renewed"] = [member.member_id in changes.renewed for member in changes.progressed]
             member_ids = [member.member_id for member in changes.progressed]
             await connection.execute(Q.update_member_progress.encode(), {"id": pk, "member_id": member_ids, **arrays})
         if changes.pending_set:

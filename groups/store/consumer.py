@@ -23,6 +23,7 @@ from groups.core.model.consumer_state import (
 )
 from groups.core.model.deadlines import wake_at, wake_at_to_store
 from groups.core.model.persistent import DeadlineMap, Timer
+from groups.core.model.sessions import Session
 from groups.core.model.types import Millis, Protocol
 from groups.store.consumer_changes import ConsumerChanges, Owned, changes
 from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
@@ -266,12 +267,30 @@ class ConsumerRows:
             version = 1
         elif difference.nothing and due == before.wake_at:
             return Stored(before.pk, before.version, before.version_tag, due, after)
+        elif difference.only_renewed:
+            return await self._renew(connection, before, after, difference, due)
         else:
             pk, version = before.pk, before.version + 1
             await self._update_header(connection, pk, after, difference, due, now, tag)
         await self._write_members(connection, pk, after, difference)
         await self._write_ownership(connection, pk, difference)
         return Stored(pk, version, tag, due, after)
+
+    async def _renew(
+        self, connection: Connection, before: Stored, after: ConsumerGroup, changes: ConsumerChanges, due: Millis | None
+    ) -> Stored:
+        """Write sessions that were extended: other processes may keep their copies of the group."""
+        assert before.pk is not None
+        if due != before.wake_at:
+            parameters = {"id": before.pk, "partition": partition_of(after.group_id, self._partitions), "wake_at": due}
+            await connection.execute(Q.move_wake_up.encode(), parameters)
+        await self._write_members(connection, before.pk, after, changes)
+        return Stored(before.pk, before.version, before.version_tag, due, after)
+
+    async def load_sessions(self, connection: Connection, pk: int) -> dict[str, Session]:
+        """The sessions of all members, by member id."""
+        rows = await self._db.rows(connection, Q.load_consumer_sessions, {"id": pk})
+        return {member_id: Session(deadline, armed_at) for member_id, deadline, armed_at in rows}
 
     async def _update_header(
         self,
@@ -308,6 +327,7 @@ class ConsumerRows:
             await connection.execute(Q.update_consumer_steps.encode(), {"id": pk, **columns})
         if changes.timers:
             columns = timer_columns(after.timers, changes.timers)
+            columns["is_renewed"] = [member_id in changes.renewed for member_id in changes.timers]
             await connection.execute(Q.update_consumer_timers.encode(), {"id": pk, **columns})
 
     async def _write_ownership(self, connection: Connection, pk: int, changes: ConsumerChanges) -> None:

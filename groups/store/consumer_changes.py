@@ -14,13 +14,16 @@ from groups.core.model.consumer_state import ConsumerMember, TimerKind
 Owned = tuple[str, int, str, int, bool]
 """Topic id, partition, member id, assignment epoch, whether it is to be given up."""
 
+OTHER_TIMERS = tuple(kind for kind in TimerKind if kind is not TimerKind.SESSION)
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerChanges:
     """The difference between two folded consumer groups, as the store writes it.
 
     `resolution_stays`: the stored results of the regular expressions are still valid. `stepped`: members in which only
-    epochs, state and what they own changed.
+    epochs, state and what they own changed. `renewed`: ids of the members whose session changed;
+    `only_renewed`: nothing else changed.
     """
 
     header: bool
@@ -29,6 +32,8 @@ class ConsumerChanges:
     upserted: tuple[ConsumerMember, ...]
     stepped: tuple[ConsumerMember, ...]
     timers: tuple[str, ...]
+    renewed: frozenset[str]
+    only_renewed: bool
     released: frozenset[Owned]
     taken: frozenset[Owned]
 
@@ -47,13 +52,8 @@ def changes(before: ConsumerGroup | None, after: ConsumerGroup) -> ConsumerChang
     """What must be written to make the rows of `before` those of `after`."""
     base = before or ConsumerGroup(after.group_id)
     removed, changed = after.members.changes_since(base.members)
-    moved = {
-        member_id
-        for kind in TimerKind
-        for part in after.timers.of(kind).changes_since(base.timers.of(kind))
-        for member_id in part
-        if member_id in after.members
-    }
+    renewed = _moved(base, after, TimerKind.SESSION)
+    others = {member_id for kind in OTHER_TIMERS for member_id in _moved(base, after, kind)}
     old = frozenset(owned for member_id in (*removed, *changed) for owned in _owned(base.members.get(member_id)))
     new = frozenset(owned for member in changed.values() for owned in _owned(member))
     stepped = {
@@ -61,16 +61,25 @@ def changes(before: ConsumerGroup | None, after: ConsumerGroup) -> ConsumerChang
         for member_id, member in changed.items()
         if (was := base.members.get(member_id)) is not None and _said(was) == _said(member)
     }
+    header = before is None or header_columns(before) != header_columns(after)
     return ConsumerChanges(
-        header=before is None or header_columns(before) != header_columns(after),
+        header=header,
         resolution_stays=before is not None and before.resolutions == after.resolutions,
         removed=tuple(sorted(removed)),
         upserted=tuple(changed[member_id] for member_id in sorted(changed.keys() - stepped.keys())),
         stepped=tuple(stepped[member_id] for member_id in sorted(stepped)),
-        timers=tuple(sorted(moved)),
+        timers=tuple(sorted(renewed | others)),
+        renewed=renewed,
+        only_renewed=not (header or removed or changed or others),
         released=old - new,
         taken=new - old,
     )
+
+
+def _moved(before: ConsumerGroup, after: ConsumerGroup, kind: TimerKind) -> frozenset[str]:
+    """Ids of members whose timer of this kind is another."""
+    parts = after.timers.of(kind).changes_since(before.timers.of(kind))
+    return frozenset(member_id for part in parts for member_id in part if member_id in after.members)
 
 
 def _said(member: ConsumerMember) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ Source: architecture.md 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 import structlog
@@ -18,6 +19,7 @@ from groups.core.coordinator import partition_of
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
+from groups.core.model.sessions import with_sessions
 from groups.core.model.types import Millis
 from groups.store.classic import ClassicRows
 from groups.store.consumer import ConsumerRows
@@ -81,9 +83,18 @@ class GroupStore:
             "margin_ms": self._margin_ms,
             "override": self._db.clock.override_ms(),
         }
-        now, database_ms, owner, epoch, gap, active = await self._db.one(connection, Q.read_ownership, parameters)
+        found = await self._db.one(connection, Q.read_ownership, parameters)
+        now, database_ms, owner, epoch, gap, active, known_until = found
         self._db.note_clock(connection, database_ms)
-        return now, Ownership(active, owner, epoch, gap)
+        return now, Ownership(active, owner, epoch, gap, known_until)
+
+    async def with_sessions(self, connection: Connection, stored: Stored) -> Stored:
+        """The group with its sessions as the rows have them now: those of a copy may be too early, never too late."""
+        if stored.pk is None or stored.group is None:
+            return stored
+        rows = self._consumer if isinstance(stored.group, ConsumerGroup) else self._classic
+        sessions = await rows.load_sessions(connection, stored.pk)
+        return replace(stored, group=with_sessions(stored.group, sessions))
 
     async def _outrun(self, connection: Connection, group_id: str, row: GroupRow, ahead: Copy) -> GroupRow:
         """Postgres went back in time: members hold generations that this process issued and the row does not know.
@@ -114,15 +125,17 @@ class GroupStore:
         await connection.execute(Q.outrun_group.encode(), parameters)
         return later
 
-    async def read(self, group_id: str, *, partitions: bool = True) -> Stored:
+    async def read(self, group_id: str, *, partitions: bool = True, sessions: bool = False) -> Stored:
         """The group as last committed, without a lock: one snapshot of header and members.
 
         Without `partitions` a consumer group may come without what its members own and should own, which may be a
-        hundred thousand rows: for readers of its state and subscriptions.
+        hundred thousand rows: for readers of its state and subscriptions. `sessions`: as the rows have them, else those
+        of some members may be too early.
         """
         async with self._db.snapshot() as connection:
             row = await self._db.record(connection, GroupRow, Q.read_group, {"group_id": group_id})
-            return await self._from_row(connection, group_id, row, partitions=partitions)
+            stored = await self._from_row(connection, group_id, row, partitions=partitions)
+            return await self.with_sessions(connection, stored) if sessions else stored
 
     async def _from_row(
         self, connection: Connection, group_id: str, row: GroupRow | None, *, partitions: bool = True

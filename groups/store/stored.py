@@ -76,13 +76,14 @@ class Ownership:
     """Who runs the timers of a coordinator partition, read under the lock of a group.
 
     `active`: it has an owner with enough left of its lease for the transaction to end, so something may expire.
-    `owner`: the incarnation of a node, None for nobody. See `Env` for `gap`.
+    `owner`: the incarnation of a node, None for nobody. See `Env` for `gap` and `sessions_known_until`.
     """
 
     active: bool
     owner: int | None
     epoch: int
     gap: int
+    sessions_known_until: Millis
 
 
 class OwnerLapsed(Exception):

@@ -23,7 +23,7 @@ def expire(turn: Turn) -> None:
         return
     most = MOST_TIMERS * (1 + len(group.members) + len(group.pending_join))
     for _ in range(most):
-        deadline = due(turn.classic_or_none, turn.now)
+        deadline = due(turn.classic_or_none, turn.now, turn.env.sessions_end)
         if deadline is None:
             return
         _fire(turn, deadline)

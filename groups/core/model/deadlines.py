@@ -61,15 +61,22 @@ def wake_at_to_store(stored: Millis | None, due: Millis | None, now: Millis) -> 
     return due if stored - now <= (due - now) * EARLY_MARGIN else stored
 
 
-def due(group: ClassicGroup | None, now: Millis) -> Deadline | None:
-    """The earliest timer of a classic group with a deadline at or before `now`, None if nothing is overdue."""
+def due(group: ClassicGroup | None, now: Millis, sessions_end: Millis) -> Deadline | None:
+    """The earliest timer of a classic group with a deadline at or before `now`, None if nothing is overdue.
+
+    `sessions_end`: the latest deadline of sessions that may expire, at most `now`.
+    """
     at = wake_at(group)
     if group is None or at is None or at > now:
         return None
+    if at > sessions_end:
+        at = min((instant for instant in _other_instants(group) if instant <= now), default=None)
+        if at is None:
+            return None
     for member_id, deadline in group.pending_join.items():
         if deadline == at:
             return Deadline(at, TimerKind.PENDING, member_id)
-    for member in group.members.values():
+    for member in group.members.values() if at <= sessions_end else ():
         if member.session_deadline == at:
             return Deadline(at, TimerKind.SESSION, member.member_id)
     joins = group.join_timer is not None and group.join_timer.deadline == at
@@ -81,6 +88,11 @@ def _instants(group: ClassicGroup) -> Iterator[Millis]:
     for member in group.members.values():
         if member.session_deadline is not None:
             yield member.session_deadline
+    yield from _other_instants(group)
+
+
+def _other_instants(group: ClassicGroup) -> Iterator[Millis]:
+    """The deadlines of everything but sessions."""
     yield from group.pending_join.values()
     if group.join_timer is not None:
         yield group.join_timer.deadline

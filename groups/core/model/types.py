@@ -322,6 +322,8 @@ class Env:
     `may_expire`: the coordinator partition of the group has a live owner; without one nothing expires, because members
     may not have been able to renew their sessions. `gap`: grows whenever sessions of the partition could not be counted
     for a while; the deadlines of a group with a smaller `armed_gap` start over (architecture.md 6).
+    `sessions_known_until`: sessions that end later than this instant may have been renewed without this being stored
+    yet (None: all are stored), so none of them expires, even if it has ended (docs/models, rule 16).
     """
 
     now: Millis
@@ -333,3 +335,9 @@ class Env:
     consumer_protocol: ConsumerProtocol | None = None
     may_expire: bool = True
     gap: int = 0
+    sessions_known_until: Millis | None = None
+
+    @property
+    def sessions_end(self) -> Millis:
+        """The latest deadline (ms) of sessions that may expire now."""
+        return self.now if self.sessions_known_until is None else min(self.now, self.sessions_known_until)

@@ -23,7 +23,9 @@ def check(before: ClassicGroup | None, waiting: Sequence[Parked], decision: Deci
     assert decision.reply is not None, "every command has a reply"
     history = _history(before, decision)
     at = wake_at(decision.group)
-    assert at is None or at > env.now or not env.may_expire, f"a deadline lies {env.now - (at or 0)} ms in the past"
+    assert at is None or at > env.sessions_end or not env.may_expire, (
+        f"a deadline lies {env.now - (at or 0)} ms in the past"
+    )
     _check_releases(decision, history)
     for parked in waiting:
         _check_waiter(parked, decision, history)

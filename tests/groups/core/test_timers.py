@@ -147,7 +147,8 @@ def test_wake_at_is_the_earliest_deadline() -> None:
     assert wake_at(world.group) == world.group.sync_deadline, "the sync timer"
     world.synced(call.member_id)
     assert wake_at(world.group) == world.member(call.member_id).session_deadline, "a session"
-    assert due(world.group, (wake_at(world.group) or 0) - 1) is None
+    at = wake_at(world.group) or 0
+    assert due(world.group, at - 1, at - 1) is None
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_timers_of_the_same_instant_fire_in_a_fixed_order() -> None:
     )
     fired = []
     for without in ({"pending_join": {}}, {"members": Members()}, {"join_timer": None}, {"sync_deadline": None}):
-        deadline = due(group, at)
+        deadline = due(group, at, at)
         assert deadline is not None
         fired.append((deadline.kind, deadline.member_id))
         group = replace(group, **without)
@@ -192,9 +193,9 @@ def test_timers_of_the_same_instant_fire_in_a_fixed_order() -> None:
         (TimerKind.JOIN, ""),
         (TimerKind.SYNC, ""),
     ]
-    assert due(group, at) is None
+    assert due(group, at, at) is None
     later = replace(group, join_timer=JoinTimer(at + 1), sync_deadline=at)
-    assert due(later, at) == Deadline(at, TimerKind.SYNC)
+    assert due(later, at, at) == Deadline(at, TimerKind.SYNC)
 
 
 def test_timers_that_do_not_come_to_rest_are_a_bug_and_not_an_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,7 @@ class World:
     last: Decision | None = None
     may_expire: bool = True
     gap: int = 0
+    sessions_known_until: int | None = None
     ids: Any = field(default_factory=lambda: itertools.count(1))
 
     # -- time
@@ -119,6 +120,7 @@ class World:
             self.config,
             may_expire=self.may_expire,
             gap=self.gap,
+            sessions_known_until=self.sessions_known_until,
         )
         decision = decide(self.group, command, env)
         waiting = [call.parked for call in self.waiting if call.parked is not None]

@@ -84,8 +84,7 @@ async def test_classic_commit_that_is_fenced_in_the_rows_is_refused(
 ) -> None:
     member = await stable_member(service, clock)
     with backup(database) as rows:
-        clock.advance(1_000)
-        assert (await service.heartbeat(heartbeat(member))).error is Error.NONE
+        assert (await service.join(join())).error is Error.MEMBER_ID_REQUIRED
         known = rows.execute(ROW)
         rows.restore()
         if cut:

@@ -26,7 +26,9 @@ def check(before: Group | None, command: Command, decision: Decision, env: Env) 
     """Raises AssertionError if the decision breaks a promise."""
     assert decision.reply is not None, "every command has a reply"
     at = wake_at(decision.group)
-    assert at is None or at > env.now or not env.may_expire, f"a deadline lies {env.now - (at or 0)} ms in the past"
+    assert at is None or at > env.sessions_end or not env.may_expire, (
+        f"a deadline lies {env.now - (at or 0)} ms in the past"
+    )
     group = before
     for record in decision.records:
         previous, group = group, apply(group, record)

@@ -105,6 +105,7 @@ class World:
     last: Decision | None = None
     may_expire: bool = True
     gap: int = 0
+    sessions_known_until: int | None = None
     ids: Any = field(default_factory=lambda: itertools.count(1))
 
     # -- time and topics
@@ -161,6 +162,7 @@ class World:
             CODEC,
             may_expire=self.may_expire,
             gap=self.gap,
+            sessions_known_until=self.sessions_known_until,
         )
 
     def send(self, command: Command) -> Call:
