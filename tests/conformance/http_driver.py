@@ -47,6 +47,7 @@ from tests.conformance.http_retention import RetentionChecks
 from tests.conformance.http_terms import Exchange, HttpAnswer, HttpRequest
 from tests.conformance.http_transactions import Transactions
 from tests.conformance.leadership import Leadership
+from tests.groups.lane.support import register
 
 EXCHANGES: Mapping[str, Exchange] = {
     **http_membership.EXCHANGES,
@@ -115,11 +116,18 @@ class HttpDriver:
         if leadership.applies_to(self._case):
             self._leadership = Leadership(self._runtime)
             await self._leadership.start()
+        else:
+            await self._answer_from_memory()
         topics = dict(self._case.topics)
         if self._case.suite is Suite.CLASSIC and "OffsetCommit" in self._case.calls:
             topics[PROBE_TOPIC] = 1
         for name, partitions in topics.items():
             await self.control("create_topic", {"name": name, "partitions": partitions})
+
+    async def _answer_from_memory(self) -> None:
+        """As a node does; its sessions are stored before anything is looked at that is due."""
+        process = register(self._runtime, self._runtime.db.conninfo, "conformance")
+        await process.open()
 
     async def call(self, name: str, args: Mapping[str, Any]) -> Call:
         """Send a request and wait until it is answered or parked; fixtures go to the service."""
