@@ -13,7 +13,16 @@ from uuid import UUID, uuid4
 from groups.core.coordinator import partition_of
 from groups.core.model.deadlines import wake_at, wake_at_to_store
 from groups.core.model.sessions import Session
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
+from groups.core.model.types import (
+    ClassicGroup,
+    ClassicMember,
+    GroupState,
+    JoinTimer,
+    Members,
+    Millis,
+    PendingIds,
+    Protocol,
+)
 from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
 from kcoord.database.pool import Connection, Database
 from kcoord.protocol.consumer_protocol import decode_assignment
@@ -73,7 +82,7 @@ def group_from_rows(
         join_timer=timer,
         sync_deadline=row.sync_deadline,
         members=Members(member_from_row(member) for member in members),
-        pending_join=pending,
+        pending_join=PendingIds(pending),
         generation_topics=None if topics is None else frozenset(topics),
         hold=row.hold,
         armed_gap=row.armed_gap,
