@@ -81,7 +81,9 @@ class ArrivalMap(Mapping[str, V]):
         else:
             old.update(before.items())
             new.update(self.items())
-        changed = {key: value for key, value in new.items() if key not in old or old[key] != value}
+        changed = {
+            key: value for key, value in new.items() if key not in old or (old[key] is not value and old[key] != value)
+        }
         return [key for key in old if key not in self], changed
 
     def __getitem__(self, key: str) -> V:
@@ -193,7 +195,11 @@ class ArrivalMap(Mapping[str, V]):
     def _changed(self, node: _Node, height: int, change: Callable[[V], V]) -> _Node:
         if height:
             return self._branch([self._changed(child, height - 1, change) for child in node.items])
-        return self._leaf([entry and (entry[0], change(entry[1])) for entry in node.items])
+        return self._leaf([entry and self._after(entry, change(entry[1])) for entry in node.items])
+
+    @staticmethod
+    def _after(entry: tuple[str, V], value: V) -> tuple[str, V]:
+        return entry if value is entry[1] else (entry[0], value)
 
     def _leaf(self, entries: Iterable[tuple[str, V] | None]) -> _Node:
         items = tuple(entries)
