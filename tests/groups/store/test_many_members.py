@@ -55,8 +55,8 @@ def statements_sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     sent: list[bytes] = []
     execute = psycopg.AsyncConnection.execute
 
-    async def noted(connection: Any, query: bytes, *arguments: Any, **named: Any) -> Any:
-        sent.append(query)
+    async def noted(connection: Any, query: Any, *arguments: Any, **named: Any) -> Any:
+        sent.append(query if isinstance(query, bytes) else str(query).encode())
         return await execute(connection, query, *arguments, **named)
 
     monkeypatch.setattr(psycopg.AsyncConnection, "execute", noted)
