@@ -28,6 +28,7 @@ from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
 from kcoord.http.serving import Operation, routes
 from kcoord.process import runtime
+from kcoord.process.garbage import GarbageSearch
 from offsets.api.routes import OPERATIONS as OFFSETS
 from offsets.metrics.series import group_series
 
@@ -63,9 +64,12 @@ async def lifespan(application: Starlette) -> AsyncIterator[None]:
     runtime.use(running)
     running.db.request_age.pulse.start()
     running.get(NodeAgent).start()
+    garbage = GarbageSearch()
+    garbage.start()
     try:
         yield
     finally:
+        garbage.stop()
         running.db.request_age.pulse.stop()
         await running.stop()
         runtime.use(None)

@@ -18,14 +18,23 @@ from groups_pendingmember
 where group_id = %(id)s
 order by id
 
--- name: upsert_member
+-- name: upsert_members
+-- Many members at once, in order of arrival. Arrays of different lengths come as texts.
 insert into groups_member (group_id, member_id, instance_id, client_id, client_host, session_timeout_ms,
                            rebalance_timeout_ms, protocol_type, protocol_names, protocol_metadata, assignment, is_new,
                            join_parked_until, sync_parked_until, pending_sync, session_deadline, last_heartbeat_at)
-values (%(id)s, %(member_id)s, %(instance_id)s, %(client_id)s, %(client_host)s, %(session_timeout_ms)s,
-        %(rebalance_timeout_ms)s, %(protocol_type)s, %(protocol_names)s, %(protocol_metadata)s, %(assignment)s,
-        %(is_new)s, %(join_parked_until)s, %(sync_parked_until)s, %(pending_sync)s, %(session_deadline)s,
-        %(last_heartbeat_at)s)
+select %(id)s, member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocol_type,
+       protocol_names::text[], protocol_metadata::bytea[], assignment, is_new, join_parked_until, sync_parked_until,
+       pending_sync, session_deadline, last_heartbeat_at
+from unnest(%(member_id)s::text[], %(instance_id)s::text[], %(client_id)s::text[], %(client_host)s::text[],
+            %(session_timeout_ms)s::bigint[], %(rebalance_timeout_ms)s::bigint[], %(protocol_type)s::text[],
+            %(protocol_names)s::text[], %(protocol_metadata)s::text[], %(assignment)s::bytea[], %(is_new)s::bool[],
+            %(join_parked_until)s::bigint[], %(sync_parked_until)s::bigint[], %(pending_sync)s::bool[],
+            %(session_deadline)s::bigint[], %(last_heartbeat_at)s::bigint[]) with ordinality
+     as c (member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocol_type,
+           protocol_names, protocol_metadata, assignment, is_new, join_parked_until, sync_parked_until, pending_sync,
+           session_deadline, last_heartbeat_at, position)
+order by position
 on conflict (group_id, member_id) do update
 set instance_id = excluded.instance_id, client_id = excluded.client_id, client_host = excluded.client_host,
     session_timeout_ms = excluded.session_timeout_ms, rebalance_timeout_ms = excluded.rebalance_timeout_ms,
@@ -33,8 +42,10 @@ set instance_id = excluded.instance_id, client_id = excluded.client_id, client_h
     protocol_metadata = excluded.protocol_metadata, assignment = excluded.assignment, is_new = excluded.is_new,
     join_parked_until = excluded.join_parked_until, sync_parked_until = excluded.sync_parked_until,
     pending_sync = excluded.pending_sync,
-    session_deadline = case when %(is_renewed)s then excluded.session_deadline else groups_member.session_deadline end,
-    last_heartbeat_at = case when %(is_renewed)s then excluded.last_heartbeat_at else groups_member.last_heartbeat_at end
+    session_deadline = case when excluded.member_id = any(%(renewed)s::text[]) then excluded.session_deadline
+                            else groups_member.session_deadline end,
+    last_heartbeat_at = case when excluded.member_id = any(%(renewed)s::text[]) then excluded.last_heartbeat_at
+                             else groups_member.last_heartbeat_at end
 
 -- name: update_member_progress
 -- The small columns of many members at once: what a completed join, a sync or a heartbeat changes. A null

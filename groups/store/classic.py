@@ -13,7 +13,17 @@ from uuid import UUID, uuid4
 from groups.core.coordinator import partition_of
 from groups.core.model.deadlines import wake_at, wake_at_to_store
 from groups.core.model.sessions import Session
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
+from groups.core.model.types import (
+    ClassicGroup,
+    ClassicMember,
+    GroupState,
+    JoinTimer,
+    Members,
+    Millis,
+    PendingIds,
+    Protocol,
+)
+from groups.store.arrays import bytea_array, text_array
 from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
 from kcoord.database.pool import Connection, Database
 from kcoord.protocol.consumer_protocol import decode_assignment
@@ -73,7 +83,7 @@ def group_from_rows(
         join_timer=timer,
         sync_deadline=row.sync_deadline,
         members=Members(member_from_row(member) for member in members),
-        pending_join=pending,
+        pending_join=PendingIds(pending),
         generation_topics=None if topics is None else frozenset(topics),
         hold=row.hold,
         armed_gap=row.armed_gap,
@@ -125,10 +135,9 @@ def group_columns(group: ClassicGroup) -> dict[str, Any]:
     }
 
 
-def member_columns(pk: int, member: ClassicMember) -> dict[str, Any]:
-    """Parameters of `upsert_member`."""
+def member_columns(member: ClassicMember) -> dict[str, Any]:
+    """One row of the parameters of `upsert_members`."""
     return {
-        "id": pk,
         "member_id": member.member_id,
         "instance_id": member.instance_id,
         "client_id": member.client_id,
@@ -136,8 +145,8 @@ def member_columns(pk: int, member: ClassicMember) -> dict[str, Any]:
         "session_timeout_ms": member.session_timeout_ms,
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "protocol_type": member.protocol_type,
-        "protocol_names": [protocol.name for protocol in member.protocols],
-        "protocol_metadata": [protocol.metadata for protocol in member.protocols],
+        "protocol_names": text_array(protocol.name for protocol in member.protocols),
+        "protocol_metadata": bytea_array(protocol.metadata for protocol in member.protocols),
         **progress_columns(member),
     }
 
@@ -199,37 +208,35 @@ def changes(before: ClassicGroup | None, after: ClassicGroup) -> Changes:
     Members keep their order of arrival because a member whose place changed has a new id (static replacement) and
     is written as a removal and an insertion.
     """
-    old_members = before.members if before else Members()
-    old_pending = before.pending_join if before else {}
+    members = before.members if before else Members()
+    removed, changed = after.members.changes_since(members)
+    pending_removed, pending_set = after.pending_join.changes_since(before.pending_join if before else PendingIds())
     upserted, progressed, reassigned, renewed = [], [], [], set()
     only_renewed = True
-    for member in after.members.values():
-        old = old_members.get(member.member_id)
-        if old is member:
-            continue
+    for member in changed.values():
+        old = members.get(member.member_id)
         if old is None or _session(old) != _session(member):
             renewed.add(member.member_id)
         if old is None or _identity(old) != _identity(member):
             upserted.append(member)
-        elif old != member:
+        else:
             progressed.append(member)
             only_renewed = only_renewed and _waits(old) == _waits(member)
         if member.assignment != (old.assignment if old else b""):
             reassigned.append(member)
     header = before is None or group_columns(before) != group_columns(after)
-    removed = tuple(member_id for member_id in old_members if member_id not in after.members)
-    pending_changed = old_pending != after.pending_join
+    others = header or removed or upserted or pending_removed or pending_set
     topics = (before.generation_topics if before else None) != after.generation_topics
     return Changes(
         header=header,
-        removed=removed,
+        removed=tuple(removed),
         upserted=tuple(upserted),
         progressed=tuple(progressed),
-        pending_removed=tuple(member_id for member_id in old_pending if member_id not in after.pending_join),
-        pending_set={key: value for key, value in after.pending_join.items() if old_pending.get(key) != value},
+        pending_removed=tuple(pending_removed),
+        pending_set=pending_set,
         reassigned=tuple(reassigned),
         renewed=frozenset(renewed),
-        only_renewed=only_renewed and not (header or removed or upserted or pending_changed or topics),
+        only_renewed=only_renewed and not (others or topics),
         topics=topics,
     )
 
@@ -246,6 +253,11 @@ def _waits(member: ClassicMember) -> tuple[object, ...]:
         member.pending_sync,
         member.assignment,
     )
+
+
+def _arrays(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The columns of rows, at least one, by name."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _identity(member: ClassicMember) -> tuple[object, ...]:
@@ -345,19 +357,18 @@ class ClassicRows:
         if changes.pending_removed:
             await connection.execute(Q.delete_pending.encode(), {"id": pk, "member_id": list(changes.pending_removed)})
         if changes.upserted:
-            parameters = [
-                member_columns(pk, member) | {"is_renewed": member.member_id in changes.renewed}
-                for member in changes.upserted
-            ]
-            await connection.cursor().executemany(Q.upsert_member.encode(), parameters)
+            arrays = _arrays([member_columns(member) for member in changes.upserted])
+            renewed = [member.member_id for member in changes.upserted if member.member_id in changes.renewed]
+            await connection.execute(Q.upsert_members.encode(), {"id": pk, "renewed": renewed, **arrays})
         if changes.progressed:
             # An unchanged assignment is not sent: each write would store it out of line once more.
             assigned = {member.member_id for member in changes.reassigned}
-            columns = [
-                progress_columns(member) | ({} if member.member_id in assigned else {"assignment": None})
-                for member in changes.progressed
-            ]
-            arrays = {name: [column[name] for column in columns] for name in columns[0]}
+            arrays = _arrays(
+                [
+                    progress_columns(member) | ({} if member.member_id in assigned else {"assignment": None})
+                    for member in changes.progressed
+                ]
+            )
             arrays["is_renewed"] = [member.member_id in changes.renewed for member in changes.progressed]
             member_ids = [member.member_id for member in changes.progressed]
             await connection.execute(Q.update_member_progress.encode(), {"id": pk, "member_id": member_ids, **arrays})

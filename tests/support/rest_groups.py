@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Millis, Protocol
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Members, Millis, Protocol
 from kcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,
@@ -46,7 +46,7 @@ def group(group_id: str, state: GroupState, *members: ClassicMember, **changes: 
         protocol_type="consumer" if members else None,
         protocol_name="range" if members else None,
         leader_id=members[0].member_id if members else None,
-        members={member.member_id: member for member in members},
+        members=Members(members),
         generation_topics=topics_of(members) if members else None,
     )
     return replace(plain, **changes)

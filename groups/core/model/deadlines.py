@@ -73,27 +73,24 @@ def due(group: ClassicGroup | None, now: Millis, sessions_end: Millis) -> Deadli
         at = min((instant for instant in _other_instants(group) if instant <= now), default=None)
         if at is None:
             return None
-    for member_id, deadline in group.pending_join.items():
-        if deadline == at:
-            return Deadline(at, TimerKind.PENDING, member_id)
-    for member in group.members.values() if at <= sessions_end else ():
-        if member.session_deadline == at:
-            return Deadline(at, TimerKind.SESSION, member.member_id)
+    if group.pending_join.least == at:
+        return Deadline(at, TimerKind.PENDING, group.pending_join.first_due())
+    if at <= sessions_end and group.members.least == at:
+        return Deadline(at, TimerKind.SESSION, group.members.first_due())
     joins = group.join_timer is not None and group.join_timer.deadline == at
     return Deadline(at, TimerKind.JOIN if joins else TimerKind.SYNC)
 
 
 def _instants(group: ClassicGroup) -> Iterator[Millis]:
-    # A plain loop over the members: this runs twice for every command, and a group may have thousands.
-    for member in group.members.values():
-        if member.session_deadline is not None:
-            yield member.session_deadline
+    if group.members.least is not None:
+        yield group.members.least
     yield from _other_instants(group)
 
 
 def _other_instants(group: ClassicGroup) -> Iterator[Millis]:
     """The deadlines of everything but sessions."""
-    yield from group.pending_join.values()
+    if group.pending_join.least is not None:
+        yield group.pending_join.least
     if group.join_timer is not None:
         yield group.join_timer.deadline
     if group.sync_deadline is not None:

@@ -43,7 +43,7 @@ from groups.core.model.records import (
     WaitAbandoned,
 )
 from groups.core.model.transitions import TRANSITIONS
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Members, Millis
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Millis, PendingIds
 
 _EMPTY = GroupState.EMPTY
 
@@ -97,9 +97,9 @@ def _hold(group: Group, record: GroupHeld) -> Group:
 def _apply(group: ClassicGroup, record: ClassicChange) -> ClassicGroup:
     match record:
         case MemberPending():
-            return replace(group, pending_join={**group.pending_join, record.member_id: record.deadline})
+            return replace(group, pending_join=group.pending_join.put(record.member_id, record.deadline))
         case PendingForgotten():
-            return replace(group, pending_join=_without(group, record.member_id))
+            return replace(group, pending_join=group.pending_join.drop(record.member_id))
         case MemberAdded():
             return _add(group, record)
         case MemberUpdated():
@@ -154,18 +154,12 @@ def _enter(group: ClassicGroup, state: GroupState, at: Millis) -> ClassicGroup:
     return replace(group, state=state, previous_state=group.state, state_since=at)
 
 
-def _without(group: ClassicGroup, member_id: str) -> dict[str, Millis]:
-    pending = dict(group.pending_join)
-    del pending[member_id]
-    return pending
-
-
 def _add(group: ClassicGroup, record: MemberAdded) -> ClassicGroup:
     member_id = record.member.member_id
     return replace(
         group,
         members=group.members.put(record.member),
-        pending_join=_without(group, member_id) if member_id in group.pending_join else group.pending_join,
+        pending_join=group.pending_join.drop(member_id) if member_id in group.pending_join else group.pending_join,
         protocol_type=record.protocol_type,
         leader_id=record.leader_id,
         new_member_added=record.new_member_added,
@@ -213,18 +207,17 @@ def _touch(member: ClassicMember, record: SyncParked | MemberSynced | WaitAbando
 def _start_rebalance(group: ClassicGroup, record: RebalanceStarted) -> ClassicGroup:
     members = group.members
     if record.discards_assignments:
-        members = Members(
-            replace(
+        members = members.each(
+            lambda member: replace(
                 member,
                 assignment=b"",
                 pending_sync=False,
                 sync_parked_until=None,
                 session_deadline=record.session_deadlines.get(member.member_id, member.session_deadline),
             )
-            for member in members.values()
         )
     elif members.pending_sync:
-        members = Members(replace(member, pending_sync=False) for member in members.values())
+        members = members.each(lambda member: replace(member, pending_sync=False))
     prepared = replace(group, members=members, sync_deadline=None)
     return _enter(prepared, GroupState.PREPARING_REBALANCE, record.at)
 
@@ -238,42 +231,39 @@ def _start_generation(group: ClassicGroup, record: GenerationStarted) -> Classic
         join_timer=None,
         sync_deadline=record.sync_deadline,
         generation_topics=record.topics,
-        members=Members(
-            replace(
+        members=group.members.each(
+            lambda member: replace(
                 member,
                 is_new=False,
                 join_parked_until=None,
                 pending_sync=True,
                 session_deadline=record.session_deadlines[member.member_id],
             )
-            for member in group.members.values()
         ),
     )
     return _enter(started, GroupState.COMPLETING_REBALANCE, record.at)
 
 
 def _store_assignments(group: ClassicGroup, record: AssignmentsStored) -> ClassicGroup:
-    members = Members(
-        replace(
+    members = group.members.each(
+        lambda member: replace(
             member,
             assignment=record.assignments.get(member.member_id, b""),
             sync_parked_until=None,
             session_deadline=record.session_deadlines.get(member.member_id, member.session_deadline),
         )
-        for member in group.members.values()
     )
     return _enter(replace(group, members=members), GroupState.STABLE, record.at)
 
 
 def _rearm(group: ClassicGroup, record: DeadlinesRearmed) -> ClassicGroup:
-    members = Members(
-        replace(member, session_deadline=record.sessions.get(member.member_id, member.session_deadline))
-        for member in group.members.values()
+    members = group.members.each(
+        lambda member: replace(member, session_deadline=record.sessions.get(member.member_id, member.session_deadline))
     )
     return replace(
         group,
         members=members,
-        pending_join=record.pending,
+        pending_join=PendingIds(record.pending),
         join_timer=record.join_timer,
         sync_deadline=record.sync_deadline,
         armed_gap=record.gap,
@@ -283,11 +273,10 @@ def _rearm(group: ClassicGroup, record: DeadlinesRearmed) -> ClassicGroup:
 def _unload(group: ClassicGroup, record: GroupUnloaded) -> ClassicGroup:
     unloaded = replace(
         group,
-        members=Members(
-            replace(member, join_parked_until=None, sync_parked_until=None, session_deadline=None)
-            for member in group.members.values()
+        members=group.members.each(
+            lambda member: replace(member, join_parked_until=None, sync_parked_until=None, session_deadline=None)
         ),
-        pending_join={},
+        pending_join=PendingIds(),
         join_timer=None,
         sync_deadline=None,
         hold=None,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.persistent import Timer
-from groups.core.model.types import ClassicGroup, Members, Millis
+from groups.core.model.types import ClassicGroup, ClassicMember, Millis
 
 
 class Session(NamedTuple):
@@ -32,15 +32,15 @@ def with_sessions(group: ClassicGroup | ConsumerGroup, stored: Mapping[str, Sess
 
 
 def _classic(group: ClassicGroup, stored: Mapping[str, Session]) -> ClassicGroup:
-    members = []
-    changed = False
-    for member in group.members.values():
+    def renewed(member: ClassicMember) -> ClassicMember:
         session = stored.get(member.member_id)
-        if session is not None and session != (member.session_deadline, member.last_heartbeat_at):
-            changed = True
-            member = replace(member, session_deadline=session.deadline, last_heartbeat_at=session.heard_at)
-        members.append(member)
-    return replace(group, members=Members(members)) if changed else group
+        if session is None or session == (member.session_deadline, member.last_heartbeat_at):
+            return member
+        return replace(member, session_deadline=session.deadline, last_heartbeat_at=session.heard_at)
+
+    if all(renewed(member) is member for member in group.members.values()):
+        return group
+    return replace(group, members=group.members.each(renewed))
 
 
 def _consumer(group: ConsumerGroup, stored: Mapping[str, Session]) -> ConsumerGroup:

@@ -6,12 +6,16 @@ Source: classic.md 0.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 from typing import Protocol as TypingProtocol
 
 from groups.core.assignors import BUILT_IN, Assignor
+from groups.core.model.arrivals import ArrivalMap
+from groups.core.model.persistent import PersistentMap
 
 Millis = int
 
@@ -70,6 +74,11 @@ class ClassicMember:
         """A sync of this member waits for the leader's."""
         return self.sync_parked_until is not None
 
+    @property
+    def protocol_names(self) -> frozenset[str]:
+        """The names of the protocols that the member lists."""
+        return frozenset(protocol.name for protocol in self.protocols)
+
     def metadata_of(self, protocol_name: str | None) -> bytes:
         """What the member sent for a protocol that it supports. Raises ValueError for another one."""
         for protocol in self.protocols:
@@ -78,7 +87,7 @@ class ClassicMember:
         raise ValueError(f"member {self.member_id!r} does not support the protocol {protocol_name!r}")
 
 
-class Members(Mapping[str, ClassicMember]):
+class Members(ArrivalMap[ClassicMember]):
     """The members of a group by id, in order of arrival: immutable, with the counts that every request needs.
 
     Kafka keeps the same counts alongside its member map; without them a join storm of thousands would be quadratic.
@@ -87,72 +96,95 @@ class Members(Mapping[str, ClassicMember]):
     member id. `support`: protocol name -> number of members that list it.
     """
 
-    __slots__ = ("_by_id", "awaiting_join", "pending_sync", "static", "support")
+    __slots__ = ("awaiting_join", "pending_sync", "static", "support")
 
     def __init__(self, members: Iterable[ClassicMember] = ()) -> None:
-        self._by_id: dict[str, ClassicMember] = {}
-        self.awaiting_join = 0
-        self.pending_sync = 0
-        self.static: dict[str, str] = {}
-        self.support: dict[str, int] = {}
-        for member in members:
-            self._by_id[member.member_id] = member
-            self._count(member, 1)
+        by_id = {member.member_id: member for member in members}
+        super().__init__(by_id)
+        self.static: PersistentMap[str, str] = PersistentMap(
+            {member.instance_id: member.member_id for member in by_id.values() if member.instance_id is not None}
+        )
+        self.support: Mapping[str, int] = Counter(name for member in by_id.values() for name in member.protocol_names)
+        self._count()
+
+    @staticmethod
+    def due(value: Any) -> Millis | None:
+        """When the session of a member runs out."""
+        return value.session_deadline  # type: ignore[no-any-return]
 
     def put(self, member: ClassicMember) -> Members:
         """A copy with `member` in its old position, or at the end when its id is new."""
-        after = self._copy()
-        before = self._by_id.get(member.member_id)
-        if before is not None:
-            after._count(before, -1)
-        after._by_id[member.member_id] = member
-        after._count(member, 1)
+        before = self.get(member.member_id)
+        after = self._put(member.member_id, member)
+        after.awaiting_join += member.awaiting_join - (before is not None and before.awaiting_join)
+        after.pending_sync += member.pending_sync - (before is not None and before.pending_sync)
+        after._replace(before, member)
         return after
 
     def drop(self, member_id: str) -> Members:
         """A copy without that member. KeyError if it does not exist."""
-        after = self._copy()
-        after._count(after._by_id.pop(member_id), -1)
+        before = self[member_id]
+        after = self._drop(member_id)
+        after.awaiting_join -= before.awaiting_join
+        after.pending_sync -= before.pending_sync
+        after._replace(before, None)
+        return after
+
+    def each(self, change: Callable[[ClassicMember], ClassicMember]) -> Members:
+        """A copy with what `change` makes of each member, whose ids and protocols must stay as they are."""
+        after = self._each(change)
+        after._count()
         return after
 
     def _copy(self) -> Members:
-        after = Members()
-        after._by_id = self._by_id.copy()
+        after = super()._copy()
         after.awaiting_join = self.awaiting_join
         after.pending_sync = self.pending_sync
-        after.static = self.static.copy()
-        after.support = self.support.copy()
+        after.static = self.static
+        after.support = self.support
         return after
 
-    def _count(self, member: ClassicMember, sign: int) -> None:
-        self.awaiting_join += sign * member.awaiting_join
-        self.pending_sync += sign * member.pending_sync
-        for name in {protocol.name for protocol in member.protocols}:
-            self.support[name] = self.support.get(name, 0) + sign
-        if member.instance_id is not None:
-            if sign > 0:
-                self.static[member.instance_id] = member.member_id
-            else:
-                del self.static[member.instance_id]
+    def _count(self) -> None:
+        self.awaiting_join = sum(member.awaiting_join for member in self.values())
+        self.pending_sync = sum(member.pending_sync for member in self.values())
 
-    def __getitem__(self, member_id: str) -> ClassicMember:
-        return self._by_id[member_id]
-
-    def __contains__(self, member_id: object) -> bool:
-        return member_id in self._by_id
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_id)
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    def values(self) -> ValuesView[ClassicMember]:
-        """The members, in order of arrival."""
-        return self._by_id.values()
+    def _replace(self, before: ClassicMember | None, after: ClassicMember | None) -> None:
+        """What a member lists and is called; of most changes it is the same."""
+        if before is None or after is None or before.protocols is not after.protocols:
+            support = Counter(self.support)
+            support.subtract(before.protocol_names if before else ())
+            support.update(after.protocol_names if after else ())
+            self.support = +support
+        was, called = before.instance_id if before else None, after.instance_id if after else None
+        if was is not None and was != called:
+            self.static = self.static.drop(was)
+        if called is not None and called != was and after is not None:
+            self.static = self.static.put(called, after.member_id)
 
     def __repr__(self) -> str:
-        return f"Members({list(self._by_id.values())!r})"
+        return f"Members({list(self.values())!r})"
+
+
+class PendingIds(ArrivalMap[Millis]):
+    """Member ids that were handed out and not used yet, and when each is forgotten, in order of arrival."""
+
+    __slots__ = ()
+
+    def __init__(self, deadlines: Mapping[str, Millis] | None = None) -> None:
+        super().__init__(deadlines if deadlines is not None else {})
+
+    @staticmethod
+    def due(value: Any) -> Millis | None:
+        """When an id is forgotten."""
+        return value  # type: ignore[no-any-return]
+
+    def put(self, member_id: str, deadline: Millis) -> PendingIds:
+        """A copy with that id."""
+        return self._put(member_id, deadline)
+
+    def drop(self, member_id: str) -> PendingIds:
+        """A copy without that id. KeyError if it is not among them."""
+        return self._drop(member_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +229,7 @@ class ClassicGroup:
     join_timer: JoinTimer | None = None
     sync_deadline: Millis | None = None
     members: Members = field(default_factory=Members)
-    pending_join: Mapping[str, Millis] = field(default_factory=dict)
-    """Pending member id -> when it is forgotten."""
+    pending_join: PendingIds = field(default_factory=PendingIds)
     generation_topics: frozenset[str] | None = None
     hold: Hold | None = None
     armed_gap: int = 0

@@ -18,7 +18,7 @@ from groups.core.model.records import (
     SessionRenewed,
     SyncTimerCleared,
 )
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Hold, Members
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Hold, Members, PendingIds
 
 HOLD = Hold(1_000, "ann", "")
 MEMBER = ClassicMember("m", None, "c", "h", 1, 1, "consumer", ())
@@ -32,7 +32,7 @@ ILLEGAL: dict[str, tuple[ClassicGroup | None, Record, str]] = {
     "an id in a held group": (HELD, MemberPending("m", 1), "is held"),
     "a member in a held group": (HELD, MemberAdded(MEMBER, "m", "consumer", False), "is held"),
     "held with a member": (ClassicGroup("g", members=Members([MEMBER])), GroupHeld(HOLD, 0, 0), "cannot be held"),
-    "held with an id": (ClassicGroup("g", pending_join={"p": 1}), GroupHeld(HOLD, 0, 0), "cannot be held"),
+    "held with an id": (ClassicGroup("g", pending_join=PendingIds({"p": 1})), GroupHeld(HOLD, 0, 0), "cannot be held"),
     "held in a rebalance": (
         ClassicGroup("g", state=GroupState.PREPARING_REBALANCE),
         GroupHeld(HOLD, 0, 0),

@@ -10,7 +10,7 @@ from groups.core.model.events import EventKind, events_of
 from groups.core.model.fold import IllegalTransition, apply
 from groups.core.model.holds import MOST_RETRY_AFTER_MS
 from groups.core.model.records import GroupConverted, GroupHeld, MemberPending, RebalanceStarted
-from groups.core.model.types import ClassicGroup, GroupState, Hold
+from groups.core.model.types import ClassicGroup, GroupState, Hold, PendingIds
 from kcoord.protocol.errors import Error
 from tests.groups.core.world import GROUP, START, Call, World, protocols
 
@@ -132,7 +132,7 @@ def test_nobody_is_folded_into_a_held_group() -> None:
     with pytest.raises(IllegalTransition, match="held"):
         apply(held, MemberPending("m", START))
     with pytest.raises(IllegalTransition, match="anybody"):
-        apply(ClassicGroup("g", pending_join={"m": START}), GroupHeld(Hold(START, "ann", ""), 0, START))
+        apply(ClassicGroup("g", pending_join=PendingIds({"m": START})), GroupHeld(Hold(START, "ann", ""), 0, START))
 
 
 def test_hold_outlives_a_change_of_protocol() -> None:

@@ -9,7 +9,7 @@ import pytest
 from groups.core.classic import expiry
 from groups.core.model.deadlines import Deadline, TimerKind, due, wake_at, wake_at_to_store
 from groups.core.model.records import MemberRemoved
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, PendingIds
 from kcoord.protocol.errors import Error
 from tests.groups.core.world import World
 
@@ -177,12 +177,17 @@ def test_timers_of_the_same_instant_fire_in_a_fixed_order() -> None:
         "g",
         state=GroupState.PREPARING_REBALANCE,
         members=Members([member]),
-        pending_join={"p": at},
+        pending_join=PendingIds({"p": at}),
         join_timer=JoinTimer(at),
         sync_deadline=at,
     )
     fired = []
-    for without in ({"pending_join": {}}, {"members": Members()}, {"join_timer": None}, {"sync_deadline": None}):
+    for without in (
+        {"pending_join": PendingIds()},
+        {"members": Members()},
+        {"join_timer": None},
+        {"sync_deadline": None},
+    ):
         deadline = due(group, at, at)
         assert deadline is not None
         fired.append((deadline.kind, deadline.member_id))

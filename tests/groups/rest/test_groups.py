@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from groups.core.coordinator import partition_of
-from groups.core.model.types import ClassicGroup, GroupState, JoinTimer
+from groups.core.model.types import ClassicGroup, GroupState, JoinTimer, PendingIds
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
@@ -167,7 +167,9 @@ async def test_the_list_is_filtered_and_never_refused(five: None, client_with: C
 async def test_a_stable_group_in_full(api: httpx.AsyncClient, service: GroupService) -> None:
     first = member("m0", 0, 2, instance_id="i0")
     opaque = replace(member("m1"), protocols=(replace(first.protocols[0], metadata=b"\xff"),), assignment=b"\xfe")
-    await service.put(group("g", GroupState.STABLE, first, opaque, pending_join={"new-1": START_MS + 300_000}))
+    await service.put(
+        group("g", GroupState.STABLE, first, opaque, pending_join=PendingIds({"new-1": START_MS + 300_000}))
+    )
     found = (await api.get(f"{GROUPS}/g")).json()
     members = found.pop("members")
     assert found == {

@@ -13,7 +13,16 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_members import ConsumerMembers
 from groups.core.model.consumer_state import ConsumerMember, RegexResolution
 from groups.core.model.group import Group
-from groups.core.model.types import ClassicGroup, ClassicMember, ConsumerProtocol, GroupState, Hold, Members, Protocol
+from groups.core.model.types import (
+    ClassicGroup,
+    ClassicMember,
+    ConsumerProtocol,
+    GroupState,
+    Hold,
+    Members,
+    PendingIds,
+    Protocol,
+)
 from groups.core.subscription import ANY, NONE, SubscribedTopics
 from kcoord.protocol import consumer_protocol as wire
 from offsets.core.retention import NO_PINS, Fate, Kept, Pins, RetentionRule, StoredOffset, may_go, rule_of
@@ -138,7 +147,7 @@ def test_the_instant_itself_counts(now: int, expired: bool) -> None:
     [
         (classic(GroupState.EMPTY, None), True),
         (classic(GroupState.EMPTY, "consumer"), True),
-        (ClassicGroup("g", pending_join={"m": SINCE}), True),
+        (ClassicGroup("g", pending_join=PendingIds({"m": SINCE})), True),
         (ClassicGroup("g", hold=Hold(SINCE, "ops", "")), False),
         (ConsumerGroup("g", hold=Hold(SINCE, "ops", "")), False),
         *((classic(state, "consumer"), False) for state in BUSY),

@@ -12,7 +12,7 @@ from groups.core.machine import decide
 from groups.core.model.commands import Command, DeleteGroup, HoldGroup
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.decision import Decision
-from groups.core.model.types import ClassicGroup, Env, GroupState
+from groups.core.model.types import ClassicGroup, Env, GroupState, PendingIds
 from groups.engine import batch
 from groups.engine.service import GroupService
 from groups.store.store import GroupStore
@@ -155,7 +155,7 @@ async def test_pending_offsets_keep_theirs_and_the_group(
     assert await stored(runtime) == [("g", "orders", 1, 5)]
 
 
-@pytest.mark.parametrize("bare", [ClassicGroup("bare", pending_join={"m": 2**40}), ConsumerGroup("bare")])
+@pytest.mark.parametrize("bare", [ClassicGroup("bare", pending_join=PendingIds({"m": 2**40})), ConsumerGroup("bare")])
 async def test_an_empty_group_without_offsets_goes_however_young(
     retention: RetentionService, service: GroupService, bare: ClassicGroup
 ) -> None:

@@ -1,0 +1,110 @@
+"""Python's search for cyclic garbage, so that it does not stop the event loop.
+
+A full search visits every object of the process: with thousands of waiting requests it takes half a second, and Python
+starts it again whenever the heap has grown by a quarter, most often during a storm of joins. Nearly everything here is
+freed without it. So what a process loads at its start is never searched, young objects are searched as always, and a
+full search is made seldom, preferably while the process has little to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+YOUNG, MIDDLE = 2_000, 10
+"""Python's first two thresholds: new objects until the young ones are searched, and such searches until the next kind.
+
+Python's 700 make each storm of requests many searches; with many thousands a single one takes several milliseconds.
+"""
+NEVER = 1_000_000_000
+LOOK_SECONDS = 10.0
+LEAST_SECONDS = 60.0
+"""Between two full searches."""
+SHARE = 1 / 1_000
+"""The part of the time that full searches may take."""
+PATIENCE = 4
+"""A busy process puts a search off until this many times the usual pause is over."""
+BUSY = 0.5
+"""The part of a processor's time above which a process is busy."""
+GROWN_BYTES = 512 * 2**20
+"""A process that has grown by this much does not wait any longer."""
+
+
+def is_due(since: float, took: float, load: float, grown: int) -> bool:
+    """Whether to make a full search now: `since` the last one, which `took` that long, both in seconds.
+
+    `load`: the part of a processor's time that the process uses. `grown`: bytes since the last search.
+    """
+    pause = max(LEAST_SECONDS, took / SHARE)
+    if since < pause:
+        return grown >= GROWN_BYTES and since >= max(LEAST_SECONDS, took / SHARE / 10)
+    return load < BUSY or grown >= GROWN_BYTES or since >= PATIENCE * pause
+
+
+def resident_bytes() -> int:
+    """Memory of this process; 0 where the kernel does not say it."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
+
+
+class GarbageSearch:
+    """Takes over from Python between `start` and `stop`, for a process that runs an event loop."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = time.process_time,
+        memory: Callable[[], int] = resident_bytes,
+    ) -> None:
+        self._clock, self._cpu, self._memory = clock, cpu, memory
+        self._before = gc.get_threshold()
+        self._handle: asyncio.TimerHandle | None = None
+        self._looked = self._used = self._searched = self._took = 0.0
+        self._resident = 0
+
+    def start(self) -> None:
+        """Everything that exists now is taken to stay."""
+        self._before = gc.get_threshold()
+        gc.set_threshold(YOUNG, MIDDLE, NEVER)
+        self._search()
+        gc.freeze()
+        self._took = 0.0  # the next one does not visit what was there
+        self._look_later()
+
+    def stop(self) -> None:
+        """Leave the search to Python again."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+            gc.unfreeze()
+            gc.set_threshold(*self._before)
+
+    def look(self) -> None:
+        """Make a full search if it is time."""
+        now, used = self._clock(), self._cpu()
+        load = (used - self._used) / max(now - self._looked, 0.001)
+        if is_due(now - self._searched, self._took, load, self._memory() - self._resident):
+            self._search()
+            log.debug("garbage_searched", ms=round(self._took * 1_000))
+        self._look_later()
+
+    def _search(self) -> None:
+        began = self._clock()
+        gc.collect()
+        self._searched = self._clock()
+        self._took = self._searched - began
+        self._resident = self._memory()
+
+    def _look_later(self) -> None:
+        self._looked, self._used = self._clock(), self._cpu()
+        self._handle = asyncio.get_running_loop().call_later(LOOK_SECONDS, self.look)

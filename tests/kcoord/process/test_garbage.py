@@ -1,0 +1,108 @@
+"""The search for cyclic garbage: seldom, of what is new, and Python's own again in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from kcoord.process import garbage
+from kcoord.process.garbage import GROWN_BYTES, GarbageSearch, is_due
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    yield
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (before, frozen)
+
+
+class World:
+    """Instants and figures that the search is told."""
+
+    now = 1_000.0
+    cpu = 0.0
+    memory = 0
+
+    def passes(self, seconds: float, load: float = 0.0, grown: int = 0) -> None:
+        self.now += seconds
+        self.cpu += seconds * load
+        self.memory += grown
+
+
+@pytest.mark.parametrize(
+    ("since", "took", "load", "grown", "due"),
+    [
+        (59, 0.0, 0.0, 0, False),
+        (60, 0.0, 0.0, 0, True),
+        (60, 0.0, 0.9, 0, False),
+        (239, 0.0, 0.9, 0, False),
+        (240, 0.0, 0.9, 0, True),
+        (60, 0.0, 0.9, GROWN_BYTES, True),
+        (59, 0.0, 0.0, GROWN_BYTES, False),
+        (399, 0.4, 0.0, 0, False),
+        (400, 0.4, 0.0, 0, True),
+        (60, 0.4, 0.9, GROWN_BYTES, True),
+        (60, 1.0, 0.9, GROWN_BYTES, False),
+    ],
+)
+def test_when_a_full_search_is_due(since: float, took: float, load: float, grown: int, due: bool) -> None:
+    assert is_due(since, took, load, grown) is due
+
+
+def test_full_searches_are_made_when_due_and_find_cycles() -> None:
+    async def run() -> None:
+        world = World()
+        search = GarbageSearch(lambda: world.now, lambda: world.cpu, lambda: world.memory)
+        search.start()
+        cycle = Cycle()
+        seen = weakref.ref(cycle)
+        del cycle
+        world.passes(30)
+        search.look()
+        assert seen() is not None, "it is not time yet"
+        world.passes(30)
+        search.look()
+        assert seen() is None
+        search.stop()
+
+    asyncio.run(run())
+
+
+def test_python_makes_no_full_search_meanwhile() -> None:
+    async def run() -> int:
+        search = GarbageSearch()
+        search.start()
+        before = gc.get_stats()[2]["collections"]
+        kept = [[number] for number in range(400_000)]
+        assert len(kept) == 400_000
+        made: int = gc.get_stats()[2]["collections"] - before
+        search.stop()
+        return made
+
+    assert asyncio.run(run()) == 0
+
+
+def test_what_was_loaded_is_not_searched_and_stopping_undoes_it() -> None:
+    async def run() -> None:
+        frozen = gc.get_freeze_count()
+        search = GarbageSearch()
+        search.start()
+        assert gc.get_freeze_count() > frozen + 1_000
+        assert gc.get_threshold() == (garbage.YOUNG, garbage.MIDDLE, garbage.NEVER)
+        search.stop()
+        search.stop()
+
+    asyncio.run(run())
+
+
+def test_resident_memory_is_known_here() -> None:
+    assert garbage.resident_bytes() > 2**20
