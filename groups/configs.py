@@ -150,6 +150,11 @@ class GroupConfigs:
         """
         return (await self._overrides.get()).by_group.get(group_id, self._inherited)
 
+    def known(self, group_id: str) -> Mapping[str, Value] | None:
+        """As `resolved`, without waiting; None: a change has to be read first."""
+        overrides = self._overrides.known()
+        return None if overrides is None else overrides.by_group.get(group_id, self._inherited)
+
     async def describe(self, group_id: str) -> list[Entry]:
         """Every setting of a group, as stored now. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
         async with self._db.connection() as connection:

@@ -21,6 +21,8 @@ OWN_DIALECT = "kcoord"
 ROUTING = "coordinator.routing"
 LEASE = "coordinator.lease.ms"
 RENEWAL = "coordinator.renewal.interval.ms"
+LANE = "heartbeat.lane"
+FLUSH_INTERVAL = "heartbeat.flush.interval.ms"
 LATE_RENEWAL_MS = 500
 """How late a renewal may come before timers wait for it."""
 
@@ -121,6 +123,8 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("http.retry.after.ms", 1_000, "ms", "Retry-After while the service is not available.", 1, 60_000),
     Setting("mailbox.max.batch", 256, "commands", "Most commands of one group handled in one transaction.", 1, 10_000),
+    Setting(LANE, True, "switch", "Answer heartbeats that only extend a session from memory and store them behind."),
+    Setting(FLUSH_INTERVAL, 200, "ms", "How often sessions that were extended in memory are stored.", 10, 2_000),
     Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
     Setting("token.cache.ms", 5_000, "ms", "How long a process caches an API token.", 0, 600_000),
     # Coordinator nodes

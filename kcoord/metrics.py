@@ -39,6 +39,15 @@ BATCH_SIZE = Histogram(
     "Commands decided together in one group transaction.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
 )
+HEARTBEATS_FROM_MEMORY = Counter(
+    "kcoord_heartbeats_from_memory", "Heartbeats answered from memory; their sessions are stored shortly after."
+)
+SESSIONS_FLUSHED = Counter("kcoord_sessions_flushed", "Sessions renewed in memory that were stored.")
+FLUSH_SECONDS = Histogram(
+    "kcoord_sessions_flush_seconds",
+    "Time to store the sessions that were renewed in memory since the last time.",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
 PARKED = Gauge("kcoord_parked_requests", "Requests waiting on the server.", ["kind"])
 NODE_PARTITIONS = Gauge("kcoord_node_partitions", "Coordinator partitions that this process owns.")
 NODE_LEASE = Gauge("kcoord_node_lease", "Whether this process holds its lease as a coordinator node: 1 or 0.")

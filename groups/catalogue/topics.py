@@ -90,6 +90,10 @@ class TopicService:
         """
         return await self._view.get()
 
+    def known(self) -> TopicView | None:
+        """As `view`, without waiting; None: a change has to be read first."""
+        return self._view.known()
+
     async def find(
         self,
         *,

@@ -6,6 +6,7 @@ Load once, decide in order, persist once, answer after the commit.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -102,6 +103,7 @@ class Batch:
         self.stored: Stored | None = None
         self.now: Millis = 0
         self.may_expire = True
+        self.locked_at = 0.0
 
     @property
     def skip_locked(self) -> bool:
@@ -132,6 +134,7 @@ class Batch:
         """The body of the transaction. It may run more than once, each time from the start."""
         self.undo()
         before, self.now, ownership = await self._store.lock(connection, self.group_id, skip_locked=self.skip_locked)
+        self.locked_at = time.monotonic()
         stepwise = connection.pgconn.pipeline_status == PipelineStatus.OFF
         expires = ownership.active and before.due is not None and before.due <= self.now
         if expires:
@@ -155,7 +158,9 @@ class Batch:
             outcome.value = await self._value(connection, outcome, reply)
         await self._store.append_events(connection, self.group_id, self._events, self.now)
         wake = self._answered or any(isinstance(effect, WakeMembers) for effect in self.effects)
-        await self._store.notify(connection, self.group_id, wake=wake, changed=bool(self._events))
+        # Copies in other processes have to be told of each version.
+        changed = bool(self._events) or self.stored.version != before.version
+        await self._store.notify(connection, self.group_id, wake=wake, changed=changed)
         if expires and stepwise:
             await self._check_owner(connection, ownership)
 
@@ -280,7 +285,7 @@ class Batch:
     def publish(self) -> None:
         """It is committed: answer all callers."""
         if not self.skipped:
-            self._store.remember(self.group_id, self.committed)
+            self._store.remember(self.group_id, self.committed, self.locked_at)
         for outcome in self._outcomes:
             self._parked.answer(outcome.claims)
             if isinstance(outcome.value, Waiter):

@@ -23,6 +23,7 @@ from groups.core.model.effects import ComputeTarget, ResolveRegexes, WakeMembers
 from groups.engine.batch import Batch, OwnerEpoch, Work
 from groups.engine.decision_context import DecisionContexts
 from groups.engine.parked_requests import ParkedRequests
+from groups.lane.heartbeats import HeartbeatLane
 from groups.store.locked import Guard, Within
 from groups.store.store import GroupStore
 from groups.store.stored import GroupAppeared, OwnerLapsed
@@ -60,6 +61,7 @@ class Mailbox:
         self._db = runtime.db
         self._store = runtime.get(GroupStore)
         self._contexts = runtime.get(DecisionContexts)
+        self._lane = runtime.get(HeartbeatLane)
         self._parked = parked
         self._max_batch = runtime.config.int("mailbox.max.batch")
         self._renewal_ms = runtime.config.int(RENEWAL)
@@ -154,6 +156,7 @@ class Mailbox:
     async def _transact(self, batch: Batch) -> None:
         BATCH_SIZE.observe(len(batch.works))
         # Before the transaction: no connection is awaited while another is held.
+        await self._lane.settle(batch.group_id)
         batch.context_since = self._parked.moment()
         batch.context = await self._contexts.context_of(batch.group_id)
         for attempt in range(1, MAX_ATTEMPTS + 1):

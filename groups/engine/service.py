@@ -45,6 +45,7 @@ from groups.core.model.types import GroupState, Millis
 from groups.engine.batch import OwnerEpoch
 from groups.engine.mailbox import Mailbox
 from groups.engine.parked_requests import BarrierReply, ParkedRequests, ShuttingDown, Waiter
+from groups.lane.heartbeats import HeartbeatLane
 from groups.nodes.hosting import Hosting
 from groups.store.locked import Guard, Within
 from groups.store.store import GroupStore
@@ -73,6 +74,7 @@ class GroupService:
         self._longest_hold_ms = runtime.config.int("group.max.hold.ms")
         self._db = runtime.db
         self._parked = ParkedRequests(runtime)
+        self._lane = runtime.get(HeartbeatLane)
         self._mailbox = Mailbox(runtime, self._parked)
         runtime.on_drain(self._parked.close)
         runtime.on_stop(self._close)
@@ -93,10 +95,23 @@ class GroupService:
 
         It is stored all the same: after a hand-over deadlines go on, and NONE promises a session.
         """
+        reply = self.heartbeat_at_once(command)
+        if reply is None and await self._lane.freshen(command.group_id):
+            reply = self.heartbeat_at_once(command)
+        if reply is not None:
+            return reply
         if self.active and self._hosting.answer(command.group_id) is Error.COORDINATOR_LOAD_IN_PROGRESS:
             await self._mailbox.submit(command)
             return HeartbeatReply(Error.NONE)
         return cast(HeartbeatReply, await self.execute(command))
+
+    def heartbeat_at_once(self, command: Heartbeat) -> HeartbeatReply | None:
+        """The answer to a heartbeat that only extends a session, if it is known without waiting; else None."""
+        return self._lane.heartbeat(command) if self.active else None
+
+    def consumer_heartbeat_at_once(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
+        """As `heartbeat_at_once`."""
+        return self._lane.consumer_heartbeat(command) if self.active else None
 
     async def leave(self, command: LeaveGroup) -> LeaveReply:
         """LeaveGroup, a batch with a result for each entry."""
@@ -104,6 +119,11 @@ class GroupService:
 
     async def consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
         """ConsumerGroupHeartbeat. With `max_wait_ms` it is held while there is nothing new for its member."""
+        reply = self.consumer_heartbeat_at_once(command)
+        if reply is None and await self._lane.freshen(command.group_id):
+            reply = self.consumer_heartbeat_at_once(command)
+        if reply is not None:
+            return reply
         loop = asyncio.get_running_loop()
         longest_ms = command.max_wait_ms
         until = loop.time() + longest_ms / 1000

@@ -12,6 +12,7 @@ import structlog
 from groups.core.coordinator import partition_of
 from groups.engine.batch import OwnerEpoch
 from groups.engine.service import GroupService
+from groups.lane.flusher import Flusher
 from groups.nodes.overview import NodeOverviews
 from groups.store.events import EventStore
 from groups.store.store import GroupStore
@@ -37,6 +38,7 @@ class TimerService:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
         self._store = runtime.get(GroupStore)
+        self._flusher = runtime.get(Flusher)
         self._events = runtime.get(EventStore)
         self._nodes = runtime.get(NodeOverviews)
         self._partitions = runtime.config.int("offsets.topic.num.partitions")
@@ -53,6 +55,7 @@ class TimerService:
         """
         failed: list[str] = []
         handled = 0
+        await self._flusher.flush()
         await self._db.blockers.end()
         for _ in range(MAX_ROUNDS):
             due = await self._store.due_groups(self._batch)
@@ -73,6 +76,7 @@ class TimerService:
         Each transaction does nothing if the partition has another owner, or epoch, by then. Failures are logged;
         Celery's tick reports them. Raises ProtocolError when the database is unavailable.
         """
+        await self._flusher.flush()
         due = await self._store.due_groups(self._batch, incarnation)
         for group_id in due:
             epoch = epochs.get(partition_of(group_id, self._partitions))

@@ -19,10 +19,12 @@ import structlog
 
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
+from groups.lane.flusher import Flusher
 from groups.nodes import membership
 from groups.nodes.connection import NodeConnection
 from groups.nodes.directory import NodeDirectory, node_name, node_url
 from groups.nodes.hosting import Hosting
+from groups.nodes.lease import Lease
 from groups.nodes.loading import Loader
 from groups.nodes.membership import NodeRefused
 from groups.nodes.store import Identity, NodeStore
@@ -65,10 +67,8 @@ class NodeAgent:
         self._task: asyncio.Task[None] | None = None
         self._timing: asyncio.Task[None] | None = None
         self._problem: str | None = None
-        self.incarnation: int | None = None
-        """None: this process is not a node at the moment."""
-        self.lease_until = 0.0
-        """Until when, by the monotonic clock, the lease surely lasts."""
+        self.lease = runtime.get(Lease)
+        self._flusher = runtime.get(Flusher)
         runtime.notifications.on(NODES, lambda _: self._changed.set())
         runtime.on_drain(self.leave)
         runtime.on_stop(self._connection.close)
@@ -81,7 +81,12 @@ class NodeAgent:
     @property
     def holds_lease(self) -> bool:
         """The lease surely has not run out."""
-        return self.incarnation is not None and time.monotonic() < self.lease_until
+        return self.lease.runs
+
+    @property
+    def incarnation(self) -> int | None:
+        """None: this process is not a node at the moment."""
+        return self.lease.incarnation
 
     def start(self) -> None:
         """Register, and stay a node. Returns at once."""
@@ -97,10 +102,14 @@ class NodeAgent:
                 task.cancel()
         await asyncio.gather(self._task, *filter(None, (self._timing,)), return_exceptions=True)
         self._task = self._timing = None
-        incarnation, self.incarnation = self.incarnation, None
+        is_stored = await self._flusher.close()
+        incarnation, self.lease.incarnation = self.lease.incarnation, None
         self._resign_all()
         if incarnation is None:
             return
+        if not is_stored:
+            log.warning("node_left_without_hand_over", node=self._identity.node_id, reason="sessions are not stored")
+            return  # the lease runs out, and sessions start over
         try:
             async with asyncio.timeout(LEAVING_SECONDS), self._connection.transaction() as connection:
                 await membership.leave(self._store, connection, incarnation)
@@ -143,7 +152,7 @@ class NodeAgent:
         if view is None:
             sent = time.monotonic()
             view = await self._register()
-        self.lease_until = sent + self._lease_seconds
+        self.lease.until = sent + self._lease_seconds
         assert self.incarnation is not None
         if view.needs_care:
             async with self._connection.transaction() as connection:
@@ -162,7 +171,7 @@ class NodeAgent:
         if view is None:
             log.warning("lease_lost", node=self._identity.node_id, incarnation=self.incarnation)
             LEASES_LOST.inc()
-            self.incarnation = None
+            self.lease.incarnation = None
             self._resign_all()
             self._copies.forget_all()
         return view
@@ -170,7 +179,7 @@ class NodeAgent:
     async def _register(self) -> View:
         async with self._connection.transaction() as connection:
             registered = await membership.register(self._store, connection, self._identity, self._partitions)
-        self.incarnation = registered.incarnation
+        self.lease.incarnation = registered.incarnation
         self._problem = None
         log.info(
             "node_registered", node=self._identity.node_id, incarnation=self.incarnation, url=self._identity.url or None

@@ -14,6 +14,7 @@ from groups.core.shards import ShardState
 from groups.nodes.agent import NodeAgent
 from groups.nodes.directory import NodeDirectory, node_name
 from groups.nodes.hosting import Hosting
+from groups.nodes.lease import Lease
 from kcoord.config import LEASE
 from kcoord.http.health import Check
 from kcoord.metrics import COORDINATOR_PARTITIONS, LIVE_NODES, NODE_LEASE, RENEWAL_AGE
@@ -37,7 +38,7 @@ class Sight:
 
 def renewal_age(runtime: Runtime) -> float | None:
     """Seconds since the last renewal of this process's lease; None: it never had one."""
-    lease_until = runtime.get(NodeAgent).lease_until
+    lease_until = runtime.get(Lease).until
     if not lease_until:
         return None
     return max(time.monotonic() - (lease_until - runtime.config.int(LEASE) / 1000), 0.0)

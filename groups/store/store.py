@@ -48,6 +48,8 @@ class GroupStore:
         self._consumer = ConsumerRows(self._db, self._partitions)
         self._copies = Copies(runtime.config.int("cache.max.groups"))
         runtime.on_connection_lost(self._copies.drop_all)
+        for channel in (WAKE, CHANGED):
+            runtime.notifications.on(channel, self._copies.hint)
         self._events = runtime.get(EventStore)
 
     async def lock(
@@ -123,6 +125,7 @@ class GroupStore:
             "generation_id": later.generation_id,
         }
         await connection.execute(Q.outrun_group.encode(), parameters)
+        await self.notify(connection, group_id, wake=False, changed=True)
         return later
 
     async def read(self, group_id: str, *, partitions: bool = True, sessions: bool = False) -> Stored:
@@ -149,9 +152,16 @@ class GroupStore:
             group = await self._classic.load(connection, group_id, row)
         return Stored(row.id, row.version, row.version_tag, row.wake_at, group)
 
-    def remember(self, group_id: str, stored: Stored) -> None:
-        """Keep what was committed. Call it only after the commit."""
-        self._copies.put(group_id, stored)
+    def remember(self, group_id: str, stored: Stored, locked_at: float) -> None:
+        """Keep what was committed. Call it only after the commit.
+
+        `locked_at`: when the row was held, in seconds of the monotonic clock.
+        """
+        self._copies.put(group_id, stored, locked_at)
+
+    def copy_of(self, group_id: str) -> Copy | None:
+        """The group as this process last knew it, for what may be decided on a copy that is out of date."""
+        return self._copies.current(group_id)
 
     def forget_all(self) -> None:
         """Make the next use of every group load it."""

@@ -11,6 +11,8 @@ Source: architecture.md 4.
 
 from __future__ import annotations
 
+import math
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -118,11 +120,26 @@ MISSING = Stored(pk=None, version=0, version_tag=None, wake_at=None, group=None)
 
 @dataclass(slots=True)
 class Copy:
-    """What was committed last. `era`: that of the connections that it was read and written with."""
+    """What was committed last. `era`: that of the connections that it was read and written with.
+
+    `current_at`: when it was last known to be current; `hinted_at`: when this process was last told that the group had
+    changed, perhaps by a change that the copy has. In seconds of the monotonic clock.
+    """
 
     stored: Stored
     generation: int
     era: int
+    current_at: float
+    hinted_at: float
+
+    @property
+    def is_doubtful(self) -> bool:
+        """The group may have changed since the copy was known to be current."""
+        return self.hinted_at >= self.current_at
+
+
+HINTS_SECONDS = 60.0
+"""How long a hint about a group without a copy is kept: longer than a transaction takes that leads to one."""
 
 
 class Copies:
@@ -132,6 +149,7 @@ class Copies:
         self._capacity = capacity
         self._copies: OrderedDict[str, Copy] = OrderedDict()
         self._era = 0
+        self._hints: OrderedDict[str, float] = OrderedDict()
 
     def find(self, group_id: str, row: GroupRow) -> Group | None:
         """The group that the row describes, None if it must be loaded."""
@@ -143,6 +161,11 @@ class Copies:
             return None
         self._copies.move_to_end(group_id)
         return stored.group
+
+    def current(self, group_id: str) -> Copy | None:
+        """The copy of a group, which may be out of date; None: there is none, or connections were lost since."""
+        copy = self._copies.get(group_id)
+        return copy if copy is not None and copy.era == self._era else None
 
     def ahead_of(self, group_id: str, row: GroupRow) -> Copy | None:
         """What this process saw committed but the row, locked now, does not have: Postgres went back. Else None.
@@ -157,12 +180,33 @@ class Copies:
         other_content = stored.version == row.version and stored.version_tag != row.version_tag
         return copy if stored.version > row.version or other_content else None
 
-    def put(self, group_id: str, stored: Stored) -> None:
-        """Keep what was committed; forget a deleted group."""
+    def hint(self, group_id: str | None) -> None:
+        """A group has changed; None: any may have. The change may be one that the copy has."""
+        now = time.monotonic()
+        if group_id is None:
+            for copy in self._copies.values():
+                copy.hinted_at = now
+            return
+        copy_of_it = self._copies.get(group_id)
+        if copy_of_it is not None:
+            copy_of_it.hinted_at = now
+            return
+        # A transaction may be under way after which there is a copy that is older than this change.
+        self._hints[group_id] = now
+        self._hints.move_to_end(group_id)
+        while self._hints and next(iter(self._hints.values())) < now - HINTS_SECONDS:
+            self._hints.popitem(last=False)
+
+    def put(self, group_id: str, stored: Stored, current_at: float) -> None:
+        """Keep what was committed; forget a deleted group. `current_at`: when its row was locked."""
         if stored.pk is None or stored.group is None:
             self._copies.pop(group_id, None)
             return
-        self._copies[group_id] = Copy(stored, generation_of(stored.group), self._era)
+        before = self._copies.get(group_id)
+        hinted_at = before.hinted_at if before is not None else self._hints.pop(group_id, -math.inf)
+        if time.monotonic() - current_at > HINTS_SECONDS:
+            hinted_at = math.inf
+        self._copies[group_id] = Copy(stored, generation_of(stored.group), self._era, current_at, hinted_at)
         self._copies.move_to_end(group_id)
         while len(self._copies) > self._capacity:
             self._copies.popitem(last=False)

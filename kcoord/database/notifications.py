@@ -3,8 +3,9 @@
 Channels carry a group id and nothing else: `kcoord_wake` when a barrier was reached and requests may be waiting for it,
 `kcoord_changed` when something a page shows has changed, `kcoord_config` when a group's settings have. `kcoord_topics`
 reports that the catalogue of topics has changed, `kcoord_nodes` that coordinator partitions have other owners; both
-carry nothing. A NOTIFY is a hint, never the truth: a woken listener reads the rows. After a lost connection anything
-may have changed, which is reported as `None` in place of a group id.
+carry nothing. `kcoord_echo` is how a process finds out up to when it has been notified. A NOTIFY is a hint, never the
+truth: a woken listener reads the rows. After a lost connection anything may have changed, which is reported as `None`
+in place of a group id.
 
 Source: architecture.md 5.
 """
@@ -31,7 +32,11 @@ CHANGED = "kcoord_changed"
 CONFIG = "kcoord_config"
 TOPICS = "kcoord_topics"
 NODES = "kcoord_nodes"
-CHANNELS = (WAKE, CHANGED, CONFIG, TOPICS, NODES)
+ECHO = "kcoord_echo"
+CHANNELS = (WAKE, CHANGED, CONFIG, TOPICS, NODES, ECHO)
+
+NOT_SHOWN = (TOPICS, ECHO)
+"""Channels of which no page shows anything live."""
 
 MIN_BACKOFF_SECONDS = 0.1
 MAX_BACKOFF_SECONDS = 5.0
@@ -174,8 +179,8 @@ class Notifications:
     def _dispatch(self, channel: str, payload: str) -> None:
         for listener in self._listeners[channel]:
             self._tell(listener, payload)
-        if channel == TOPICS:
-            return  # no page shows it live
+        if channel in NOT_SHOWN:
+            return
         for subscription, nodes in self._subscriptions.items():
             if nodes == (channel == NODES):
                 subscription.put(None if nodes else payload)

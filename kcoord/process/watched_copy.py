@@ -68,6 +68,10 @@ class WatchedCopy(Generic[T]):
             await asyncio.shield(self._begin())
         return self._current()
 
+    def known(self) -> T | None:
+        """The copy if it is as new as the last hint; None: it has to be read."""
+        return self._value if self._hints_seen >= self._hints else None
+
     async def renewed(self) -> T:
         """The copy as of now or later: read, or found to be unchanged, after this call. Raises what `read` raises.
 

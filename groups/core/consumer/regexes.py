@@ -14,13 +14,14 @@ from enum import Enum
 from groups.core.consumer.epochs import metadata_hash, refresh_epoch
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ApplyRegexResolution, ConsumerHeartbeat
+from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import RegexesRequested, RegexesResolved, RegexInherited
-from groups.core.model.consumer_state import ConsumerMember, RegexKey, RegexResolution
+from groups.core.model.consumer_state import ConsumerMember, RegexKey
 from groups.core.model.effects import ResolveRegexes
 from groups.core.model.replies import Done
 from groups.core.model.rights import TopicRights
 from groups.core.model.turn import Turn
-from groups.core.model.types import Millis
+from groups.core.model.types import GroupConfig, Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 LOST_AFTER_MS: Millis = 60_000
@@ -88,28 +89,39 @@ def refresh_regexes(turn: Turn, rights: TopicRights) -> None:
     with other rights are resolved when those members send heartbeats.
     """
     group = turn.consumer
-    job = group.regex_jobs.get(rights.key)
-    patterns = frozenset(regex for regex, key in group.members.regexes if key == rights.key)
-    if not patterns or (job is not None and turn.now < job.deadline):
+    if not resolution_is_due(group, rights.key, turn.config, turn.env.topics.version, turn.now):
         return
-    if not _is_due(group.resolutions.get(rights.key), len(patterns), turn):
-        return
+    patterns = _patterns(group, rights.key)
     turn.emit(RegexesRequested(rights.key, turn.now + LOST_AFTER_MS, turn.now))
     turn.ask(ResolveRegexes(group.group_id, patterns, turn.env.topics.version, turn.now, rights))
 
 
-def _is_due(resolution: RegexResolution | None, patterns: int, turn: Turn) -> bool:
-    """A new expression is due, too: a resolution has no other expressions than those in use (consumer.md 4.6)."""
+def resolution_is_due(
+    group: ConsumerGroup, rights_key: str, config: GroupConfig, topics_version: int, now: Millis
+) -> bool:
+    """Must the expressions of the members with these rights be resolved, and is that not under way?
+
+    A new expression is due, too: a resolution has no other expressions than those in use (consumer.md 4.6).
+    """
+    job = group.regex_jobs.get(rights_key)
+    patterns = _patterns(group, rights_key)
+    if not patterns or (job is not None and now < job.deadline):
+        return False
+    resolution = group.resolutions.get(rights_key)
     if resolution is None or resolution.started_at is None:
         return True
-    age = turn.now - resolution.started_at
+    age = now - resolution.started_at
     if age <= LEAST_PAUSE_MS:
         return False
     return (
-        len(resolution.topics) != patterns
-        or turn.env.topics.version > resolution.topics_version
-        or age > turn.config.consumer_regex_refresh_interval_ms
+        len(resolution.topics) != len(patterns)
+        or topics_version > resolution.topics_version
+        or age > config.consumer_regex_refresh_interval_ms
     )
+
+
+def _patterns(group: ConsumerGroup, rights_key: str) -> frozenset[str]:
+    return frozenset(regex for regex, key in group.members.regexes if key == rights_key)
 
 
 def apply_resolution(turn: Turn, command: ApplyRegexResolution) -> Done:

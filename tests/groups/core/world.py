@@ -33,6 +33,7 @@ from groups.core.model.replies import Parked
 from groups.core.model.types import ClassicGroup, ClassicMember, Env, GroupConfig, GroupState, Protocol
 from kcoord.protocol.errors import Error
 from tests.groups.core.invariants import check
+from tests.groups.core.renewals import check_renewal
 
 START = 1_700_000_000_000
 GROUP = "orders"
@@ -125,6 +126,7 @@ class World:
         decision = decide(self.group, command, env)
         waiting = [call.parked for call in self.waiting if call.parked is not None]
         check(self.group, waiting, decision, env)
+        check_renewal(self.group, command, decision, env)
         self.group, self.last = decision.group, decision
         call = Call(command)
         for answer in decision.answers:

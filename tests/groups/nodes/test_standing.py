@@ -123,7 +123,7 @@ async def test_a_lapsed_lease_is_known_before_anybody_looks(
     [other] = await cluster.running("other")
     await beat(agent, other)
     assert (await measured(api))["nodes"] == 2
-    agent.lease_until -= LEASE_MS / 1000  # as if that much time had passed since
+    agent.lease.until -= LEASE_MS / 1000  # as if that much time had passed since
     found = await measured(api)
     assert (found["node_lease"], found["nodes"]) == (0, 0)
     assert [found[f"coordinator_partitions:{state}"] for state in standing.STATES] == [0, 0, PARTITIONS]

@@ -37,6 +37,7 @@ from groups.core.waiting import answer_for
 from kcoord.protocol import consumer_protocol as wire
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.invariants import check
+from tests.groups.core.renewals import check_renewal
 
 START = 1_700_000_000_000
 GROUP = "orders"
@@ -173,6 +174,7 @@ class World:
     def _decide(self, call: Call) -> None:
         decision = decide(self.group, call.command, self.env)
         check(self.group, call.command, decision, self.env)
+        check_renewal(self.group, call.command, decision, self.env)
         self.group, self.last = decision.group, decision
         self.targets += [effect for effect in decision.effects if isinstance(effect, ComputeTarget)]
         self.resolutions += [effect for effect in decision.effects if isinstance(effect, ResolveRegexes)]

@@ -1,0 +1,227 @@
+"""Writes renewed sessions behind, and says until when they are stored.
+
+While sessions may be renewed in memory, the row of this node has an instant until which all of them are stored; nobody
+expires any session that ends later. Before the first one is renewed the instant is set; after a while without any it is
+taken back, so that an idle node costs nothing.
+
+Source: docs/models, rules 15 to 17.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import math
+import time
+import uuid
+from collections.abc import Sequence
+
+import structlog
+
+from groups.core.model.types import Millis
+from groups.lane.clock import LaneClock
+from groups.lane.entries import Entry, Renewal, Unstored
+from groups.lane.store import LaneStore, NodeEnded
+from groups.nodes.lease import Lease
+from groups.store.store import GroupStore
+from kcoord.config import FLUSH_INTERVAL
+from kcoord.database.notifications import ECHO
+from kcoord.metrics import FLUSH_SECONDS, SESSIONS_FLUSHED
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+
+log = structlog.get_logger(__name__)
+
+IDLE_SECONDS = 5.0
+"""After this long without a renewed session, nobody waits for this node any longer."""
+
+MOST_ECHOES = 100
+"""How many are remembered; those of a lost connection never come back."""
+
+
+class Flusher:
+    """The sessions renewed by this process that are not stored yet."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.get(LaneStore)
+        self._groups = runtime.get(GroupStore)
+        self._lease = runtime.get(Lease)
+        self._interval_seconds = runtime.config.int(FLUSH_INTERVAL) / 1000
+        self.clock = LaneClock(runtime.db)
+        self._unstored: list[Entry] = []
+        self._incarnation: int | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._loop: asyncio.Task[None] | None = None
+        self._flushing: asyncio.Task[None] | None = None
+        self._used_at = 0.0
+        self._name, self._serial = uuid.uuid4().hex, itertools.count()
+        self._sent: dict[str, float] = {}
+        self.notified_until = -math.inf
+        """This process has been notified of all that was committed until then, in seconds of the monotonic clock."""
+        runtime.notifications.on(ECHO, self._heard)
+        runtime.on_connection_lost(self._deaf)
+        self._closed = False
+        self._switching, self._writing = asyncio.Lock(), asyncio.Lock()
+        self._failing = False
+
+    def now(self) -> Millis | None:
+        """The time (ms) at which a session may be renewed in memory now; None: not now.
+
+        Only within the lease, under the incarnation that says until when it has stored them.
+        """
+        if self._incarnation is None or self._incarnation != self._lease.incarnation or not self._lease.runs:
+            return None
+        return self.clock.now()
+
+    @property
+    def is_open(self) -> bool:
+        """Sessions may be renewed in memory."""
+        return self.now() is not None
+
+    def renew(self, entry: Entry, member_id: str, renewal: Renewal) -> None:
+        """A session was renewed, at an instant that `now` returned."""
+        self._used_at = time.monotonic()
+        if entry.renew(member_id, renewal):
+            self._unstored.append(entry)
+
+    def begin(self) -> None:
+        """Heartbeats arrive: renew sessions in memory from now on, as soon as that is stored."""
+        self._used_at = time.monotonic()
+        if self._opening is None and not self._closed and self._lease.runs and not self.is_open:
+            self._opening = asyncio.create_task(self._open(), context=contextvars.Context())
+
+    async def _open(self) -> None:
+        incarnation = self._lease.incarnation
+        assert incarnation is not None
+        try:
+            async with self._switching:
+                self._drop()
+                self.clock.start(await self._store.open(incarnation))
+        except NodeEnded:
+            log.info("sessions_not_renewed_in_memory", reason="the node was declared dead")
+        except ProtocolError as error:
+            log.info("sessions_not_renewed_in_memory", reason=error.detail)
+        else:
+            self._incarnation = incarnation
+            if self._loop is None:
+                self._loop = asyncio.create_task(self._run(), context=contextvars.Context())
+        finally:
+            self._opening = None
+
+    def _drop(self) -> None:
+        """What was renewed under a lease that ended is lost; the end of a node makes all sessions start over."""
+        self._incarnation = None
+        for entry in self._unstored:
+            for _ in entry.take_unstored():
+                pass
+        self._unstored = []
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_seconds)
+            try:
+                if self._incarnation is not None and time.monotonic() - self._used_at > IDLE_SECONDS:
+                    await self._rest()
+                else:
+                    await self.flush()
+            except Exception:
+                log.exception("sessions_not_stored")
+
+    async def _rest(self) -> None:
+        """Nothing was renewed for a while."""
+        async with self._switching:
+            incarnation, self._incarnation = self._incarnation, None
+            assert incarnation is not None
+            if await self._flush(incarnation):
+                await self._store.close(incarnation)
+
+    async def flush(self) -> None:
+        """Store what was renewed until now. Failures are logged; what is not stored then stays to be stored."""
+        if self._incarnation is None:
+            return
+        running = self._flushing
+        if running is not None:
+            await asyncio.shield(running)  # it may have begun before what the caller knows of
+        if self._flushing is None or self._flushing.done():
+            self._flushing = asyncio.create_task(self._flush_open(), context=contextvars.Context())
+        await asyncio.shield(self._flushing)
+
+    async def _flush_open(self) -> None:
+        try:
+            if self._incarnation is not None:
+                await self._flush(self._incarnation)
+        finally:
+            self._flushing = None
+
+    async def _flush(self, incarnation: int) -> bool:
+        """Whether all that was renewed before is stored. One at a time: what the next one says covers what this has."""
+        async with self._writing:
+            return await self._write(incarnation)
+
+    async def _write(self, incarnation: int) -> bool:
+        now = self.clock.now()
+        if now is None:
+            self._drop()  # the database's clock went back
+            return False
+        entries, self._unstored = self._unstored, []
+        sessions = [session for entry in entries for session in entry.take_unstored()]
+        try:
+            with FLUSH_SECONDS.time():
+                flushed = await self._store.flush(incarnation, sessions, now - 1, self._echo())
+        except NodeEnded:
+            self._incarnation = None
+            return False
+        except ProtocolError as error:
+            self._complain(error.detail)
+            self._put_back(sessions)
+            return False
+        except BaseException:
+            self._put_back(sessions)
+            raise
+        self._failing = False
+        SESSIONS_FLUSHED.inc(len(sessions) - len(flushed.skipped))
+        self._put_back(flushed.skipped)
+        for session in flushed.gone:
+            session.entry.forget(session.member_id)
+            self._groups.forget(session.entry.group_id)
+        return not flushed.skipped
+
+    def _echo(self) -> str:
+        """What is sent now comes back after all notifications of what is committed already."""
+        echo = f"{self._name} {next(self._serial)}"
+        self._sent[echo] = time.monotonic()
+        if len(self._sent) > MOST_ECHOES:
+            del self._sent[next(iter(self._sent))]
+        return echo
+
+    def _deaf(self) -> None:
+        self._sent.clear()
+        self.notified_until = -math.inf
+
+    def _heard(self, echo: str | None) -> None:
+        sent_at = self._sent.pop(echo, None) if echo is not None else None
+        if sent_at is not None:
+            self.notified_until = max(self.notified_until, sent_at)
+
+    def _put_back(self, sessions: Sequence[Unstored]) -> None:
+        for session in sessions:
+            if not session.entry.has_unstored:
+                self._unstored.append(session.entry)
+            session.entry.put_back(session)
+
+    def _complain(self, reason: str) -> None:
+        """One line for an outage."""
+        if not self._failing:
+            log.warning("sessions_not_stored", reason=reason)
+        self._failing = True
+
+    async def close(self) -> bool:
+        """Renew nothing in memory from now on, and store what was. Whether all of it is stored."""
+        self._closed = True
+        for task in (self._opening, self._loop, self._flushing):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        incarnation, self._incarnation = self._incarnation, None
+        return incarnation is None or await self._flush(incarnation)
