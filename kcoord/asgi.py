@@ -22,7 +22,7 @@ from groups.api.routes import OPERATIONS as GROUPS
 from groups.nodes import standing
 from groups.nodes.agent import NodeAgent
 from kcoord.database.pool import Database
-from kcoord.http import health, logs, metrics_page
+from kcoord.http import health, logs, metrics_page, short_path
 from kcoord.http.body import BodyLimit
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
@@ -55,8 +55,11 @@ TRACES = _traces()
 
 
 @asynccontextmanager
-async def lifespan(application: Starlette) -> AsyncIterator[None]:
-    """Run the process's runtime; on shutdown answer parked requests and close connections."""
+async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
+    """Run the process's runtime; on shutdown answer parked requests and close connections.
+
+    Gives the server the short path, if that is on.
+    """
     database = Database if TRACES is None else TRACES.database
     running = runtime.Runtime(settings.KCOORD, settings.CONNINFO, database=database)
     await running.start()
@@ -64,7 +67,8 @@ async def lifespan(application: Starlette) -> AsyncIterator[None]:
     running.db.request_age.pulse.start()
     running.get(NodeAgent).start()
     try:
-        yield
+        is_on = short_path.is_on(running.config)
+        yield {short_path.STATE: short_path.ShortPath(running, OPERATIONS)} if is_on else {}
     finally:
         running.db.request_age.pulse.stop()
         await running.stop()

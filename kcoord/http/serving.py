@@ -37,6 +37,7 @@ CLIENT_GONE_STATUS = 499
 
 TRANSACTIONAL_ID = "{transactional_id}"
 _PLACEHOLDER = re.compile(r"\{\w+\}")
+NO_QUERY: Mapping[str, Sequence[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,18 @@ class Call(Generic[B]):
 
 
 Handler = Callable[[Call[Any]], Awaitable[msgspec.Struct]]
+AtOnce = Callable[[Call[Any]], msgspec.Struct | None]
 
 
 class Operation:
-    """An endpoint with the code that answers it; an ASGI application. `is_hot`: members call it all the time."""
+    """An endpoint with the code that answers it; an ASGI application. Parameters: those of `serve`."""
 
-    def __init__(self, endpoint: Endpoint, handler: Handler, waits: bool, is_hot: bool = False) -> None:
+    def __init__(
+        self, endpoint: Endpoint, handler: Handler, waits: bool, is_hot: bool = False, at_once: AtOnce | None = None
+    ) -> None:
         self.endpoint = endpoint
         self.is_hot = is_hot
+        self._at_once = at_once
         self._handler = handler
         self._waits = waits
         self._encoder = msgspec.json.Encoder()
@@ -94,6 +99,25 @@ class Operation:
             log.exception("request_failed", endpoint=self.endpoint.operation_id)
             response = problem.response(Error.UNKNOWN_SERVER_ERROR)
         await response(scope, receive, send)
+
+    @property
+    def is_short(self) -> bool:
+        """Some requests can be answered at once: see `at_once`."""
+        return self._at_once is not None
+
+    def at_once(
+        self, runtime: Runtime, principal: Principal, group_id: str, client_host: str, body: bytes
+    ) -> bytes | None:
+        """The body of a successful answer that needs no waiting, of a request without query; None: answer it as usual.
+
+        Raises ProtocolError if it is not the body, or not the caller, that the endpoint wants; the usual way answers
+        the same.
+        """
+        if self._at_once is None or self._decoder is None:
+            return None
+        content = bodies.decode(self._decoder, body)
+        result = self._at_once(Call(runtime, principal, content, group_id, NO_QUERY, client_host))
+        return None if result is None else self._encoder.encode(result)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         runtime = current_runtime()
@@ -164,14 +188,18 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def serve(endpoint: Endpoint, *, waits: bool = False, is_hot: bool = False) -> Callable[[Handler], Operation]:
+def serve(
+    endpoint: Endpoint, *, waits: bool = False, is_hot: bool = False, at_once: AtOnce | None = None
+) -> Callable[[Handler], Operation]:
     """Decorator: the function answers `endpoint`.
 
-    `waits`: it may hold the request, so the connection is watched. `is_hot`: see the setting `log.hot.requests`.
+    `waits`: it may hold the request, so the connection is watched. `is_hot`: members call it all the time, see the
+    setting `log.hot.requests`. `at_once`: answers some requests without waiting, just as the function would
+    (`kcoord.http.short_path`); None, or a ProtocolError: the function shall answer, and nothing has been done yet.
     """
 
     def bind(handler: Handler) -> Operation:
-        return Operation(endpoint, handler, waits, is_hot)
+        return Operation(endpoint, handler, waits, is_hot, at_once)
 
     return bind
 
