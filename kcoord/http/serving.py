@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl
 
@@ -40,8 +39,7 @@ _PLACEHOLDER = re.compile(r"\{\w+\}")
 NO_QUERY: Mapping[str, Sequence[str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[B]):
+class Call(msgspec.Struct, Generic[B], frozen=True):
     """An authenticated request. `query` has every value of each parameter.
 
     `group_id` and `transactional_id` are "" on paths without one.

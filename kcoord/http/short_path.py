@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import structlog
@@ -34,6 +35,12 @@ log = structlog.get_logger(__name__)
 STATE = "kcoord.short_path"
 """Key of the short path in the state that the application's lifespan gives to the server (ASGI, "Lifespan State")."""
 
+ROUTES = 4_096
+"""Targets that are remembered."""
+
+LONGEST_TARGET = 300
+"""Bytes of a target; one with the longest group id is shorter."""
+
 LONGEST_BODY = 65_536
 """Bytes of a body; decoding a longer one is not short."""
 
@@ -53,6 +60,7 @@ class Head:
     token: str
     request_id: str | None
     keeps_alive: bool
+    client_host: str
     scope: dict[str, Any]
 
 
@@ -62,6 +70,7 @@ class Route(NamedTuple):
     served: Served
     group_id: str
     target: bytes
+    path: str
 
 
 class Served:
@@ -92,22 +101,26 @@ class ShortPath:
                 served = Served(operation)
                 assert served.suffix.rpartition(b"/")[2] not in self._by_suffix, operation.endpoint
                 self._by_suffix[(served.suffix or served.prefix).rpartition(b"/")[2]] = served
+        self._routes = lru_cache(maxsize=ROUTES)(self._find_route)
         self._defaults: list[tuple[bytes, bytes]] | None = None
         self._start = b""
 
     def route(self, target: bytes) -> Route | None:
         """The operation of a POST request's target; None: it goes the usual way."""
+        return self._routes(target) if len(target) <= LONGEST_TARGET else None
+
+    def _find_route(self, target: bytes) -> Route | None:
         last = target.rpartition(b"/")[2]
         served = self._by_suffix.get(last)
         if served is None:
             return None
         if not served.names_group:
-            return Route(served, "", target) if target == served.prefix else None
+            return Route(served, "", target, target.decode("ascii")) if target == served.prefix else None
         prefix = served.prefix
         name = target[len(prefix) : -len(served.suffix)]
         if not (target.startswith(prefix) and target.endswith(served.suffix) and _PLAIN_NAME.fullmatch(name)):
             return None
-        return Route(served, name.decode("ascii"), target)
+        return Route(served, name.decode("ascii"), target, target.decode("ascii"))
 
     def head(self, scope: dict[str, Any], length: int | None, *, keeps_alive: bool) -> Head | None:
         """What a block of headers says, of a valid request of HTTP/1.1; None: such requests go the usual way.
@@ -122,7 +135,15 @@ class ShortPath:
             bodies.check_content_type(headers)
         except ProtocolError:
             return None
-        return Head(length, token, context.sane_request_id(headers), keeps_alive, scope)
+        client = scope["client"]
+        return Head(
+            length=length,
+            token=token,
+            request_id=context.sane_request_id(headers),
+            keeps_alive=keeps_alive,
+            client_host=client[0] if client else "",
+            scope=scope,
+        )
 
     def knows(self, head: Head) -> bool:
         """The token is valid, as far as is known without asking."""
@@ -141,15 +162,14 @@ class ShortPath:
         if principal is None:
             return None
         served = route.served
-        scope = {**head.scope, "path": route.target.decode("ascii"), "raw_path": route.target}
+        scope = head.scope
+        scope["path"], scope["raw_path"] = route.path, route.target
         request_id = head.request_id or context.new_request_id()
         request = context.RequestContext(request_id, served.route, scope=scope, is_hot=True)
         entered = context.enter(request)
         receipt = request_age.enter(runtime.db.request_age.receive())
         try:
-            client = head.scope["client"]
-            host = client[0] if client else ""
-            content = served.operation.at_once(runtime, principal, route.group_id, host, body)
+            content = served.operation.at_once(runtime, principal, route.group_id, head.client_host, body)
             if content is None:
                 return None
             request.status = 200

@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from kcoord.http.short_path import Head, Route, ShortPath
+from kcoord.stack.protocol import LONGEST_HEAD_BYTES
 
-_AROUND_TARGET = len(b"POST  HTTP/1.1\r\n")
+_METHOD = b"POST "
+_VERSION = b" HTTP/1.1\r\n"
+_AROUND_TARGET = len(_METHOD + _VERSION)
 
 
 class Held(NamedTuple):
@@ -47,6 +50,19 @@ class Shortcut:
     def known(self, target: bytes, head: bytes) -> Head | None:
         """What the headers of a request with a route say, if the last one on this connection had the same."""
         return self._said if head[_AROUND_TARGET + len(target) :] == self._block else None
+
+    def repeated(self, data: bytes) -> tuple[Route, Head, bytes] | None:
+        """A request that is all of `data`, with the same headers as the last one, and its body; None: look closer."""
+        said = self._said
+        at = data.find(_VERSION)
+        headers = at + len(_VERSION)
+        if said is None or at < 0 or not (data.startswith(_METHOD) and data.startswith(self._block, headers)):
+            return None
+        body = headers + len(self._block)
+        if body > LONGEST_HEAD_BYTES or body + said.length != len(data):
+            return None
+        route = self.path.route(data[len(_METHOD) : at])
+        return None if route is None else (route, said, data[body:])
 
     def learn(
         self, target: bytes, head: bytes, headers: list[tuple[bytes, bytes]], length: int | None, *, keeps_alive: bool

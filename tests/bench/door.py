@@ -62,9 +62,7 @@ def post(path: str, body: bytes, token: str, more: str = "") -> bytes:
 def beats(token: str, *, named: bool = False) -> list[bytes]:
     """A heartbeat of the member of each group. `named`: each with a request id."""
     return [
-        post(
-            f"/v1/groups/bench-{number}/heartbeat", HEARTBEAT, token, f"X-Request-Id: bench-{number}\r\n" * named
-        )
+        post(f"/v1/groups/bench-{number}/heartbeat", HEARTBEAT, token, f"X-Request-Id: bench-{number}\r\n" * named)
         for number in range(GROUPS)
     ]
 
