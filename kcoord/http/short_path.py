@@ -128,7 +128,7 @@ class ShortPath:
         Parameters: `scope` of ASGI, with headers; `length` of the body, None if it comes in chunks.
         """
         headers: list[tuple[bytes, bytes]] = scope["headers"]
-        if length is None or length > self.longest_body or any(name in NOT_SIMPLE for name, _ in headers):
+        if length is None or length > self.longest_body or not all(_is_simple(*header) for header in headers):
             return None
         try:
             token = digest(bearer(headers))
@@ -204,6 +204,10 @@ class ShortPath:
         lines = b"".join(b"%b: %b\r\n" % header for header in defaults)
         self._start = b"HTTP/1.1 200 OK\r\n" + lines + b"content-length: "
         self._defaults = defaults
+
+
+def _is_simple(name: bytes, value: bytes) -> bool:
+    return name not in NOT_SIMPLE and (name != b"connection" or value.lower() in (b"keep-alive", b"close"))
 
 
 def is_on(config: Config) -> bool:

@@ -62,6 +62,8 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         self._held: Held | None = None
         self._has_answered = False
         self._repeated_at = 0.0
+        self._is_declined = False
+        """The short path has been asked already for the request that comes next."""
         self._renew_parser()
 
     on_url = None  # type: ignore[assignment]  # the cutter has found it already
@@ -197,6 +199,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         route, said, body = found
         answer = shortcut.path.answer(route, said, body, self.server_state.default_headers)
         if answer is None:
+            self._is_declined = True
             return False
         self.transport.write(answer)
         if not said.keeps_alive:
@@ -215,7 +218,8 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
     def _begin(self, method: bytes, target: bytes, version: bytes, head: bytes) -> None:
         """Start to answer a request, or hold it for the short path."""
         shortcut, said = self._shortcut, None
-        route = None if shortcut is None else shortcut.route(method, target, version)
+        route = None if shortcut is None or self._is_declined else shortcut.route(method, target, version)
+        self._is_declined = False
         if shortcut is None or route is None:
             self._start(method, target, version, self._parse_head(method, version, head))
             return
