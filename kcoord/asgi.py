@@ -26,7 +26,8 @@ from kcoord.http import health, logs, metrics_page, short_path
 from kcoord.http.body import BodyLimit
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
-from kcoord.http.serving import Operation, routes
+from kcoord.http.planes import DataPlane
+from kcoord.http.serving import Operation
 from kcoord.process import runtime
 from offsets.api.routes import OPERATIONS as OFFSETS
 from offsets.metrics.series import group_series
@@ -80,7 +81,6 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
 def make_application() -> Starlette:
     """The ASGI application. Needs a current runtime (`lifespan` makes one) to answer anything but /livez."""
     all_routes: list[BaseRoute] = [
-        *routes(OPERATIONS),
         *health.routes(standing.checks),
         metrics_page.route(group_series, standing.measure),
     ]
@@ -91,6 +91,7 @@ def make_application() -> Starlette:
             Middleware(RequestLog, one_hot_of=settings.KCOORD.int("log.hot.requests")),
             *([] if TRACES is None else [TRACES.middleware()]),
             Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),
+            Middleware(DataPlane, operations=OPERATIONS),
         ],
     )
     # Not a Mount: its pattern does not match a path with a line feed, and "%0A" in a group id needs a proper error.

@@ -8,7 +8,6 @@ Source: http-api.md 1.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl
@@ -16,7 +15,6 @@ from urllib.parse import parse_qsl
 import msgspec
 import structlog
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from kcoord.access.rights import Access, Principal, bearer, trusted_caller
@@ -35,7 +33,6 @@ CLIENT_GONE_STATUS = 499
 """Status in the log and the metrics if the client did not wait for the answer; no client receives it."""
 
 TRANSACTIONAL_ID = "{transactional_id}"
-_PLACEHOLDER = re.compile(r"\{\w+\}")
 NO_QUERY: Mapping[str, Sequence[str]] = {}
 
 
@@ -200,55 +197,3 @@ def serve(
         return Operation(endpoint, handler, waits, is_hot, at_once)
 
     return bind
-
-
-class DataPlaneRoute(BaseRoute):
-    """One path of the data plane with its methods.
-
-    It matches the raw path: an encoded slash inside a name must not look like a different path, and
-    any text between prefix and suffix is taken as the name, so that an invalid one gets a proper error.
-    """
-
-    def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
-        self.path = path
-        self._operations = operations
-        around = (re.escape(part) for part in _PLACEHOLDER.split(path, maxsplit=1))
-        self._pattern = re.compile("(.*)".join(around).encode(), re.DOTALL)
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether this is the path of a request; passes the raw name in it to the handler."""
-        if scope["type"] != "http":
-            return Match.NONE, {}
-        found = self._pattern.fullmatch(paths.raw_path(scope))
-        if found is None:
-            return Match.NONE, {}
-        return Match.FULL, {"kcoord.path_name": found[1]} if found.re.groups else {}
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the operation for the method, else 405."""
-        request = context.current()
-        operation = self._operations.get(scope["method"])
-        if request is not None:
-            request.route = self.path
-            request.is_hot = operation is not None and operation.is_hot
-        if operation is not None:
-            await operation(scope, receive, send)
-            return
-        allowed = ", ".join(sorted(self._operations))
-        refused = problem.response(
-            Error.INVALID_REQUEST,
-            f"{scope['method']} is not allowed here; use {allowed}",
-            status=405,
-            extra_headers={"allow": allowed},
-        )
-        await refused(scope, receive, send)
-
-
-def routes(operations: Sequence[Operation]) -> list[DataPlaneRoute]:
-    """The routes of some operations; several methods of one path make one route."""
-    by_path: dict[str, dict[str, Operation]] = {}
-    for operation in operations:
-        methods = by_path.setdefault(operation.endpoint.path, {})
-        assert operation.endpoint.method not in methods, f"{operation.endpoint.operation_id} is bound twice"
-        methods[operation.endpoint.method] = operation
-    return [DataPlaneRoute(path, methods) for path, methods in by_path.items()]

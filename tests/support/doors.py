@@ -27,7 +27,7 @@ from kcoord.http import short_path
 from kcoord.http.body import BodyLimit
 from kcoord.http.middleware import RequestLog
 from kcoord.http.peers import PeerLimits, Peers
-from kcoord.http.serving import routes
+from kcoord.http.planes import DataPlane
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -111,8 +111,9 @@ class Door:
         middleware = [
             Middleware(RequestLog, one_hot_of=self.config.int("log.hot.requests")),
             Middleware(BodyLimit, max_bytes=self.config.int("http.max.body.bytes")),
+            Middleware(DataPlane, operations=OPERATIONS),
         ]
-        self.app = Starlette(routes=list(routes(OPERATIONS)), middleware=middleware)
+        self.app = Starlette(middleware=middleware)
 
     @property
     def tokens(self) -> dict[str, tuple[Principal, float]]:
