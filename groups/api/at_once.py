@@ -5,10 +5,6 @@ Each function answers just as the handler of its endpoint would, or returns None
 
 from __future__ import annotations
 
-from functools import cache
-
-from prometheus_client import Counter
-
 from groups.api import consumer_convert, consumer_wire, convert, wire
 from groups.api.consumer_topics import Beat
 from groups.core.model.replies import HeartbeatReply
@@ -18,16 +14,11 @@ from kcoord.config import REBALANCE_PROTOCOLS
 from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call
 from kcoord.http.types import rfc3339
-from kcoord.metrics import COMMANDS
+from kcoord.metrics import commands
 from kcoord.protocol.errors import Error
 
 MOST_AT_ONCE = 100
 """Heartbeats of one request that are answered without letting others have their turn."""
-
-
-@cache
-def _succeeded(command: str) -> Counter:
-    return COMMANDS.labels(command, Error.NONE.name)
 
 
 def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse | None:
@@ -37,7 +28,7 @@ def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse | Non
     reply = call.runtime.get(GroupService).heartbeat_at_once(command)
     if reply is None or reply.error is not Error.NONE:
         return None
-    _succeeded("heartbeat").inc()
+    commands("heartbeat", Error.NONE.name).inc()
     return wire.HeartbeatResponse(rfc3339(reply.session_deadline))
 
 
@@ -58,7 +49,7 @@ def many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbea
             return None
         replies.append(reply)
     if replies:
-        _succeeded("heartbeat").inc(len(replies))
+        commands("heartbeat", Error.NONE.name).inc(len(replies))
     return wire.ManyHeartbeatsResponse(
         [convert.heartbeat_result(*pair) for pair in zip(requests, replies, strict=True)]
     )
@@ -73,7 +64,7 @@ def consumer_heartbeat(call: Beat) -> consumer_wire.ConsumerHeartbeatResponse | 
     reply = call.runtime.get(GroupService).consumer_heartbeat_at_once(command)
     if reply is None or reply.error is not Error.NONE or reply.assignment is not None:
         return None
-    _succeeded("consumer_heartbeat").inc()
+    commands("consumer_heartbeat", Error.NONE.name).inc()
     return consumer_convert.heartbeat_response(reply, None)
 
 

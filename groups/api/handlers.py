@@ -14,7 +14,7 @@ from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
-from kcoord.metrics import COMMANDS
+from kcoord.metrics import commands
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -68,7 +68,7 @@ async def _one_of_many(
     except Exception:
         log.exception("heartbeat_failed")
         reply = HeartbeatReply(Error.UNKNOWN_SERVER_ERROR)
-    COMMANDS.labels("heartbeat", reply.error.name).inc()
+    commands("heartbeat", reply.error.name).inc()
     return convert.heartbeat_result(request, reply)
 
 

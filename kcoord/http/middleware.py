@@ -70,8 +70,8 @@ class RequestLog:
 
     def _finish(self, scope: Scope, request: context.RequestContext, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else "other"
-        metrics.REQUESTS.labels(request.route, method, str(request.status)).inc()
-        metrics.LATENCY.labels(request.route).observe(seconds)
+        metrics.requests(request.route, method, request.status).inc()
+        metrics.latency(request.route).observe(seconds)
         if not self._lines.skips(request):
             self._lines.write(scope["method"], paths.raw_path(scope), request, seconds)
 

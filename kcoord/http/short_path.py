@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -48,15 +47,22 @@ GROUP_ID = "{group_id}"
 NOT_SIMPLE = frozenset({b"expect", b"upgrade", b"transfer-encoding", b"content-encoding", b"te", b"trailer"})
 """Headers of requests that go the usual way."""
 
+CONNECTION = b"connection"
+SIMPLE = (b"keep-alive", b"close")
+
 _PLAIN_NAME = re.compile(rb"[A-Za-z0-9._~-]{1,255}")
 """Group ids that are in a path what they are: no escapes, nothing that a group id must not contain."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What a valid block of headers says. `token`: digest of the secret in it. `scope`: of a request, without path."""
+class Head(NamedTuple):
+    """What a valid block of headers says.
+
+    `authorization`: that header, b"" if it is none that can be compared. `token`: digest of the secret. `scope`: of
+    ASGI, for the request that is answered at the moment.
+    """
 
     length: int
+    authorization: bytes
     token: str
     request_id: str | None
     keeps_alive: bool
@@ -82,8 +88,8 @@ class Served:
         self.route = path
         self.prefix, _, self.suffix = (part.encode() for part in path.partition(GROUP_ID))
         self.names_group = GROUP_ID in path
-        self.answered = metrics.REQUESTS.labels(path, "POST", "200")
-        self.seconds = metrics.LATENCY.labels(path)
+        self.answered = metrics.requests(path, "POST", 200)
+        self.seconds = metrics.latency(path)
 
 
 class ShortPath:
@@ -122,24 +128,35 @@ class ShortPath:
             return None
         return Route(served, name.decode("ascii"), target, target.decode("ascii"))
 
-    def head(self, scope: dict[str, Any], length: int | None, *, keeps_alive: bool) -> Head | None:
+    def head(
+        self, scope: dict[str, Any], length: int | None, *, keeps_alive: bool, last: Head | None = None
+    ) -> Head | None:
         """What a block of headers says, of a valid request of HTTP/1.1; None: such requests go the usual way.
 
-        Parameters: `scope` of ASGI, with headers; `length` of the body, None if it comes in chunks.
+        Parameters: `scope` of ASGI, with headers; `length` of the body, None if it comes in chunks; `last`, what the
+        headers before said on the same connection.
         """
         headers: list[tuple[bytes, bytes]] = scope["headers"]
-        if length is None or length > self.longest_body or not all(_is_simple(*header) for header in headers):
+        by_name = dict(headers)
+        if length is None or length > self.longest_body or not NOT_SIMPLE.isdisjoint(by_name):
             return None
+        if CONNECTION in by_name and not all(value.lower() in SIMPLE for name, value in headers if name == CONNECTION):
+            return None
+        is_plain = len(by_name) == len(headers)
+        authorization = by_name.get(b"authorization", b"") if is_plain else b""
         try:
-            token = digest(bearer(headers))
-            bodies.check_content_type(headers)
+            is_same = authorization and last is not None and last.authorization == authorization
+            token = last.token if is_same and last is not None else digest(bearer(headers))
+            if not is_plain or by_name.get(b"content-type") != b"application/json":
+                bodies.check_content_type(headers)
         except ProtocolError:
             return None
         client = scope["client"]
         return Head(
             length=length,
+            authorization=authorization,
             token=token,
-            request_id=context.sane_request_id(headers),
+            request_id=context.sane_request_id(headers) if context.HEADER in by_name else None,
             keeps_alive=keeps_alive,
             client_host=client[0] if client else "",
             scope=scope,
@@ -204,10 +221,6 @@ class ShortPath:
         lines = b"".join(b"%b: %b\r\n" % header for header in defaults)
         self._start = b"HTTP/1.1 200 OK\r\n" + lines + b"content-length: "
         self._defaults = defaults
-
-
-def _is_simple(name: bytes, value: bytes) -> bool:
-    return name not in NOT_SIMPLE and (name != b"connection" or value.lower() in (b"keep-alive", b"close"))
 
 
 def is_on(config: Config) -> bool:

@@ -68,8 +68,11 @@ class Shortcut:
         self, target: bytes, head: bytes, headers: list[tuple[bytes, bytes]], length: int | None, *, keeps_alive: bool
     ) -> Head | None:
         """What the headers of a request with a route say; they are valid. None: it goes the usual way."""
-        scope = _forwarded(self._app, {**self._scope, "headers": headers})
-        self._said = self.path.head(scope, length, keeps_alive=keeps_alive)
+        scope = self._scope
+        scope["headers"] = headers
+        if any(name.startswith(b"x-forwarded-") for name, _ in headers):
+            scope = _forwarded(self._app, {**scope})
+        self._said = self.path.head(scope, length, keeps_alive=keeps_alive, last=self._said)
         self._block = b"" if self._said is None else head[_AROUND_TARGET + len(target) :]
         return self._said
 
