@@ -22,11 +22,12 @@ from groups.api.routes import OPERATIONS as GROUPS
 from groups.nodes import standing
 from groups.nodes.agent import NodeAgent
 from kcoord.database.pool import Database
-from kcoord.http import health, logs, metrics_page
+from kcoord.http import health, logs, metrics_page, short_path
 from kcoord.http.body import BodyLimit
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
-from kcoord.http.serving import Operation, routes
+from kcoord.http.planes import DataPlane
+from kcoord.http.serving import Operation
 from kcoord.process import runtime
 from kcoord.process.garbage import GarbageSearch
 from offsets.api.routes import OPERATIONS as OFFSETS
@@ -56,8 +57,11 @@ TRACES = _traces()
 
 
 @asynccontextmanager
-async def lifespan(application: Starlette) -> AsyncIterator[None]:
-    """Run the process's runtime; on shutdown answer parked requests and close connections."""
+async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
+    """Run the process's runtime; on shutdown answer parked requests and close connections.
+
+    Gives the server the short path, if that is on.
+    """
     database = Database if TRACES is None else TRACES.database
     running = runtime.Runtime(settings.KCOORD, settings.CONNINFO, database=database)
     await running.start()
@@ -67,7 +71,8 @@ async def lifespan(application: Starlette) -> AsyncIterator[None]:
     garbage = GarbageSearch()
     garbage.start()
     try:
-        yield
+        is_on = short_path.is_on(running.config)
+        yield {short_path.STATE: short_path.ShortPath(running, OPERATIONS)} if is_on else {}
     finally:
         garbage.stop()
         running.db.request_age.pulse.stop()
@@ -80,7 +85,6 @@ async def lifespan(application: Starlette) -> AsyncIterator[None]:
 def make_application() -> Starlette:
     """The ASGI application. Needs a current runtime (`lifespan` makes one) to answer anything but /livez."""
     all_routes: list[BaseRoute] = [
-        *routes(OPERATIONS),
         *health.routes(standing.checks),
         metrics_page.route(group_series, standing.measure),
     ]
@@ -91,6 +95,7 @@ def make_application() -> Starlette:
             Middleware(RequestLog, one_hot_of=settings.KCOORD.int("log.hot.requests")),
             *([] if TRACES is None else [TRACES.middleware()]),
             Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),
+            Middleware(DataPlane, operations=OPERATIONS),
         ],
     )
     # Not a Mount: its pattern does not match a path with a line feed, and "%0A" in a group id needs a proper error.

@@ -8,6 +8,8 @@ Source: http-api.md 5; offsets.md 12, for what is worth counting.
 
 from __future__ import annotations
 
+from functools import cache
+
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the number of series and our queries ignore them
@@ -76,3 +78,21 @@ DATABASE_CONNECTIONS = Gauge(
 )
 DATABASE_CONNECTIONS_MAX = Gauge("kcoord_database_connections_max", "The most that a pool may have.", ["pool"])
 DATABASE_WAITING = Gauge("kcoord_database_waiting", "Callers that wait for a connection of a pool.", ["pool"])
+
+
+@cache
+def commands(command: str, error: str) -> Counter:
+    """COMMANDS with these labels, remembered: to find them takes longer than to count."""
+    return COMMANDS.labels(command, error)
+
+
+@cache
+def requests(route: str, method: str, status: int) -> Counter:
+    """REQUESTS with these labels, remembered."""
+    return REQUESTS.labels(route, method, str(status))
+
+
+@cache
+def latency(route: str) -> Histogram:
+    """LATENCY with this label, remembered."""
+    return LATENCY.labels(route)

@@ -5,23 +5,19 @@ Source: http-api.md "consumer-heartbeat"; consumer.md 2.
 
 from __future__ import annotations
 
-from functools import partial
-
+from groups.api import at_once
 from groups.api import consumer_wire as wire
+from groups.api.consumer_convert import heartbeat_command, heartbeat_response
 from groups.api.consumer_topics import Beat, describable, names_of, reported
 from groups.api.endpoints import GROUP
 from groups.api.replies import raise_for_error
 from groups.core.assignors import Partitions
-from groups.core.model.commands import ConsumerHeartbeat
-from groups.core.model.replies import ConsumerHeartbeatReply
-from groups.core.model.rights import TopicRights
 from groups.engine.service import GroupService
-from kcoord.access.rights import Operation, Resource
+from kcoord.access.rights import Operation
 from kcoord.config import REBALANCE_PROTOCOLS
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.problem import invalid
 from kcoord.http.serving import serve
-from kcoord.http.types import rfc3339
 from kcoord.protocol.errors import Error, ProtocolError
 
 CONSUMER_HEARTBEAT = Endpoint(
@@ -57,7 +53,7 @@ CONSUMER_HEARTBEAT = Endpoint(
 )
 
 
-@serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True)
+@serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True, at_once=at_once.consumer_heartbeat)
 async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
     """ConsumerGroupHeartbeat."""
     if "consumer" not in call.runtime.config.names(REBALANCE_PROTOCOLS):
@@ -66,10 +62,11 @@ async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
         )
     call.principal.require_group(Operation.READ, call.group_id)
     _require_topics(call)
-    command = _command(call, await reported(call))
+    command = heartbeat_command(call, await reported(call))
     reply = await call.runtime.get(GroupService).consumer_heartbeat(command)
     raise_for_error("consumer_heartbeat", reply)
-    return await _response(call, reply)
+    assignment = None if reply.assignment is None else await _assignment(call, reply.assignment)
+    return heartbeat_response(reply, assignment)
 
 
 def _require_topics(call: Beat) -> None:
@@ -82,37 +79,6 @@ def _require_topics(call: Beat) -> None:
                 f"{field}: token {call.principal.name!r} may not DESCRIBE topic {name!r}",
                 fields={"field": field},
             )
-
-
-def _command(call: Beat, owned: Partitions | None) -> ConsumerHeartbeat:
-    body = call.body
-    names = body.subscribed_topic_names
-    return ConsumerHeartbeat(
-        group_id=call.group_id,
-        member_id=body.member_id,
-        member_epoch=body.member_epoch,
-        instance_id=body.instance_id,
-        rack_id=body.rack_id,
-        client_id=body.client_id,
-        client_host=call.client_host,
-        rebalance_timeout_ms=-1 if body.rebalance_timeout_ms is None else body.rebalance_timeout_ms,
-        subscribed_topic_names=None if names is None else frozenset(names),
-        subscribed_topic_regex=body.subscribed_topic_regex,
-        server_assignor=body.server_assignor,
-        topic_partitions=owned,
-        max_wait_ms=min(body.max_wait_ms, call.max_wait_ms),
-        rights=TopicRights(call.principal.rules.key(Operation.DESCRIBE, Resource.TOPIC), partial(describable, call)),
-    )
-
-
-async def _response(call: Beat, reply: ConsumerHeartbeatReply) -> wire.ConsumerHeartbeatResponse:
-    return wire.ConsumerHeartbeatResponse(
-        member_id=reply.member_id,
-        member_epoch=reply.member_epoch,
-        heartbeat_interval_ms=reply.heartbeat_interval_ms,
-        session_expires_at=rfc3339(reply.session_deadline),
-        assignment=None if reply.assignment is None else await _assignment(call, reply.assignment),
-    )
 
 
 async def _assignment(call: Beat, partitions: Partitions) -> wire.ConsumerAssignment:

@@ -6,7 +6,7 @@ import asyncio
 
 import structlog
 
-from groups.api import convert, endpoints, wire
+from groups.api import at_once, convert, endpoints, wire
 from groups.api.replies import raise_for_error
 from groups.core.model.replies import HeartbeatReply
 from groups.engine.service import GroupService
@@ -14,7 +14,7 @@ from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
-from kcoord.metrics import COMMANDS
+from kcoord.metrics import commands
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -40,7 +40,7 @@ async def sync(call: Call[wire.SyncRequest]) -> wire.SyncResponse:
     return convert.sync_response(reply)
 
 
-@serve(endpoints.HEARTBEAT, is_hot=True)
+@serve(endpoints.HEARTBEAT, is_hot=True, at_once=at_once.heartbeat)
 async def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse:
     """Heartbeat."""
     call.principal.require_group(Operation.READ, call.group_id)
@@ -49,7 +49,7 @@ async def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse
     return wire.HeartbeatResponse(rfc3339(reply.session_deadline))
 
 
-@serve(endpoints.MANY_HEARTBEATS, is_hot=True)
+@serve(endpoints.MANY_HEARTBEATS, is_hot=True, at_once=at_once.many_heartbeats)
 async def many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbeatsResponse:
     """Heartbeats of many members: each is answered separately."""
     results = await asyncio.gather(*(_one_of_many(call, request) for request in call.body.heartbeats))
@@ -68,7 +68,7 @@ async def _one_of_many(
     except Exception:
         log.exception("heartbeat_failed")
         reply = HeartbeatReply(Error.UNKNOWN_SERVER_ERROR)
-    COMMANDS.labels("heartbeat", reply.error.name).inc()
+    commands("heartbeat", reply.error.name).inc()
     return convert.heartbeat_result(request, reply)
 
 

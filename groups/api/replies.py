@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from kcoord.http.types import rfc3339
-from kcoord.metrics import COMMANDS
+from kcoord.metrics import commands
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 
 
@@ -16,7 +16,7 @@ def raise_for_error(
     Every problem of a join carries the `member_id` of the reply. If the session was renewed despite the error (a
     heartbeat during a rebalance), `session_expires_at` says so.
     """
-    COMMANDS.labels(command, reply.error.name).inc()
+    commands(command, reply.error.name).inc()
     if reply.error is Error.NONE:
         return
     fields: ProblemFields = {}

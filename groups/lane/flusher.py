@@ -25,11 +25,11 @@ from groups.lane.entries import Entry, Renewal, Unstored
 from groups.lane.store import LaneStore, NodeEnded
 from groups.nodes.lease import Lease
 from groups.store.store import GroupStore
-from kcoord.config import FLUSH_INTERVAL
 from kcoord.database.notifications import ECHO
 from kcoord.metrics import FLUSH_SECONDS, SESSIONS_FLUSHED
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
+from kcoord.server_settings import FLUSH_INTERVAL
 
 log = structlog.get_logger(__name__)
 

@@ -32,11 +32,11 @@ from groups.lane.store import LaneStore
 from groups.nodes.hosting import Hosting
 from groups.store.store import GroupStore
 from groups.store.stored import Copy
-from kcoord.config import LANE
 from kcoord.database import request_age
 from kcoord.metrics import HEARTBEATS_FROM_MEMORY
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.server_settings import LANE
 
 log = structlog.get_logger(__name__)
 

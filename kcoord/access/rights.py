@@ -197,10 +197,13 @@ class Access:
     async def authenticate(self, secret: str) -> Principal:
         """The holder of a secret. Raises SASL_AUTHENTICATION_FAILED; COORDINATOR_NOT_AVAILABLE without a database."""
         key = digest(secret)
+        known = self.known(key)
+        return (await self._look_up_once(key))[0] if known is None else known
+
+    def known(self, key: str) -> Principal | None:
+        """The holder of a secret whose digest is `key`, if that was looked up lately; None: ask `authenticate`."""
         found = self._cache.get(key)
-        if found is None or found[1] <= time.monotonic():
-            found = await self._look_up_once(key)
-        return found[0]
+        return None if found is None or found[1] <= time.monotonic() else found[0]
 
     async def _look_up_once(self, key: str) -> tuple[Principal, float]:
         """When thousands of heartbeats meet an expired entry at once, one of them looks it up for all of them."""

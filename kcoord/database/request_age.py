@@ -146,11 +146,11 @@ class DatabaseTime:
     def __init__(self) -> None:
         self._window_began = float("-inf")
         self._offsets: tuple[float | None, float | None] = (None, None)
+        self._largest: float | None = None
 
     def at(self, monotonic: float) -> float | None:
         """The database's time (ms) at an instant; None before the first measurement."""
-        known = [offset for offset in self._offsets if offset is not None]
-        return max(known) + monotonic * 1000 if known else None
+        return None if self._largest is None else self._largest + monotonic * 1000
 
     def measure(self, database_ms: int) -> bool:
         """The database's clock was read just now. True: it ran ahead of ours, as it does in a freeze."""
@@ -161,7 +161,9 @@ class DatabaseTime:
         if now - self._window_began >= CLOCK_WINDOW_SECONDS:
             self._window_began = now
             previous, latest = latest, None
-        self._offsets = previous, offset if latest is None else max(latest, offset)
+        latest = offset if latest is None else max(latest, offset)
+        self._offsets = previous, latest
+        self._largest = latest if previous is None else max(previous, latest)
         return expected is not None and database_ms - expected >= FROZEN_SECONDS * 1000
 
 

@@ -6,8 +6,8 @@ the access log read it. Threads that run Django's views see it too, because asgi
 
 from __future__ import annotations
 
+import os
 import re
-import uuid
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -60,7 +60,17 @@ def leave(token: object) -> None:
 
 def request_id_of(headers: list[tuple[bytes, bytes]]) -> str:
     """The caller's `X-Request-Id` if it is safe to log and to echo, else a new one."""
+    return sane_request_id(headers) or new_request_id()
+
+
+def sane_request_id(headers: list[tuple[bytes, bytes]]) -> str | None:
+    """The caller's `X-Request-Id`; None if there is none that is safe to log and to echo."""
     for name, value in headers:
         if name == HEADER and _SANE.fullmatch(value):
             return value.decode("ascii")
-    return uuid.uuid4().hex
+    return None
+
+
+def new_request_id() -> str:
+    """32 hexadecimal digits, 128 random bits."""
+    return os.urandom(16).hex()

@@ -83,6 +83,14 @@ class Cutter:
             raise BadFraming("the request does not begin with a request line of HTTP/1.1 or 1.0")
         return line[1], line[2], line[3], head
 
+    def begins_with(self, length: int) -> bytes | None:
+        """The next `length` bytes, which are not taken; None if they have not all come."""
+        return None if self.waiting < length else self._data[self._at : self._at + length]
+
+    def skip(self, length: int) -> None:
+        """Take `length` bytes that have come."""
+        self._at += length
+
     def expect(self, length: int | None) -> None:
         """The head that was taken announces a body of `length` bytes, None: in chunks."""
         self._part = Part.SIZE if length is None else Part.BODY if length else Part.HEAD

@@ -16,15 +16,13 @@ from kcoord import metrics
 from kcoord.access.rights import trusted_caller
 from kcoord.database import request_age
 from kcoord.http import context, paths, problem
+from kcoord.http.access_lines import AccessLines
 from kcoord.process import runtime as runtimes
 from kcoord.protocol.errors import Error
 
 log = structlog.get_logger("kcoord.access_log")
 
 API = "/v1/"
-
-QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
-"""Routes that machines request every few seconds: logged at level debug."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Values of the metrics' label; anything else that a client sends is `other`."""
@@ -38,8 +36,7 @@ class RequestLog:
 
     def __init__(self, app: ASGIApp, one_hot_of: int = 1) -> None:
         self.app = app
-        self._one_hot_of = one_hot_of
-        self._hot = 0
+        self._lines = AccessLines(one_hot_of)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -73,23 +70,10 @@ class RequestLog:
 
     def _finish(self, scope: Scope, request: context.RequestContext, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else "other"
-        metrics.REQUESTS.labels(request.route, method, str(request.status)).inc()
-        metrics.LATENCY.labels(request.route).observe(seconds)
-        if request.is_hot and request.status < 400 and not self._is_sampled():
-            return
-        write = log.debug if request.route in QUIET_ROUTES else log.info
-        write(
-            "request",
-            method=scope["method"],
-            path=paths.raw_path(scope).decode("latin-1"),
-            status=request.status,
-            ms=round(seconds * 1000, 1),
-            error=request.error,
-        )
-
-    def _is_sampled(self) -> bool:
-        self._hot += 1
-        return self._one_hot_of > 0 and self._hot % self._one_hot_of == 0
+        metrics.requests(request.route, method, request.status).inc()
+        metrics.latency(request.route).observe(seconds)
+        if not self._lines.skips(request):
+            self._lines.write(scope["method"], paths.raw_path(scope), request, seconds)
 
 
 def _plane(path: str) -> str:

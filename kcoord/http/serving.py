@@ -8,16 +8,13 @@ Source: http-api.md 1.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 import structlog
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from kcoord.access.rights import Access, Principal, bearer, trusted_caller
@@ -36,11 +33,10 @@ CLIENT_GONE_STATUS = 499
 """Status in the log and the metrics if the client did not wait for the answer; no client receives it."""
 
 TRANSACTIONAL_ID = "{transactional_id}"
-_PLACEHOLDER = re.compile(r"\{\w+\}")
+NO_QUERY: Mapping[str, Sequence[str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[B]):
+class Call(msgspec.Struct, Generic[B], frozen=True):
     """An authenticated request. `query` has every value of each parameter.
 
     `group_id` and `transactional_id` are "" on paths without one.
@@ -61,14 +57,18 @@ class Call(Generic[B]):
 
 
 Handler = Callable[[Call[Any]], Awaitable[msgspec.Struct]]
+AtOnce = Callable[[Call[Any]], msgspec.Struct | None]
 
 
 class Operation:
-    """An endpoint with the code that answers it; an ASGI application. `is_hot`: members call it all the time."""
+    """An endpoint with the code that answers it; an ASGI application. Parameters: those of `serve`."""
 
-    def __init__(self, endpoint: Endpoint, handler: Handler, waits: bool, is_hot: bool = False) -> None:
+    def __init__(
+        self, endpoint: Endpoint, handler: Handler, waits: bool, is_hot: bool = False, at_once: AtOnce | None = None
+    ) -> None:
         self.endpoint = endpoint
         self.is_hot = is_hot
+        self._at_once = at_once
         self._handler = handler
         self._waits = waits
         self._encoder = msgspec.json.Encoder()
@@ -94,6 +94,25 @@ class Operation:
             log.exception("request_failed", endpoint=self.endpoint.operation_id)
             response = problem.response(Error.UNKNOWN_SERVER_ERROR)
         await response(scope, receive, send)
+
+    @property
+    def is_short(self) -> bool:
+        """Some requests can be answered at once: see `at_once`."""
+        return self._at_once is not None
+
+    def at_once(
+        self, runtime: Runtime, principal: Principal, group_id: str, client_host: str, body: bytes
+    ) -> bytes | None:
+        """The body of a successful answer that needs no waiting, of a request without query; None: answer it as usual.
+
+        Raises ProtocolError if it is not the body, or not the caller, that the endpoint wants; the usual way answers
+        the same.
+        """
+        if self._at_once is None or self._decoder is None:
+            return None
+        content = bodies.decode(self._decoder, body)
+        result = self._at_once(Call(runtime, principal, content, group_id, NO_QUERY, client_host))
+        return None if result is None else self._encoder.encode(result)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         runtime = current_runtime()
@@ -164,65 +183,17 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def serve(endpoint: Endpoint, *, waits: bool = False, is_hot: bool = False) -> Callable[[Handler], Operation]:
+def serve(
+    endpoint: Endpoint, *, waits: bool = False, is_hot: bool = False, at_once: AtOnce | None = None
+) -> Callable[[Handler], Operation]:
     """Decorator: the function answers `endpoint`.
 
-    `waits`: it may hold the request, so the connection is watched. `is_hot`: see the setting `log.hot.requests`.
+    `waits`: it may hold the request, so the connection is watched. `is_hot`: members call it all the time, see the
+    setting `log.hot.requests`. `at_once`: answers some requests without waiting, just as the function would
+    (`kcoord.http.short_path`); None, or a ProtocolError: the function shall answer, and nothing has been done yet.
     """
 
     def bind(handler: Handler) -> Operation:
-        return Operation(endpoint, handler, waits, is_hot)
+        return Operation(endpoint, handler, waits, is_hot, at_once)
 
     return bind
-
-
-class DataPlaneRoute(BaseRoute):
-    """One path of the data plane with its methods.
-
-    It matches the raw path: an encoded slash inside a name must not look like a different path, and
-    any text between prefix and suffix is taken as the name, so that an invalid one gets a proper error.
-    """
-
-    def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
-        self.path = path
-        self._operations = operations
-        around = (re.escape(part) for part in _PLACEHOLDER.split(path, maxsplit=1))
-        self._pattern = re.compile("(.*)".join(around).encode(), re.DOTALL)
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether this is the path of a request; passes the raw name in it to the handler."""
-        if scope["type"] != "http":
-            return Match.NONE, {}
-        found = self._pattern.fullmatch(paths.raw_path(scope))
-        if found is None:
-            return Match.NONE, {}
-        return Match.FULL, {"kcoord.path_name": found[1]} if found.re.groups else {}
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the operation for the method, else 405."""
-        request = context.current()
-        operation = self._operations.get(scope["method"])
-        if request is not None:
-            request.route = self.path
-            request.is_hot = operation is not None and operation.is_hot
-        if operation is not None:
-            await operation(scope, receive, send)
-            return
-        allowed = ", ".join(sorted(self._operations))
-        refused = problem.response(
-            Error.INVALID_REQUEST,
-            f"{scope['method']} is not allowed here; use {allowed}",
-            status=405,
-            extra_headers={"allow": allowed},
-        )
-        await refused(scope, receive, send)
-
-
-def routes(operations: Sequence[Operation]) -> list[DataPlaneRoute]:
-    """The routes of some operations; several methods of one path make one route."""
-    by_path: dict[str, dict[str, Operation]] = {}
-    for operation in operations:
-        methods = by_path.setdefault(operation.endpoint.path, {})
-        assert operation.endpoint.method not in methods, f"{operation.endpoint.operation_id} is bound twice"
-        methods[operation.endpoint.method] = operation
-    return [DataPlaneRoute(path, methods) for path, methods in by_path.items()]

@@ -7,6 +7,7 @@ JSON Schema read it the same way.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Annotated
 
 from msgspec import Meta
@@ -79,4 +80,10 @@ def rfc3339(instant_ms: int | None) -> str | None:
     """An instant in milliseconds since the epoch as RFC 3339 in UTC; None stays None."""
     if instant_ms is None:
         return None
-    return (_EPOCH + timedelta(milliseconds=instant_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, milliseconds = divmod(instant_ms, 1000)
+    return f"{_to_the_second(seconds)}.{milliseconds:03d}Z"
+
+
+@lru_cache(maxsize=1_024)  # deadlines of sessions crowd into a minute
+def _to_the_second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(timespec="seconds")

@@ -19,10 +19,16 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from kcoord.http.cutting import Cutter
 from kcoord.http.framing import BadFraming, ambiguous_framing, body_length
 from kcoord.http.peers import Peers, Phase, Reason
+from kcoord.http.short_path import STATE, ShortPath
 from kcoord.stack.protocol import INVALID, LONGEST_HEAD_BYTES, PeerProtocol
+from kcoord.stack.shortcut import Held, Shortcut
 
 _UPGRADE = re.compile(rb"\r\nupgrade:[^\r\n]*(?=\r\n)", re.IGNORECASE)
 _HEADER_NAME = re.compile(rb"\n([^\s:]+)[ \t]*:")
+
+
+MOST_AT_ONCE = 16
+"""Pipelined requests of one connection that the short path answers before others have their turn."""
 
 
 class Cycle(RequestResponseCycle):
@@ -52,12 +58,42 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
     def __init__(self, peers: Peers, **of_uvicorn: Any) -> None:
         super().__init__(peers, **of_uvicorn)
         self._cut = Cutter(LONGEST_HEAD_BYTES)
+        self._shortcut: Shortcut | None = None
+        self._held: Held | None = None
+        self._has_answered = False
+        self._repeated_at = 0.0
+        self._is_declined = False
+        """The short path has been asked already for the request that comes next."""
         self._renew_parser()
 
     on_url = None  # type: ignore[assignment]  # the cutter has found it already
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Watch it, or refuse it if too many are open."""
+        super().connection_made(transport)
+        path = self.app_state.get(STATE)
+        if path is not None and not self.root_path:
+            self._shortcut = Shortcut(path, self.app, self._scope(b"POST", b"1.1", []))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is closed."""
+        self._release()
+        super().connection_lost(exc)
+
+    def give_up(self, reason: Reason) -> None:
+        """Close it; what a peer does not read is dropped, by the kernel too."""
+        self._release()
+        super().give_up(reason)
+
+    def shutdown(self) -> None:
+        """The server stops: a request whose body is still coming is answered."""
+        self._release()
+        super().shutdown()
+
     def data_received(self, data: bytes) -> None:
         """Parse what arrived, and update what we expect from the peer."""
+        if self.peer.phase is Phase.WORK and self._repeats(data):
+            return
         self._unset_keepalive_if_required()
         self._cut.received(data)
         self._parse()
@@ -69,6 +105,14 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         super().on_response_complete()
         self._parse()
         self.peer.enter(self._phase())
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing has come for a while, or since then a request that was like the one before."""
+        left = self._repeated_at + self.timeout_keep_alive - self.loop.time()
+        if left <= 0:
+            super().timeout_keep_alive_handler()
+        else:
+            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
 
     def on_message_begin(self) -> None:
         """The parser saw the first byte of a request."""
@@ -87,7 +131,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         cycle = self.cycle
-        if cycle.response_complete:
+        if cycle is None or cycle.response_complete:
             return
         cycle.waiting_for_100_continue = False
         cycle.body += body
@@ -110,9 +154,18 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
 
     def _parse(self) -> None:
         """Parse what is there, up to the end of the request that is being answered."""
+        answered = 0
         try:
             while not self.transport.is_closing():
-                if self._cut.in_body:
+                if self._held is not None and self._shortcut is not None:
+                    if not self._end_held(self._held, self._shortcut.path):
+                        return
+                    answered += 1
+                    if answered >= MOST_AT_ONCE and self._cut.waiting:
+                        self.flow.pause_reading()
+                        self.loop.call_soon(self._continue)
+                        return
+                elif self._cut.in_body:
                     piece = self._cut.body()
                     if piece is None:
                         return
@@ -132,26 +185,95 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.refuse(Reason.INVALID, f"{INVALID}: {error}")
 
+    def _repeats(self, data: bytes) -> bool:
+        """Answer a request that came alone and whole, with the headers of the one before, if the short path can.
+
+        The peer was expected to begin a request, or waits for an answer.
+        """
+        shortcut = self._shortcut
+        if shortcut is None or self.flow.write_paused or (self.cycle is not None and not self.cycle.response_complete):
+            return False
+        found = shortcut.repeated(data)
+        if found is None:
+            return False
+        route, said, body = found
+        answer = shortcut.path.answer(route, said, body, self.server_state.default_headers)
+        if answer is None:
+            self._is_declined = True
+            return False
+        self.transport.write(answer)
+        if not said.keeps_alive:
+            self.transport.close()
+        self.server_state.total_requests += 1
+        self._repeated_at = self.loop.time()  # the timer goes on: setting it anew takes longer
+        return True
+
+    def _continue(self) -> None:
+        """Others had their turn."""
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            self._parse()
+            self.peer.enter(self._phase())
+
     def _begin(self, method: bytes, target: bytes, version: bytes, head: bytes) -> None:
-        """Start to answer a request."""
-        self._parse_head(method, version, head)
-        length = body_length(version, self.headers)
-        if self._begun != 1 or not self._has_headers or self._is_complete != (length == 0):
-            raise BadFraming(INVALID)
+        """Start to answer a request, or hold it for the short path."""
+        shortcut, said = self._shortcut, None
+        route = None if shortcut is None or self._is_declined else shortcut.route(method, target, version)
+        self._is_declined = False
+        if shortcut is None or route is None:
+            self._start(method, target, version, self._parse_head(method, version, head))
+            return
+        said = shortcut.known(target, head)
+        is_parsed = said is None
+        if said is None:
+            length = self._parse_head(method, version, head)
+            said = shortcut.learn(target, head, self.headers, length, keeps_alive=self._may_stay)
+            if said is None:
+                self._start(method, target, version, length)
+                return
+        self._held = Held(method, target, version, head, is_parsed, route, said)
+
+    def _end_held(self, held: Held, path: ShortPath) -> bool:
+        """Answer the request that is held, or let it go the usual way; False: the rest of its body has not come."""
+        answer = body = None
+        if not self.flow.write_paused:
+            body = self._cut.begins_with(held.said.length)
+            if body is not None:
+                answer = path.answer(held.route, held.said, body, self.server_state.default_headers)
+            elif path.knows(held.said):
+                return False
+        if answer is None or body is None:
+            self._release()
+            return True
+        self._held = None
+        self._cut.skip(held.said.length)
+        if held.is_parsed and body:
+            self.parser.feed_data(body)
+        self._has_answered = True
+        self.transport.write(answer)
+        if not held.said.keeps_alive:
+            self.transport.close()
+        super().on_response_complete()
+        self.peer.enter(Phase.WORK)
+        return True
+
+    def _release(self) -> None:
+        """A request that is held goes the usual way."""
+        held = self._held
+        if held is not None:
+            self._held = None
+            if not held.is_parsed:
+                self._parse_head(held.method, held.version, held.head)
+            self._start(held.method, held.target, held.version, held.said.length)
+
+    def _start(self, method: bytes, target: bytes, version: bytes, length: int | None) -> None:
+        """Start the application for a request whose head was parsed."""
         path, _, query = target.partition(b"?")
         self.scope = {
-            "type": "http",
-            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
-            "http_version": version.decode(),
-            "server": self.server,
-            "client": self.client,
-            "scheme": self.scheme,  # type: ignore[typeddict-item]
-            "method": method.decode(),
-            "root_path": self.root_path,
+            **self._scope(method, version, self.headers),  # type: ignore[typeddict-item]
             "path": self.root_path + unquote(path.decode()),
             "raw_path": self.root_path.encode() + path,
             "query_string": query,
-            "headers": self.headers,
             "state": self.app_state.copy(),
         }
         self.cycle = self._cycle(version)
@@ -160,8 +282,25 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             self._complete()
         self._start_asgi_task(self.cycle, self.app)
 
-    def _parse_head(self, method: bytes, version: bytes, head: bytes) -> None:
-        """Parse a head. Raises BadFraming or HttpParserError."""
+    def _scope(self, method: bytes, version: bytes, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
+        """What ASGI says about a request, without its target."""
+        return {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version.decode(),
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "method": method.decode(),
+            "root_path": self.root_path,
+            "headers": headers,
+        }
+
+    def _parse_head(self, method: bytes, version: bytes, head: bytes) -> int | None:
+        """Parse a head; returns the length of the body, None if it comes in chunks.
+
+        Raises BadFraming or HttpParserError.
+        """
         if method == b"CONNECT":
             raise BadFraming("CONNECT is for proxies")
         self._expect_head()
@@ -176,6 +315,10 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             if ambiguity is not None:
                 raise BadFraming(ambiguity, ambiguous=True) from None
             raise
+        length = body_length(version, self.headers)
+        if self._begun != 1 or not self._has_headers or self._is_complete != (length == 0):
+            raise BadFraming(INVALID)
+        return length
 
     def _cycle(self, version: bytes) -> Cycle:
         current = version == b"1.1"
@@ -212,10 +355,12 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         if self.transport.is_closing():
             return Phase.WORK
         answered = self.cycle is None or self.cycle.response_complete
+        if self._held is not None:
+            return Phase.BODY
         if self._cut.in_body:
             return Phase.REST if answered else Phase.BODY
         if not answered:
             return Phase.WORK
         if self.peer.phase is Phase.HEAD or self._cut.waiting:
             return Phase.HEAD
-        return Phase.SILENT if self.cycle is None else Phase.WORK
+        return Phase.SILENT if self.cycle is None and not self._has_answered else Phase.WORK

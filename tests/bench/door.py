@@ -1,10 +1,12 @@
-"""Heartbeats over HTTP against an echo: `python -m tests.bench.door [SECONDS] [ROUNDS]`.
+"""Heartbeats over HTTP against an echo: `python -m tests.bench.door [SECONDS] [ROUNDS] [WORD]`.
 
 The yardstick is `tests.bench.echo`, a Starlette application on httptools and uvloop that returns what it is sent.
-Beside it, in turns and in one run: the service with either transport, with heartbeats (a group each), and with a
-request that needs a token and no database (no heartbeats at all), which is what HTTP costs. `h11, lines` also writes a
-line for each request, as the service once did. Server, Postgres and load generator share the cores. Medians of ROUNDS
-(3) of SECONDS (3) each; times of requests over all rounds.
+Beside it, in turns and in one run: the service with either transport, and with httptools without its short path, with
+heartbeats (a group each), and with a request that needs a token and no database (no heartbeats at all), which is what
+HTTP costs. `h11, lines` also writes a line for each request, as the service once did. `at once` is the way to a
+heartbeat that costs nothing (`tests.bench.at_once`), on the short path, off it, and on it with a request id from the
+client, which makes all heads differ. Server, Postgres and load generator share the cores. Medians of ROUNDS (3) of
+SECONDS (3) each; times of requests over all rounds. Beside the echo, only jobs with WORD in their names are measured.
 """
 
 from __future__ import annotations
@@ -27,8 +29,12 @@ from tests.support.http_members import make_token
 from tests.support.processes import free_port, start_server
 
 GROUPS = 1_000
-SERVICE = {
+SERVER = "kcoord.stack.server"
+NOTHING_TO_DO = "tests.bench.at_once"
+LONG = {"KCOORD_HTTP_SHORT_PATH": "false"}
+SERVICE: dict[str, dict[str, object]] = {
     "httptools": {"KCOORD_HTTP_TRANSPORT": "httptools"},
+    "httptools, long": {"KCOORD_HTTP_TRANSPORT": "httptools", **LONG},
     "h11": {"KCOORD_HTTP_TRANSPORT": "h11"},
     "h11, lines": {"KCOORD_HTTP_TRANSPORT": "h11", "KCOORD_LOG_HOT_REQUESTS": 1},
 }
@@ -47,15 +53,18 @@ class Job:
     postgres: Sequence[int] = ()
 
 
-def post(path: str, body: bytes, token: str) -> bytes:
+def post(path: str, body: bytes, token: str, more: str = "") -> bytes:
     """A request as members send it."""
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nAuthorization: Bearer {token}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nAuthorization: Bearer {token}\r\n{more}"
     return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def beats(token: str) -> list[bytes]:
-    """A heartbeat of the member of each group."""
-    return [post(f"/v1/groups/bench-{number}/heartbeat", HEARTBEAT, token) for number in range(GROUPS)]
+def beats(token: str, *, named: bool = False) -> list[bytes]:
+    """A heartbeat of the member of each group. `named`: each with a request id."""
+    return [
+        post(f"/v1/groups/bench-{number}/heartbeat", HEARTBEAT, token, f"X-Request-Id: bench-{number}\r\n" * named)
+        for number in range(GROUPS)
+    ]
 
 
 def echoing(stack: contextlib.ExitStack, token: str) -> Job:
@@ -73,29 +82,49 @@ def echoing(stack: contextlib.ExitStack, token: str) -> Job:
     return Job("echo", port, beats(token), process.pid)
 
 
-def prepare(stack: contextlib.ExitStack) -> list[Job]:
+def prepare(stack: contextlib.ExitStack, word: str) -> list[Job]:
     """Start everything; the jobs, the yardstick first."""
     database = stack.enter_context(ephemeral_database())
     token = make_token(database)
     fill(database, GROUPS)
+    requests = {"heartbeats": beats(token), "no heartbeats": [post("/v1/heartbeats", NONE, token)]}
     jobs = [echoing(stack, token)]
     for name, settings in SERVICE.items():
-        server = stack.enter_context(start_server(database, env=settings))
-        server.wait_ready()
-        port = server.port or 0
-        wire.measure(port, beats(token), 2.0, server.pid)
-        postgres = wire.postgres_of(database)
-        jobs.append(Job(f"{name}: heartbeats", port, beats(token), server.pid, postgres))
-        nothing = [post("/v1/heartbeats", NONE, token)]
-        jobs.append(Job(f"{name}: no heartbeats", port, nothing, server.pid, postgres))
+        jobs += serving(stack, database, name, settings, SERVER, requests, word)
+    at_once = {"at once": beats(token), "at once, named": beats(token, named=True)}
+    jobs += serving(stack, database, "short", {}, NOTHING_TO_DO, at_once, word)
+    jobs += serving(stack, database, "long", LONG, NOTHING_TO_DO, {"at once": beats(token)}, word)
     return jobs
+
+
+def serving(
+    stack: contextlib.ExitStack,
+    database: str,
+    name: str,
+    settings: dict[str, object],
+    module: str,
+    requests: dict[str, list[bytes]],
+    word: str,
+) -> list[Job]:
+    """A server, and the jobs for it whose names contain `word`."""
+    wanted = {f"{name}: {kind}": found for kind, found in requests.items() if word in f"{name}: {kind}"}
+    if not wanted:
+        return []
+    server = stack.enter_context(start_server(database, env=settings, module=module))
+    server.wait_ready()
+    port = server.port or 0
+    for found in wanted.values():
+        wire.measure(port, found, 1.0, server.pid)
+    postgres = wire.postgres_of(database)
+    return [Job(kind, port, found, server.pid, postgres) for kind, found in wanted.items()]
 
 
 def main() -> None:
     """Measure and print one line for each job."""
-    seconds, rounds = ([float(argument) for argument in sys.argv[1:]] + [3.0, 3.0][len(sys.argv) - 1 :])[:2]
+    given = [*sys.argv[1:], *["3", "3", ""][len(sys.argv) - 1 :]]
+    seconds, rounds, word = float(given[0]), float(given[1]), given[2]
     with contextlib.ExitStack() as stack:
-        jobs = prepare(stack)
+        jobs = prepare(stack, word)
         found: dict[str, list[wire.Found]] = {job.name: [] for job in jobs}
         for _ in range(int(rounds)):
             for job in jobs:

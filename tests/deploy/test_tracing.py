@@ -170,7 +170,7 @@ def test_nothing_of_it_is_loaded_while_it_is_off(database: str) -> None:
         timeout=60,
         check=True,
     )
-    assert done.stdout.splitlines() == ["[]", "['RequestLog', 'BodyLimit']"]
+    assert done.stdout.splitlines() == ["[]", "['RequestLog', 'BodyLimit', 'DataPlane']"]
 
 
 WITHOUT = """

@@ -225,13 +225,18 @@ def start(
     return Running(name, popen, directory, listener.getsockname()[1] if listener else None)
 
 
-def start_server(conninfo: str, *, port: int = 0, env: Mapping[str, object] | None = None) -> Running:
-    """A server on `port` of the loopback address, or on a free one; call `wait_ready` before you use it."""
+def start_server(
+    conninfo: str, *, port: int = 0, env: Mapping[str, object] | None = None, module: str = "kcoord.stack.server"
+) -> Running:
+    """A server on `port` of the loopback address, or on a free one; call `wait_ready` before you use it.
+
+    `module`: what runs, in place of the real one.
+    """
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         extra = {"KCOORD_PORT": listener.getsockname()[1], **(env or {})}
-        return start("server", ["-m", "kcoord.stack.server", "--fd", str(listener.fileno())], conninfo, extra, listener)
+        return start("server", ["-m", module, "--fd", str(listener.fileno())], conninfo, extra, listener)
 
 
 def start_worker(conninfo: str, *, env: Mapping[str, object] | None = None) -> Running:

@@ -1,0 +1,90 @@
+"""The settings of a server process: its connections to Postgres, and to clients. Part of the table in `kcoord.config`.
+
+Source: http-api.md 1 and 6.
+"""
+
+from __future__ import annotations
+
+from kcoord.setting import Setting
+
+SHORT_PATH = "http.short.path"
+LANE = "heartbeat.lane"
+FLUSH_INTERVAL = "heartbeat.flush.interval.ms"
+
+SERVER: tuple[Setting, ...] = (
+    Setting("database.pool.size", 8, "connections", "Write connections of one process; as many for reading.", 2, 200),
+    Setting("database.statement.timeout.ms", 15_000, "ms", "Longest statement of the data plane.", 100, 600_000),
+    Setting("database.acquire.timeout.ms", 5_000, "ms", "Wait for a free connection before answering 503.", 10, 60_000),
+    Setting(
+        "database.lock.timeout.ms", 3_000, "ms", "How long to wait for a locked row before answering 503.", 100, 60_000
+    ),
+    Setting(
+        "database.transaction.timeout.ms",
+        1_500,
+        "ms",
+        "How long a process that stalls in a transaction keeps its locks.",
+        500,
+        60_000,
+    ),
+    Setting(
+        "request.max.age.ms",
+        10_000,
+        "ms",
+        "Requests older than this, not counting max_wait_ms, write nothing.",
+        4_000,
+        600_000,
+    ),
+    Setting(
+        "http.transport",
+        "httptools",
+        "transport",
+        "What reads and writes HTTP: httptools on uvloop, or h11 on asyncio, which is slower.",
+        choices=("httptools", "h11"),
+    ),
+    Setting(
+        SHORT_PATH,
+        True,
+        "switch",
+        "With httptools, answer heartbeats that need no database before they reach the application.",
+    ),
+    Setting("http.max.body.bytes", 1_048_576, "bytes", "Largest request body; above it 413.", 1_024, 1_073_741_824),
+    Setting("http.max.wait.ms", 60_000, "ms", "Upper bound of the max_wait_ms of a request.", 0, 3_600_000),
+    Setting("http.max.connections", 10_000, "connections", "Open connections; above it 503.", 10, 1_000_000),
+    Setting("http.head.timeout.ms", 10_000, "ms", "Time limit for the head of a request.", 100, 600_000),
+    Setting(
+        "http.body.timeout.ms",
+        30_000,
+        "ms",
+        "Time limit for the body of a request; 1 s more for each 16 KiB received.",
+        100,
+        600_000,
+    ),
+    Setting(
+        "http.write.timeout.ms",
+        30_000,
+        "ms",
+        "How long a client may leave a response unread; 1 s more for each 16 KiB of it.",
+        100,
+        600_000,
+    ),
+    Setting("http.retry.after.ms", 1_000, "ms", "Retry-After while the service is not available.", 1, 60_000),
+    Setting(LANE, True, "switch", "Answer heartbeats that only extend a session from memory, and store them after."),
+    Setting(FLUSH_INTERVAL, 200, "ms", "How often sessions that were extended in memory are stored.", 10, 2_000),
+    Setting("mailbox.max.batch", 256, "commands", "Most commands of one group handled in one transaction.", 1, 10_000),
+    Setting(
+        "heartbeat.lane",
+        True,
+        "switch",
+        "Answer heartbeats that only extend a session from memory and store them behind.",
+    ),
+    Setting(
+        "heartbeat.flush.interval.ms",
+        200,
+        "ms",
+        "How often sessions that were extended in memory are stored.",
+        10,
+        2_000,
+    ),
+    Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
+    Setting("token.cache.ms", 5_000, "ms", "How long a process caches an API token.", 0, 600_000),
+)

@@ -1,0 +1,30 @@
+"""A server whose heartbeats cost nothing, to measure the way to them: `python -m tests.bench.at_once --fd N`.
+
+It is the real one, but every heartbeat is answered from nothing, on the short path and off it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from groups.core.model.commands import Heartbeat
+from groups.core.model.replies import HeartbeatReply
+from groups.engine.service import GroupService
+from kcoord.protocol.errors import Error
+from kcoord.stack import server
+
+DEADLINE = 1_700_000_000_000
+
+
+def _at_once(self: GroupService, command: Heartbeat) -> HeartbeatReply:
+    return HeartbeatReply(Error.NONE, DEADLINE)
+
+
+async def _heartbeat(self: GroupService, command: Heartbeat) -> HeartbeatReply:
+    return HeartbeatReply(Error.NONE, DEADLINE)
+
+
+if __name__ == "__main__":
+    GroupService.heartbeat_at_once = _at_once  # type: ignore[method-assign]
+    GroupService.heartbeat = _heartbeat  # type: ignore[method-assign]
+    sys.exit(server.main())
