@@ -57,7 +57,7 @@ class Scale:
 QUICK = Scale(
     seconds=1.0,
     rounds=1,
-    groups=300,
+    groups=100,
     joins=(1_000,),
     join_groups=100,
     processes=(1, 2),

@@ -115,8 +115,8 @@ def shown(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
-COLUMNS = ("p50_ms", "p99_ms", "per_cpu_s", "server_us", "postgres_us", "wal_bytes", "rss_mb")
-TITLES = ("p50 ms", "p99 ms", "per CPU s", "server µs", "Postgres µs", "WAL bytes", "RSS MB")
+COLUMNS = ("p50_ms", "p99_ms", "per_cpu_s", "server_us", "postgres_us", "generator_us", "wal_bytes", "rss_mb")
+TITLES = ("p50 ms", "p99 ms", "per CPU s", "server µs", "Postgres µs", "generator µs", "WAL bytes", "RSS MB")
 
 
 def rows(figures: Iterable[Figure]) -> list[list[str]]:
