@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 from tests.bench import model
-from tests.bench.bench import QUICK, TINY, Bench, Scale
+from tests.bench.bench import QUICK, TINY, Bench, Scale, flush_ms
 from tests.bench.figures import Results, table
 from tests.support.database import ROOT
 
@@ -61,7 +61,7 @@ def machine(scale: str) -> dict[str, Any]:
     git = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
-        "at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "revision": git.stdout.strip(),
         "scale": scale,
         "cpu": model_name,
@@ -70,6 +70,7 @@ def machine(scale: str) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "load_before": round(os.getloadavg()[0], 2),
+        "flush_ms": flush_ms(),
     }
 
 
@@ -144,9 +145,7 @@ def main(given: Sequence[str] | None = None) -> int:
     names = chosen(options)
     limit = options.limit or LIMITS[options.scale]
     results = Results(machine(options.scale))
-    bench = Bench(
-        SCALES[options.scale], results, time.monotonic() + limit, kafka=options.kafka, spark=options.spark
-    )
+    bench = Bench(SCALES[options.scale], results, time.monotonic() + limit, kafka=options.kafka, spark=options.spark)
     try:
         with bounded(limit + GRACE_SECONDS), bench.postgres():
             measure(bench, names)

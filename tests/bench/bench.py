@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from kcoord import config
 from tests.bench import forming
 from tests.bench.figures import Figure, Point, Results
 from tests.bench.pgbench import upserts
@@ -207,6 +208,12 @@ class Bench:
     def remaining(self) -> float:
         """Seconds until the deadline."""
         return self.deadline - time.monotonic()
+
+
+def flush_ms() -> int:
+    """How often servers store the sessions that they renewed in memory; 0: each heartbeat stores its own."""
+    name = getattr(config, "FLUSH_INTERVAL", None)
+    return 0 if name is None else config.Config({}).int(name)
 
 
 def details(found: Found, watched: Watched | None = None) -> dict[str, float]:

@@ -127,7 +127,9 @@ def rows(figures: Iterable[Figure]) -> list[list[str]]:
         target = "" if figure.target is None else str(figure.target)
         mark = {None: "", True: "reached", False: "missed"}[figure.reached]
         more = [shown(figure.details[name]) if name in figure.details else "" for name in COLUMNS]
-        found.append([figure.name, f"{shown(figure.value)} {figure.unit}", ratio, figure.yardstick, target, mark, *more])
+        found.append(
+            [figure.name, f"{shown(figure.value)} {figure.unit}", ratio, figure.yardstick, target, mark, *more]
+        )
     return found
 
 

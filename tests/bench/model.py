@@ -1,7 +1,8 @@
 """The capacity model: a few constants fitted to a run, and how far its predictions are from what was measured.
 
-CPU is counted in microseconds, of servers and of Postgres apart, because Postgres scales apart. Points that a constant
-was fitted to are marked; the others are predictions.
+CPU is counted in microseconds, of servers and of Postgres apart, because Postgres scales apart. A heartbeat costs the
+same whoever sends it, and a part of the storing of its session: within an interval of flushes a member's session is
+stored once, however often it was renewed. Points that constants are fitted to are not checked.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ class Line:
 
 
 def fit(points: Sequence[tuple[float, float]]) -> Line:
-    """The line with the smallest squares of relative errors; through one point it is flat. None may be negative."""
+    """The line with the smallest squares of relative errors; it is flat if all points have nearly the same x."""
     assert points, "no point to fit a line to"
-    if len({x for x, _ in points}) == 1:
-        return Line(sum(y for _, y in points) / len(points), 0.0)
     weights = [1 / max(y, 1e-9) ** 2 for _, y in points]
     total = sum(weights)
     x_mean = sum(w * x for w, (x, _) in zip(weights, points, strict=True)) / total
     y_mean = sum(w * y for w, (_, y) in zip(weights, points, strict=True)) / total
-    above = sum(w * (x - x_mean) * (y - y_mean) for w, (x, y) in zip(weights, points, strict=True))
-    each = above / sum(w * (x - x_mean) ** 2 for w, (x, _) in zip(weights, points, strict=True))
-    return Line(y_mean - each * x_mean, each)
+    apart = sum(w * (x - x_mean) ** 2 for w, (x, _) in zip(weights, points, strict=True)) / total
+    if apart <= 1e-6 * x_mean**2:
+        return Line(y_mean, 0.0)
+    above = sum(w * (x - x_mean) * (y - y_mean) for w, (x, y) in zip(weights, points, strict=True)) / total
+    return Line(y_mean - above / apart * x_mean, above / apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,35 +64,15 @@ class Check:
         return abs(self.error) <= BOUND
 
 
-def _ends(points: Sequence[Point], value: Callable[[Point], float]) -> Line:
-    """Through the smallest and the largest point."""
-    return fit([(point.x, value(point)) for point in (points[0], points[-1])])
+def stored(rate: float, members: float, flush_ms: float) -> float:
+    """Sessions stored for each heartbeat, if `members` send `rate` heartbeats a second in turns."""
+    return 1.0 if not flush_ms else min(1.0, members / (rate * flush_ms / 1_000))
 
 
-def constants_of(results: Results) -> dict[str, float]:
-    """What the model is made of; what was not measured is left out."""
-    found: dict[str, float] = {}
-    beat, fetch = results.figure("heartbeats.classic"), results.figure("fetches")
-    for name, figure in (("heartbeat", beat), ("fetch_of_5", fetch)):
-        if figure is not None:
-            found |= {f"{name}_{side}": figure.details[side] for side in ("server_us", "postgres_us")}
-    if beat is not None and "wal_bytes" in beat.details:
-        found["heartbeat_wal_bytes"] = beat.details["wal_bytes"]
-    commits = [point for point in results.curve("partitions") if point.x in FITTED]
-    if len(commits) > 1:
-        for side, value in _SIDES.items():
-            line = fit([(point.x, value(point)) for point in commits])
-            found |= {f"commit_{side}": line.first, f"offset_{side}": line.each}
-    people = results.curve("members")
-    if len(people) > 1:
-        memory = _ends(people, lambda point: point.details["rss_mb"])
-        found |= {"server_mb": memory.first, "member_kb": 1_000 * memory.each}
-        for side in ("server_us", "postgres_us"):
-            line = _ends(people, lambda point, side=side: point.details[f"idle_{side}_s"])  # type: ignore[misc]
-            found |= {f"idle_{side}_s": line.first, f"idle_member_{side}_s": line.each}
-    for point in results.curve("tick"):
-        found |= {"tick_server_us": point.server_us, "tick_postgres_us": point.postgres_us}
-    return found
+def _stored(results: Results, point: Point, share: float = 1.0) -> float:
+    """For a point whose requests are heartbeats to this share."""
+    flush_ms = float(results.machine.get("flush_ms", 0))
+    return stored(share * point.details["rate"], point.details["members"], flush_ms)
 
 
 _SIDES: Mapping[str, Callable[[Point], float]] = {
@@ -101,48 +82,98 @@ _SIDES: Mapping[str, Callable[[Point], float]] = {
 }
 
 
-def checks_of(results: Results, constants: Mapping[str, float]) -> list[Check]:
-    """The points of this run that were not fitted, beside the model."""
-    found: list[Check] = []
+def _lines(name: str, each: str, points: Sequence[Point], at: Callable[[Point], float]) -> dict[str, float]:
+    """Constants of a line for CPU of both sides and for WAL."""
+    found: dict[str, float] = {}
+    for side, value in _SIDES.items():
+        line = fit([(at(point), value(point)) for point in points])
+        found |= {f"{name}_{side}": line.first, f"{each}_{side}": line.each}
+    return found
 
-    def check(name: str, unit: str, measured: float, *names: tuple[float, str]) -> None:
-        """The prediction is the sum of these constants, each so many times."""
-        if all(constant in constants for _, constant in names):
-            predicted = sum(times * constants[constant] for times, constant in names)
-            found.append(Check(name, unit, measured, predicted))
 
-    def cpu(name: str, point: Point, *names: tuple[float, str]) -> None:
-        both = [(times, f"{one}_{side}") for side in ("server_us", "postgres_us") for times, one in names]
-        check(name, "µs", point.server_us + point.postgres_us, *both)
+def constants_of(results: Results) -> dict[str, float]:
+    """What the model is made of; what was not measured is left out."""
+    found: dict[str, float] = {}
+    people = results.curve("members")
+    if len(people) > 1:
+        ends = [people[0], people[-1]]
+        found |= _lines("heartbeat", "stored_session", ends, lambda point: _stored(results, point))
+        memory = fit([(point.x, point.details["rss_mb"]) for point in ends])
+        found |= {"server_mb": memory.first, "member_kb": 1_000 * memory.each}
+        for side in ("server", "postgres"):
+            line = fit([(point.x, point.details[f"idle_{side}_us_s"]) for point in ends])
+            found |= {f"idle_{side}_us_a_second": line.first, f"idle_member_{side}_us_a_second": line.each}
+    commits = [point for point in results.curve("partitions") if point.x in FITTED]
+    if len(commits) > 1:
+        found |= _lines("commit", "offset", commits, lambda point: point.x)
+    fetch = results.figure("fetches")
+    if fetch is not None:
+        found |= {f"fetch_of_5_{side}": fetch.details.get(side, 0.0) for side in _SIDES}
+    for point in results.curve("tick"):
+        found |= {"tick_server_us": point.server_us, "tick_postgres_us": point.postgres_us}
+    return found
 
-    for point in results.curve("partitions"):
-        if point.x not in FITTED:
-            cpu(f"commit of {point.x:.0f} offsets", point, (1, "commit"), (point.x, "offset"))
-            if "wal_bytes" in point.details:
-                wal = point.details["wal_bytes"]
-                check(f"WAL of it, {point.x:.0f} offsets", "bytes", wal, (1, "commit_wal_bytes"), (point.x, "offset_wal_bytes"))
-    for point in results.curve("mixed"):
+
+@dataclass(slots=True)
+class _Checking:
+    results: Results
+    constants: Mapping[str, float]
+
+    def value(self, name: str, unit: str, measured: float, *parts: tuple[float, str]) -> list[Check]:
+        """The prediction is the sum of these constants, each so many times; nothing if one was not measured."""
+        if any(constant not in self.constants for _, constant in parts):
+            return []
+        return [Check(name, unit, measured, sum(times * self.constants[constant] for times, constant in parts))]
+
+    def cpu(self, name: str, point: Point, *parts: tuple[float, str]) -> list[Check]:
+        """CPU of both sides."""
+        both = [(times, f"{one}_{side}") for side in ("server_us", "postgres_us") for times, one in parts]
+        return self.value(name, "µs", point.server_us + point.postgres_us, *both)
+
+    def beat(self, name: str, point: Point) -> list[Check]:
+        """A load of heartbeats alone."""
+        return self.cpu(f"heartbeat, {name}", point, (1, "heartbeat"), (_stored(self.results, point), "stored_session"))
+
+    def mixed(self, point: Point) -> list[Check]:
+        """Heartbeats, commits and fetches."""
         whole = sum(share for _, share in MIXED)
         share = {kind: number / whole for kind, number in MIXED}
-        parts = (share["heartbeat"], "heartbeat"), (share["fetch"], "fetch_of_5")
-        cpu("mixed load, a request", point, *parts, (share["commit"], "commit"), (5 * share["commit"], "offset"))
-    for point in results.curve("members"):
-        cpu(f"heartbeat, {point.x:,.0f} members", point, (1, "heartbeat"))
-    for point in results.curve("group size"):
-        cpu(f"heartbeat, groups of {point.x:,.0f}", point, (1, "heartbeat"))
-    for point in results.curve("processes"):
-        cpu(f"heartbeat, {point.x:.0f} processes", point, (1, "heartbeat"))
+        beats = share["heartbeat"]
+        sessions = beats * _stored(self.results, point, beats), "stored_session"
+        others = (share["commit"], "commit"), (5 * share["commit"], "offset"), (share["fetch"], "fetch_of_5")
+        return self.cpu("mixed load, a request", point, (beats, "heartbeat"), sessions, *others)
+
+    def commit(self, point: Point) -> list[Check]:
+        """CPU and WAL."""
+        name, both = f"commit of {point.x:.0f} offsets", [(1, "commit"), (point.x, "offset")]
+        wal = [(times, f"{one}_wal_bytes") for times, one in both]
+        measured = point.details.get("wal_bytes", 0.0)
+        return [*self.cpu(name, point, *both), *self.value(f"WAL, {name}", "bytes", measured, *wal)]
+
+
+def checks_of(results: Results, constants: Mapping[str, float]) -> list[Check]:
+    """The points of this run that nothing was fitted to, beside the model."""
+    checking, found = _Checking(results, constants), []
     for point in results.curve("members")[1:-1]:
-        memory = point.details["rss_mb"]
-        check(f"memory, {point.x:,.0f} members", "MB", memory, (1, "server_mb"), (point.x / 1_000, "member_kb"))
+        found += checking.beat(f"{point.x:,.0f} members", point)
+        memory = (1.0, "server_mb"), (point.x / 1_000, "member_kb")
+        found += checking.value(f"memory, {point.x:,.0f} members", "MB", point.details["rss_mb"], *memory)
+    for point in results.curve("group size"):
+        found += checking.beat(f"groups of {point.x:,.0f}", point)
+    for point in results.curve("processes"):
+        found += checking.beat(f"{point.x:.0f} process{'es' * (point.x > 1)}", point)
+    for point in results.curve("partitions"):
+        found += checking.commit(point) if point.x not in FITTED else []
+    for point in results.curve("mixed"):
+        found += checking.mixed(point)
     return found
 
 
 def table(checks: Sequence[Check]) -> str:
     """For a terminal."""
-    lines = [f"{'the model and what was measured':36} {'measured':>12} {'predicted':>12} {'error':>8}"]
+    lines = [f"{'the model and what was measured':40} {'measured':>12} {'predicted':>12} {'error':>8}"]
     for one in checks:
         mark = "" if one.is_within else f"  above {BOUND:.0%}"
         values = f"{one.measured:12,.1f} {one.predicted:12,.1f} {one.error:+8.1%}"
-        lines.append(f"{f'{one.name}, {one.unit}':36} {values}{mark}")
+        lines.append(f"{f'{one.name}, {one.unit}':40} {values}{mark}")
     return "\n".join(lines)

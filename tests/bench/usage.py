@@ -69,9 +69,9 @@ def cpu_of(*pids: int, proc: Path = PROC) -> float:
 def rss_of(*pids: int, proc: Path = PROC) -> int:
     """Resident bytes of these processes with their descendants."""
     total = 0
-    for pid in (one for pid in pids for one in tree(pid, proc)):
+    for one in (one for pid in pids for one in tree(pid, proc)):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            status = (proc / str(pid) / "status").read_text()
+            status = (proc / str(one) / "status").read_text()
             total += 1024 * int((status.partition("VmRSS:")[2].split() or ["0"])[0])
     return total
 

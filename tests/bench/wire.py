@@ -207,7 +207,7 @@ def measure(
     settle: float = 0.0,
     **options: Any,
 ) -> Found:
-    """Send `requests` in turns for `seconds`. `settle`: seconds after the end whose cost counts, for what is deferred."""
+    """Send `requests` in turns for `seconds`. `settle`: seconds after the end whose cost counts as well."""
     generator = Generator(requests, seconds, connections, **options)
     before = watched.spent()
     generator.start()

@@ -67,7 +67,7 @@ class Others:
         """Commits of as many partitions as the wide topic has."""
         return self.load(requests.commits(self.people, self.database.token, self.bench.scale.wide, WIDE_TOPIC)[:1], 1)
 
-    def list(self) -> list[Window]:
+    def listing(self) -> list[Window]:
         """The list of all groups."""
         path = f"/v1/groups?limit={min(1_000, self.bench.scale.listed)}"
         return self.load([requests.request("GET", path, self.database.token)], 1)
@@ -130,7 +130,7 @@ def run(bench: Bench) -> None:
                 "alone": others.alone,
                 "storm": others.storm,
                 "commit": others.commit,
-                "list": others.list,
+                "list": others.listing,
                 "retention": others.retention,
                 **({"spark": others.spark} if bench.spark else {}),
                 "alone again": others.alone,
@@ -183,4 +183,3 @@ def _fill(bench: Bench, database: Database) -> None:
         for day in range(day_of(START_MS), day_of(START_MS) + DAYS + 1):
             make_day(database.conninfo, day)
         fill(database.conninfo, SPARK_ROWS, first=START_MS, step=DAYS * 86_400_000 // SPARK_ROWS)
-

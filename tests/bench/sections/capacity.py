@@ -42,7 +42,9 @@ def run(bench: Bench) -> None:
             random.Random(1).shuffle(mixed)
             once({port: mixed})
             rounds = range(bench.scale.rounds)
-            found = middle([measure({port: mixed}, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in rounds])
+            found = middle(
+                [measure({port: mixed}, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in rounds]
+            )
             bench.point(Point("mixed", found.rate, found.server_us, found.postgres_us, details(found)))
             _paced(bench, watched, port, kinds["heartbeat"][:8])
             _ticks(bench, database, watched, people.groups)

@@ -49,7 +49,7 @@ def _figures(
         ours.append(measure(*_load(bench, job), settle=SETTLE_SECONDS))
     base, found = middle(echoes), middle(ours)
     name = f"{protocol} heartbeats"
-    said = details(found, job[1])
+    said = {**details(found, job[1]), "members": sum(map(len, job[0].values()))}
     bench.add(Figure(f"heartbeats.{protocol}", name, found.rate, "/s", "Starlette echo", base.rate, said))
     cost = Figure(
         f"heartbeats.{protocol}.cpu",

@@ -62,9 +62,7 @@ def _cost(found: Stormed, spent: Spent) -> dict[str, float]:
     }
 
 
-def _measured(
-    bench: Bench, database: Database, size: tuple[int, int], delay: float
-) -> tuple[Stormed, float, Spent]:
+def _measured(bench: Bench, database: Database, size: tuple[int, int], delay: float) -> tuple[Stormed, float, Spent]:
     """The storm, seconds until everybody had joined, and what it cost."""
     env = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": int(1_000 * delay)}
     with bench.servers(database, env=env) as (server,):

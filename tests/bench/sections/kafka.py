@@ -15,6 +15,7 @@ from tests.bench.bench import Bench, details
 from tests.bench.figures import Figure
 from tests.bench.kafka import broker, frames, groups
 from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
+from tests.bench.sections.offsets import WARM
 from tests.bench.usage import Watched
 from tests.bench.wire import Found, measure, once
 
@@ -43,10 +44,10 @@ def run(bench: Bench) -> None:
         bench.results.machine = {**bench.results.machine, "kafka": kafka.version}
         theirs = _theirs(bench, kafka)
     ours = _ours(bench)
-    for kind, each in (("heartbeats", 1), ("commits", 1)):
+    for kind in ("heartbeats", "commits"):
         a, b = theirs[kind], ours[kind]
         name = f"Kafka {kafka.version}: {kind}"
-        bench.add(Figure(f"kafka.{kind}.rate", name, a.rate * each, "/s", "kcoord", b.rate * each, details(a)))
+        bench.add(Figure(f"kafka.{kind}.rate", name, a.rate, "/s", "kcoord", b.rate, details(a)))
         bench.add(
             Figure(
                 f"kafka.{kind}",
@@ -84,7 +85,9 @@ def _theirs(bench: Bench, kafka: broker.Broker) -> dict[str, Found]:
     for kind, ones in sent.items():
         options = {"is_whole": is_whole, "is_well": is_well}
         measure({kafka.port: ones}, WARM_UP * scale.seconds, watched, **options)
-        found[kind] = middle([measure({kafka.port: ones}, scale.seconds, watched, **options) for _ in range(scale.rounds)])
+        found[kind] = middle(
+            [measure({kafka.port: ones}, scale.seconds, watched, **options) for _ in range(scale.rounds)]
+        )
     return found
 
 
@@ -97,7 +100,8 @@ def _ours(bench: Bench) -> dict[str, Found]:
                 ("heartbeats", requests.heartbeats(people, database.token)),
                 ("commits", requests.commits(people, database.token, PARTITIONS)),
             ):
-                once({port: ones[: 10 * bench.scale.groups // people.groups * 100]})
+                ones = ones[:WARM]
+                once({port: ones})
                 rounds = range(bench.scale.rounds)
                 found[kind] = middle(
                     [measure({port: ones}, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in rounds]

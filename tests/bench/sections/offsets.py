@@ -70,4 +70,3 @@ def _fetches(bench: Bench, watched: Watched, sent: Requests) -> None:
         said,
     )
     bench.add(cost)
-

@@ -44,7 +44,8 @@ def run(bench: Bench) -> None:
         for count in bench.scale.processes:
             found = _measure(bench, database, people, count, to_owner=True)
             alone = alone or found
-            bench.point(Point("processes", count, found.server_us, found.postgres_us, details(found)))
+            said = {**details(found), "members": people.count}
+            bench.point(Point("processes", count, found.server_us, found.postgres_us, said))
             if count > 1:
                 _figures(bench, alone, found, count)
         if len(bench.scale.processes) > 1 and alone is not None:

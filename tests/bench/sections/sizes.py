@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from dataclasses import dataclass
 
@@ -24,12 +23,14 @@ class Sized:
 
     found: Found
     rss: int
+    members: int
     idle: Spent
     idle_seconds: float
 
     def point(self, curve: str, x: float) -> Point:
         """On its curve."""
         more = {
+            "members": self.members,
             "rss_mb": self.rss / 1e6,
             "idle_server_us_s": 1e6 * self.idle.server / self.idle_seconds,
             "idle_postgres_us_s": 1e6 * self.idle.in_postgres / self.idle_seconds,
@@ -58,7 +59,9 @@ def _compare(bench: Bench, key: str, what: str, found: dict[int, Sized], small: 
             cost = [1e6 / one.per_cpu_second for one in (sized.found, base)]
             name = f"{size:,} {what}: CPU of a heartbeat"
             said = details(sized.found) | {"rss_mb": sized.rss / 1e6}
-            bench.add(Figure(f"{key}.{size}", name, cost[0], "µs", f"{small:,} {what.partition(' ')[0]}", cost[1], said))
+            bench.add(
+                Figure(f"{key}.{size}", name, cost[0], "µs", f"{small:,} {what.partition(' ')[0]}", cost[1], said)
+            )
 
 
 def _measure(bench: Bench, groups: int, members: int) -> Sized:
@@ -70,15 +73,14 @@ def _measure(bench: Bench, groups: int, members: int) -> Sized:
             watched = Watched([server.pid], database.conninfo)
             once({port: _one_of_each(ones, people.groups) for port, ones in load.items()})
             measure(load, min(1.0, bench.scale.seconds), watched)
-            ones = [measure(load, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in range(bench.scale.rounds)]
+            ones = [
+                measure(load, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in range(bench.scale.rounds)
+            ]
             before, seconds = watched.spent(), min(IDLE_SECONDS, bench.scale.seconds)
             began = time.perf_counter()
             time.sleep(seconds)
             idle, passed = watched.spent().since(before), time.perf_counter() - began
-            found = Sized(middle(ones), watched.rss, idle, passed)
-            del load
-            gc.collect()
-            return found
+            return Sized(middle(ones), watched.rss, people.count, idle, passed)
 
 
 def _one_of_each(sent: list[bytes], groups: int) -> list[bytes]:
