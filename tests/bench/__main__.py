@@ -17,7 +17,6 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -153,7 +152,7 @@ def main(given: Sequence[str] | None = None) -> int:
         results.missing["the rest"] = f"the run took longer than {limit + GRACE_SECONDS:g} s"
     results.constants = model.constants_of(results)
     checks = model.checks_of(results, results.constants)
-    results.checks = [{**asdict(one), "error": one.error} for one in checks]
+    results.checks = [one.as_dict() for one in checks]
     print(f"\n{table(results.figures)}")
     if checks:
         print(f"\n{model.table(checks)}")

@@ -8,7 +8,7 @@ stored once, however often it was renewed. Points that constants are fitted to a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tests.bench.figures import Point, Results
 from tests.bench.sections.capacity import MIXED
@@ -58,10 +58,39 @@ class Check:
         """How far the prediction is off, as a part of what was measured."""
         return self.predicted / self.measured - 1 if self.measured else 0.0
 
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {**asdict(self), "error": self.error}
+
     @property
     def is_within(self) -> bool:
         """Whether that is near enough."""
         return abs(self.error) <= BOUND
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a service has to do: seconds between two heartbeats of a member, and between two commits of it."""
+
+    members: int
+    heartbeat_seconds: float
+    commit_seconds: float
+    offsets: int
+
+
+def cores(constants: Mapping[str, float], service: Service, flush_ms: float) -> tuple[float, float]:
+    """Cores of servers and of Postgres that it keeps busy. Raises KeyError if a constant was not measured."""
+    beats, commits = service.members / service.heartbeat_seconds, service.members / service.commit_seconds
+    sessions = beats * stored(beats, service.members, flush_ms)
+
+    def of(side: str) -> float:
+        one = {name: constants[f"{name}_{side}_us"] for name in ("heartbeat", "stored_session", "commit", "offset")}
+        work = beats * one["heartbeat"] + sessions * one["stored_session"]
+        work += commits * (one["commit"] + service.offsets * one["offset"])
+        idle = constants[f"idle_{side}_us_a_second"] + service.members * constants[f"idle_member_{side}_us_a_second"]
+        return (work + max(0.0, idle)) / 1e6
+
+    return of("server"), of("postgres")
 
 
 def stored(rate: float, members: float, flush_ms: float) -> float:

@@ -121,7 +121,8 @@ class Reader:
 
     def skip_bytes(self) -> None:
         """BYTES."""
-        self._at += max(0, self.number("i"))
+        length = max(0, self.number("i"))
+        self._at += length
 
 
 def read_joined(body: bytes) -> Joined:

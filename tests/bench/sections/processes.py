@@ -30,10 +30,9 @@ where p.state = 'ACTIVE' and n.ended_at is null
 PATIENCE_SECONDS = 30.0
 
 
-def capacity(found: Found, processes: int, cores: int) -> float:
+def capacity_of(server_us: float, postgres_us: float, processes: int, cores: int) -> float:
     """Requests a second if servers and Postgres had these cores to themselves."""
-    server, everything = found.spent.server / found.requests, found.spent.total / found.requests
-    return min(processes / server, cores / everything)
+    return 1e6 * min(processes / server_us, cores / (server_us + postgres_us))
 
 
 def run(bench: Bench) -> None:
@@ -57,11 +56,15 @@ def run(bench: Bench) -> None:
 
 def _figures(bench: Bench, alone: Found, found: Found, count: int) -> None:
     cores = min(2, os.cpu_count() or 1)
-    apart = capacity(found, count, cores), capacity(alone, 1, cores)
+    apart = _capacity(found, count, cores), _capacity(alone, 1, cores)
     name, said = f"{count} processes, to the owner", details(found)
     bench.add(Figure(f"processes.{count}", name, found.rate, "/s", "1 process", alone.rate, said))
     name += f", generator apart, {cores} cores"
     bench.add(Figure(f"processes.{count}.apart", name, apart[0], "/s", "1 process", apart[1], said))
+
+
+def _capacity(found: Found, processes: int, cores: int) -> float:
+    return capacity_of(found.server_us, found.postgres_us, processes, cores)
 
 
 def _measure(bench: Bench, database: Database, people: Population, count: int, *, to_owner: bool) -> Found:
