@@ -104,6 +104,16 @@ def measure(bench: Bench, names: Sequence[str]) -> None:
             traceback.print_exc()
             bench.results.missing[name] = f"{type(error).__name__}: {error}".splitlines()[0]
         bench.results.seconds[name] = round(time.monotonic() - began, 1)
+        keep(bench)
+
+
+def keep(bench: Bench) -> None:
+    """Write what has been found by now, where it is asked for."""
+    bench.results.constants = model.constants_of(bench.results)
+    checks = model.checks_of(bench.results, bench.results.constants)
+    bench.results.checks = [one.as_dict() for one in checks]
+    if bench.json is not None:
+        bench.json.write_text(bench.results.as_json())
 
 
 def chosen(given: argparse.Namespace) -> list[str]:
@@ -144,22 +154,22 @@ def main(given: Sequence[str] | None = None) -> int:
     names = chosen(options)
     limit = options.limit or LIMITS[options.scale]
     results = Results(machine(options.scale))
-    bench = Bench(SCALES[options.scale], results, time.monotonic() + limit, kafka=options.kafka, spark=options.spark)
+    deadline = time.monotonic() + limit
+    bench = Bench(SCALES[options.scale], results, deadline, options.kafka, options.spark, options.json)
     try:
         with bounded(limit + GRACE_SECONDS), bench.postgres():
             measure(bench, names)
     except TimeIsUp:
         results.missing["the rest"] = f"the run took longer than {limit + GRACE_SECONDS:g} s"
-    results.constants = model.constants_of(results)
+    except KeyboardInterrupt:
+        results.missing["the rest"] = "the run was stopped"
+    keep(bench)
     checks = model.checks_of(results, results.constants)
-    results.checks = [one.as_dict() for one in checks]
     print(f"\n{table(results.figures)}")
     if checks:
         print(f"\n{model.table(checks)}")
     for name, why in results.missing.items():
         print(f"not measured: {name}: {why}")
-    if options.json is not None:
-        options.json.write_text(results.as_json())
     return 1 if results.missing else 0
 
 

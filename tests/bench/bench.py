@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 
@@ -63,7 +64,7 @@ QUICK = Scale(
     join_groups=100,
     processes=(1, 2),
     group_sizes=(3, 3_000),
-    people=(1_000, 100_000),
+    people=(10, 1_000, 100_000),
     storm=500,
     beside_seconds=2.5,
     listed=200,
@@ -105,6 +106,7 @@ class Bench:
     deadline: float
     kafka: str = ""
     spark: bool = False
+    json: Path | None = None
     admin: str = ""
     quiet: bool = False
     _base: str = ""

@@ -81,7 +81,7 @@ class Others:
         joining = Joining(storm)
         try:
             joining.start()
-            joined_at = joined(self.database, members, joining)
+            joined_at = joined(self.database, members, joining, STORM_LIMIT)
             found = joining.result()
         finally:
             joining.stop()
