@@ -16,11 +16,11 @@ import httpx
 from kcoord import config
 from tests.bench import forming
 from tests.bench.figures import Figure, Point, Results
+from tests.bench.generator import Found, measure
 from tests.bench.pgbench import upserts
 from tests.bench.populate import Population, Template, copies
 from tests.bench.requests import request
 from tests.bench.usage import Watched
-from tests.bench.wire import Found, measure
 from tests.support.database import ROOT, cloned_database, embedded_server, make_template
 from tests.support.processes import Running, start_server
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.bench.generator import Found
 from tests.bench.usage import Spent, Watched
-from tests.bench.wire import Found
 
 CLIENTS = 64
 ROWS = 10_000

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.bench.wire import http_is_well, http_is_whole
+from tests.bench.generator import http_is_well, http_is_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from tests.bench.wire import http_is_whole
+from tests.bench.generator import http_is_whole
 
 HEARTBEAT_SECONDS = 1.0
 RETRY_SECONDS = 0.1

@@ -39,6 +39,7 @@ def test_a_tree_counts_descendants_and_what_ended(tmp_path: Path) -> None:
     process(tmp_path, 4, stat(2, (3, 0), (0, 4)), rss=7)
     assert usage.tree(1, tmp_path) == [1, 2, 3, 4], "3 has gone meanwhile"
     assert usage.cpu_of(1, proc=tmp_path) * TICKS_PER_SECOND == pytest.approx(137)
+    assert usage.own_cpu_of(1, 3, 4, proc=tmp_path) * TICKS_PER_SECOND == pytest.approx(103)
     assert usage.rss_of(1, proc=tmp_path) == 18 * 1024
 
 

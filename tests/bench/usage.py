@@ -66,6 +66,11 @@ def cpu_of(*pids: int, proc: Path = PROC) -> float:
     return sum(stat.own + stat.ended for stat in stats if stat is not None)
 
 
+def own_cpu_of(*pids: int, proc: Path = PROC) -> float:
+    """CPU seconds of these processes alone, as far as they live."""
+    return sum(stat.own for stat in (stat_of(pid, proc) for pid in pids) if stat is not None)
+
+
 def rss_of(*pids: int, proc: Path = PROC) -> int:
     """Resident bytes of these processes with their descendants."""
     total = 0

@@ -17,11 +17,11 @@ from tests.bench.archive import DAYS, START_MS
 from tests.bench.bench import SESSION_MS, Bench, Database
 from tests.bench.figures import Figure
 from tests.bench.forming import WIDE_TOPIC
+from tests.bench.generator import Generator, Spent
 from tests.bench.populate import Population
 from tests.bench.prober import Beats, Prober
 from tests.bench.sections.joins import joined
 from tests.bench.storm import Joining, Storm
-from tests.bench.wire import Generator, Spent
 from tests.support.database import ROOT
 from tests.support.processes import Running
 

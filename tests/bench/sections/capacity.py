@@ -10,11 +10,11 @@ import psycopg
 from tests.bench import requests
 from tests.bench.bench import Bench, Database, details
 from tests.bench.figures import Point
+from tests.bench.generator import measure, once
 from tests.bench.prober import Prober
 from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
 from tests.bench.sections.offsets import FETCHED
 from tests.bench.usage import Watched
-from tests.bench.wire import measure, once
 
 MIXED = (("heartbeat", 14), ("commit", 4), ("fetch", 2))
 """Requests of each kind in twenty; commits and fetches of FETCHED offsets."""

@@ -9,9 +9,9 @@ import psycopg
 from tests.bench import requests
 from tests.bench.bench import Bench, Database, details
 from tests.bench.figures import Figure
+from tests.bench.generator import Found, Requests, measure, once
 from tests.bench.populate import Population
 from tests.bench.usage import Watched
-from tests.bench.wire import Found, Requests, measure, once
 
 SETTLE_SECONDS = 0.5
 """How long after a load its cost still counts: written-behind sessions are flushed several times a second."""

@@ -13,11 +13,11 @@ import struct
 from tests.bench import requests
 from tests.bench.bench import Bench, details
 from tests.bench.figures import Figure
+from tests.bench.generator import Found, measure, once
 from tests.bench.kafka import broker, frames, groups
 from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
 from tests.bench.sections.offsets import WARM
 from tests.bench.usage import Watched
-from tests.bench.wire import Found, measure, once
 
 PARTITIONS = 5
 WARM_UP = 5.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.bench import requests
 from tests.bench.bench import Bench, details
 from tests.bench.figures import Figure, Point
+from tests.bench.generator import Requests, measure, once
 from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
 from tests.bench.usage import Watched
-from tests.bench.wire import Requests, measure, once
 
 PARTITIONS = (1, 5, 20, 50)
 NAMED = (5, 50)

@@ -15,10 +15,10 @@ import psycopg
 from tests.bench import requests
 from tests.bench.bench import Bench, Database, details
 from tests.bench.figures import Figure, Point
+from tests.bench.generator import Found, Requests, measure, once
 from tests.bench.populate import Population
 from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
 from tests.bench.usage import Watched
-from tests.bench.wire import Found, Requests, measure, once
 from tests.support.processes import Running
 
 OWNERS = """

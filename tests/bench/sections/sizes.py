@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from tests.bench import requests
 from tests.bench.bench import Bench, details
 from tests.bench.figures import Figure, Point
+from tests.bench.generator import Found, measure, once
 from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
 from tests.bench.usage import Spent, Watched
-from tests.bench.wire import Found, measure, once
 
 CROWD = 3_000
 """Members altogether where the size of groups varies; one group where it is larger."""

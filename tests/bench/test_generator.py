@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,9 +11,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.bench import wire
+from tests.bench import generator, wire
 from tests.bench.prober import Beats, Prober
-from tests.bench.usage import Watched
+from tests.bench.usage import Spent, Watched
 
 WELL = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nx: y\r\n\r\n{}"
 REFUSED = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"
@@ -47,13 +48,13 @@ def answering(*answers: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 @pytest.mark.parametrize("size", range(len(WELL)))
 def test_a_part_of_a_response_is_not_whole(size: int) -> None:
-    assert not wire.http_is_whole(WELL[:size])
-    assert wire.http_is_whole(WELL)
+    assert not generator.http_is_whole(WELL[:size])
+    assert generator.http_is_whole(WELL)
 
 
 def test_every_answer_is_counted_and_timed() -> None:
     with answering(WELL) as (port, read):
-        found = wire.measure({port: [b"GET /a", b"GET /b"]}, 0.2, Watched([]), connections=4)
+        found = generator.measure({port: [b"GET /a", b"GET /b"]}, 0.2, Watched([]), connections=4)
     assert found.requests == len(read) > 8
     assert list(found.times) == sorted(found.times)
     assert 0 < found.quantile(0.5) <= found.quantile(0.99) <= found.quantile(1) < 1
@@ -62,9 +63,17 @@ def test_every_answer_is_counted_and_timed() -> None:
     assert found.rate == pytest.approx(found.requests / found.seconds)
 
 
+def test_one_server_at_a_time() -> None:
+    with answering(WELL) as (port, read):
+        found = wire.measure(port, [b"GET /a"], 0.2, os.getpid(), [os.getpid()])
+    assert found.requests == len(read) == len(found.times)
+    assert found.server_cpu > 0
+    assert found.postgres_cpu > 0
+
+
 def test_connections_are_shared_out_over_ports() -> None:
     with answering(WELL) as (one, first), answering(WELL) as (other, second):
-        wire.once({one: [b"a"] * 5, other: [b"b"] * 7}, 4)
+        generator.once({one: [b"a"] * 5, other: [b"b"] * 7}, 4)
     assert first == [b"a"] * 5
     assert second == [b"b"] * 7
 
@@ -72,10 +81,10 @@ def test_connections_are_shared_out_over_ports() -> None:
 def test_a_refusal_fails_the_measurement_unless_it_may_be() -> None:
     with answering(WELL, REFUSED) as (port, _):
         with pytest.raises(AssertionError, match=r"refused: b'HTTP/1\.1 503"):
-            wire.once({port: [b"a"] * 4}, 1)
-        generator = wire.Generator({port: [b"a"]}, 10, 1, limit=4)
-        generator.start()
-        assert generator.result(wire.Spent(0.0), may_fail=True).refused == 2
+            generator.once({port: [b"a"] * 4}, 1)
+        going = generator.Generator({port: [b"a"]}, 10, 1, limit=4)
+        going.start()
+        assert going.result(Spent(0.0), may_fail=True).refused == 2
 
 
 def test_a_probe_is_timed_from_when_it_was_due() -> None:
