@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -51,7 +51,7 @@ class TimeIsUp(BaseException):
     """The run has taken as long as it may."""
 
 
-def machine(scale: str) -> dict[str, Any]:
+def machine(scale: str, settings: Mapping[str, str]) -> dict[str, Any]:
     """What the figures were taken on."""
     model_name = ""
     with contextlib.suppress(OSError, StopIteration):
@@ -69,7 +69,8 @@ def machine(scale: str) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "load_before": round(os.getloadavg()[0], 2),
-        "flush_ms": flush_ms(),
+        "flush_ms": flush_ms(settings),
+        "settings": dict(settings),
     }
 
 
@@ -144,6 +145,9 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="also write everything to this file")
     parser.add_argument("--spark", action="store_true", help="also heartbeats beside a Spark run")
     parser.add_argument("--kafka", default="", help="a Kafka distribution, or `download`: from Maven Central")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of all servers, by its variable"
+    )
     parser.add_argument("--limit", type=float, help="seconds after which no section is begun")
     return parser.parse_args(given)
 
@@ -153,9 +157,10 @@ def main(given: Sequence[str] | None = None) -> int:
     options = arguments(given)
     names = chosen(options)
     limit = options.limit or LIMITS[options.scale]
-    results = Results(machine(options.scale))
+    settings = dict(one.split("=", 1) for one in options.set)
+    results = Results(machine(options.scale, settings))
     deadline = time.monotonic() + limit
-    bench = Bench(SCALES[options.scale], results, deadline, options.kafka, options.spark, options.json)
+    bench = Bench(SCALES[options.scale], results, deadline, options.kafka, options.spark, options.json, settings)
     try:
         with bounded(limit + GRACE_SECONDS), bench.postgres():
             measure(bench, names)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from kcoord import config
+from kcoord.config import FLUSH_INTERVAL, LANE, Config
 from tests.bench import forming
 from tests.bench.figures import Figure, Point, Results
 from tests.bench.generator import Found, measure
@@ -99,7 +99,7 @@ class Database:
 
 @dataclass(slots=True)
 class Bench:
-    """A run. `deadline`: by `time.monotonic`; no section is begun after it."""
+    """A run. `deadline`: by `time.monotonic`; no section is begun after it. `settings`: of all servers, by variable."""
 
     scale: Scale
     results: Results
@@ -107,6 +107,7 @@ class Bench:
     kafka: str = ""
     spark: bool = False
     json: Path | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
     admin: str = ""
     quiet: bool = False
     _base: str = ""
@@ -152,7 +153,9 @@ class Bench:
             found = []
             for number in range(count):
                 own = {"KCOORD_NODE_ID": f"bench-{number}"}
-                found.append(stack.enter_context(start_server(conninfo, env={**SETTINGS, **own, **env})))
+                found.append(
+                    stack.enter_context(start_server(conninfo, env={**SETTINGS, **own, **env, **self.settings}))
+                )
             for server in found:
                 server.wait_ready()
             yield found
@@ -212,10 +215,12 @@ class Bench:
         return self.deadline - time.monotonic()
 
 
-def flush_ms() -> int:
+def flush_ms(settings: Mapping[str, str]) -> int:
     """How often servers store the sessions that they renewed in memory; 0: each heartbeat stores its own."""
-    name = getattr(config, "FLUSH_INTERVAL", None)
-    return 0 if name is None else config.Config({}).int(name)
+    config = Config.from_env(settings)
+    if config.problems:
+        raise SystemExit("; ".join(config.problems))
+    return config.int(FLUSH_INTERVAL) if config.bool(LANE) else 0
 
 
 def details(found: Found, watched: Watched | None = None) -> dict[str, float]:
