@@ -17,7 +17,7 @@ help:
 	@echo "make format  put the source into ruff's format"
 	@echo "make mutants change the protocol rules and look for tests that notice; FILES names some of them"
 	@echo "make model   check the models of docs/models with spin; QUICK=1 checks the small ones"
-	@echo "make bench   measure the data plane"
+	@echo "make bench   measure the data plane; QUICK=1 in three minutes, KAFKA=path beside a broker, SPARK=1, ONLY=a,b JSON=file"
 	@echo "make chaos   kill, freeze and cut off a stack under load, and check what its members were told; MINUTES=3 SEED=7"
 
 up: $(VENV)/.runtime
@@ -27,7 +27,8 @@ demo: $(VENV)/.runtime
 	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(ARGS)
 
 bench: $(VENV)/.tests
-	@exec $(VENV)/bin/python -m tests.bench
+	@exec $(VENV)/bin/python -m tests.bench $(if $(QUICK),--quick) $(if $(KAFKA),--kafka $(KAFKA)) $(if $(SPARK),--spark) \
+		$(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON)) $(ARGS)
 
 # Needs spin and gcc, and nothing of the virtual environment.
 model:

@@ -1,158 +1,181 @@
-"""Run every measurement against a throw-away Postgres and print one line each.
+"""Measure the data plane: `python -m tests.bench [--quick] [--only A,B] [--json FILE] [--spark] [--kafka PATH]`.
 
-The yardstick is the smallest transaction the design allows: lock one group row and update it, over the same pool with
-the same number of callers. A ratio of 0.5 means that a request of the service costs as much as two of those.
+Everything runs on this machine, on loopback and against a Postgres of its own, and ends by itself. Each figure is shown
+beside a yardstick that was measured in the same run; see docs/performance.md.
 """
 
 from __future__ import annotations
 
-import asyncio
+import argparse
+import contextlib
+import datetime
+import os
+import platform
+import signal
+import subprocess
 import sys
 import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
-import structlog
+from tests.bench import model
+from tests.bench.bench import QUICK, TINY, Bench, Scale, flush_ms
+from tests.bench.figures import Results, table
+from tests.support.database import ROOT
 
-from groups.core.model.commands import Heartbeat
-from groups.core.model.replies import JoinReply
-from groups.engine.service import GroupService
-from kcoord.config import Config
-from kcoord.database.pool import Connection, Database
-from kcoord.metrics import TRANSACTIONS
-from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error
-from tests.bench import assignors, consumer, offsets
-from tests.bench.events import timeline
-from tests.bench.hot import hot_updates
-from tests.bench.load import per_second
-from tests.bench.retention import retention
-from tests.bench.stalls import MEMBERS, TOPICS, stalls
-from tests.support.database import ephemeral_database
-from tests.support.members import join, sync
-
-GROUPS = 400
-ROUNDS = 5
-STORM = 1_000
-
-
-async def yardstick(db: Database) -> float:
-    """Smallest locked transactions per second."""
-
-    async def job(number: int) -> None:
-        async def work(connection: Connection) -> None:
-            parameters = {"name": f"g{number % GROUPS}"}
-            await connection.execute("select id from groups_group where group_id = %(name)s for update", parameters)
-            await connection.execute(
-                "update groups_group set version = version + 1 where group_id = %(name)s", parameters
-            )
-
-        await db.transaction(work)
-
-    return await per_second(job, GROUPS * ROUNDS)
+SECTIONS = {
+    "yardsticks": "the Starlette echo, and upserts by pgbench",
+    "heartbeats": "classic and consumer heartbeats that change nothing",
+    "offsets": "commits of 1 to 50 offsets with their journal, and fetches",
+    "assign": "assignors beside kafka-python's",
+    "joins": "a large group and many small ones that join all at once",
+    "processes": "several server processes against one",
+    "sizes": "heartbeats over members and over sizes of groups",
+    "capacity": "what the capacity model needs besides",
+    "beside": "a quiet group's heartbeats beside other work",
+    "kafka": "a real broker; needs --kafka",
+    "inside": "parts inside one process: transactions, journal, events, retention, HOT updates",
+}
+NOT_QUICK = ("inside",)
+SCALES: dict[str, Scale] = {"full": Scale(), "quick": QUICK, "tiny": TINY}
+LIMITS = {"full": 1_800.0, "quick": 180.0, "tiny": 60.0}
+"""Seconds. A section that has begun gets GRACE_SECONDS more."""
+GRACE_SECONDS = 60.0
 
 
-async def lone_members(service: GroupService) -> tuple[list[JoinReply], float]:
-    """GROUPS groups of one member each become Stable; returns the members and cycles (three requests) per second."""
-    members: list[JoinReply] = [JoinReply(Error.NONE, "")] * GROUPS
-
-    async def job(number: int) -> None:
-        group_id = f"g{number}"
-        asked = await service.join(join(group_id))
-        joined = await service.join(join(group_id, asked.member_id))
-        await service.sync(sync(joined, {joined.member_id: b""}, group_id))
-        members[number] = joined
-
-    return members, await per_second(job, GROUPS)
+class TimeIsUp(BaseException):
+    """The run has taken as long as it may."""
 
 
-async def heartbeats(service: GroupService, members: list[JoinReply]) -> float:
-    """Heartbeats per second, every member in a group of its own."""
-
-    async def job(number: int) -> None:
-        member = members[number % GROUPS]
-        reply = await service.heartbeat(Heartbeat(f"g{number % GROUPS}", member.member_id, None, member.generation_id))
-        assert reply.error is Error.NONE
-
-    return await per_second(job, GROUPS * ROUNDS)
-
-
-async def storm(service: GroupService) -> tuple[float, float]:
-    """STORM members join one group at once: joins per second until all are parked, and transactions that took."""
-    ids = [(await service.join(join("storm"))).member_id for _ in range(STORM)]
-    transactions = TRANSACTIONS.labels("committed")
-    before, started = transactions._value.get(), time.perf_counter()
-    tasks = [asyncio.create_task(service.join(join("storm", member_id))) for member_id in ids]
-    while True:
-        group = (await service.describe("storm")).group
-        if group is not None and len(group.members) == STORM:
-            break
-        await asyncio.sleep(0.001)
-    seconds = time.perf_counter() - started
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    return STORM / seconds, transactions._value.get() - before
+def machine(scale: str, settings: Mapping[str, str]) -> dict[str, Any]:
+    """What the figures were taken on."""
+    model_name = ""
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model_name = next(line for line in lines if line.startswith("model name")).partition(":")[2].strip()
+    git = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "revision": git.stdout.strip(),
+        "scale": scale,
+        "cpu": model_name,
+        "cores": os.cpu_count(),
+        "memory_gb": round(pages / 2**30),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "load_before": round(os.getloadavg()[0], 2),
+        "flush_ms": flush_ms(settings),
+        "settings": dict(settings),
+    }
 
 
-async def measure(conninfo: str) -> None:
-    """All measurements, in one process on one database."""
-    quick = Runtime(Config({"group.initial.rebalance.delay.ms": 0}), conninfo)
-    await quick.start()
-    service = quick.get(GroupService)
-    members, cycles = await lone_members(service)
-    base = await yardstick(quick.db)
-    beats, committed = await heartbeats(service, members), await offsets.commits(quick, members)
-    for protocol in ("classic", "consumer"):
-        lines = await timeline(quick, protocol)
-        print(f"{protocol} member that joins and leaves: {lines.events:.0f} events, {lines.heap:,.0f} bytes of lines,")
-        print(f"  {lines.indexes:,.0f} of indexes")
-    await quick.stop()
+@contextlib.contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """TimeIsUp in the main thread after so many seconds."""
 
-    slow = Runtime(Config({"group.initial.rebalance.delay.ms": 300_000}), conninfo)
-    await slow.start()
-    joins, transactions = await storm(slow.get(GroupService))
-    await slow.stop()
+    def over(number: int, frame: FrameType | None) -> None:
+        raise TimeIsUp
 
-    runtime = Runtime(Config({}), conninfo)
-    await runtime.start()
-    await runtime.notifications.wait_listening()
-    small = await consumer.crowd(runtime, 3, 30)
-    large = await consumer.crowd(runtime, 1_000, 10_000)
-    newcomer = [await consumer.arrival(runtime, 100, waiting=waiting) for waiting in (False, True)]
-    await runtime.stop()
-
-    say("smallest locked transactions", base, base)
-    say("heartbeats, a group each", beats, base)
-    for found in committed:
-        say(f"commits of {found.partitions} partitions, a group each", found.per_second, base)
-        say("  offsets", found.per_second * found.partitions, base)
-        print(f"  journal: {found.heap:,.0f} bytes of lines, {found.indexes:,.0f} of indexes for each commit")
-    say("joins of new groups (of 3 requests each)", cycles, base)
-    say(f"joins of a storm of {STORM} in one group, {transactions:.0f} transactions", joins, base)
-    print(f"consumer group of 1,000 members, 10,000 partitions: Stable {large[0]:.1f} s after empty,")
-    print(f"  {large[1]:.1f} s after one member left")
-    print(f"heartbeat that changes nothing, CPU: {large[2]:.2f} ms there, {small[2]:.2f} ms in a group of 3;")
-    print(f"  {large[2] / small[2]:.2f} x")
-    print("newcomer in a group of 100 has its share: ", end="")
-    print(f"{newcomer[0]:.2f} s with a heartbeat each second, {newcomer[1]:.2f} s with heartbeats that wait")
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
-def say(what: str, value: float, base: float) -> None:
-    """One line: figure and ratio to the yardstick."""
-    print(f"{what:64} {value:9,.0f}/s {value / base:7.2f} x")
+def measure(bench: Bench, names: Sequence[str]) -> None:
+    """The sections in turn; one that fails does not hold up the others."""
+    for name in names:
+        if bench.remaining <= 0:
+            bench.results.missing[name] = "no time was left"
+            continue
+        if not bench.quiet:
+            print(f"{name}: {SECTIONS[name]}", flush=True)
+        began = time.monotonic()
+        try:
+            import_module(f"tests.bench.sections.{name}").run(bench)
+        except Exception as error:  # noqa: BLE001 - the other sections are measured all the same
+            traceback.print_exc()
+            bench.results.missing[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+        bench.results.seconds[name] = round(time.monotonic() - began, 1)
+        keep(bench)
 
 
-def main() -> int:
-    """Measure on an embedded Postgres of its own."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
-    with ephemeral_database() as conninfo:
-        asyncio.run(measure(conninfo))
-        asyncio.run(retention(conninfo)).say()
-        longest = asyncio.run(stalls(conninfo))[0]
-        print(f"longest turn of the loop, {MEMBERS} members sharing {TOPICS:,} topics: {longest * 1_000:.0f} ms of CPU")
-        for table, found in asyncio.run(hot_updates(conninfo)).items():
-            print(f"{table}: {found.ratio:.1%} of {found.all:,} updates under heartbeats and commits are HOT")
-    assignors.table()
-    return 0
+def keep(bench: Bench) -> None:
+    """Write what has been found by now, where it is asked for."""
+    bench.results.constants = model.constants_of(bench.results)
+    checks = model.checks_of(bench.results, bench.results.constants)
+    bench.results.checks = [one.as_dict() for one in checks]
+    if bench.json is not None:
+        bench.json.write_text(bench.results.as_json())
+
+
+def chosen(given: argparse.Namespace) -> list[str]:
+    """The sections to run. Raises SystemExit for a name that there is not."""
+    if given.only:
+        names = given.only.split(",")
+        if unknown := [name for name in names if name not in SECTIONS]:
+            raise SystemExit(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+        return names
+    left_out = {*(NOT_QUICK if given.scale != "full" else ()), *(() if given.kafka else ("kafka",))}
+    return [name for name in SECTIONS if name not in left_out]
+
+
+def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    sections = "\n".join(f"  {name:12} {what}" for name, what in SECTIONS.items())
+    parser = argparse.ArgumentParser(
+        prog="tests.bench",
+        description=__doc__,
+        epilog=f"sections:\n{sections}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", default="", help="names of sections, separated by commas")
+    parser.add_argument(
+        "--quick", dest="scale", action="store_const", const="quick", default="full", help="under three minutes"
+    )
+    parser.add_argument("--tiny", dest="scale", action="store_const", const="tiny", help="to try the bench itself")
+    parser.add_argument("--json", type=Path, help="also write everything to this file")
+    parser.add_argument("--spark", action="store_true", help="also heartbeats beside a Spark run")
+    parser.add_argument("--kafka", default="", help="a Kafka distribution, or `download`: from Maven Central")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of all servers, by its variable"
+    )
+    parser.add_argument("--limit", type=float, help="seconds after which no section is begun")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Measure, print the table, and write the JSON; 1 if a section has no figures."""
+    options = arguments(given)
+    names = chosen(options)
+    limit = options.limit or LIMITS[options.scale]
+    settings = dict(one.split("=", 1) for one in options.set)
+    results = Results(machine(options.scale, settings))
+    deadline = time.monotonic() + limit
+    bench = Bench(SCALES[options.scale], results, deadline, options.kafka, options.spark, options.json, settings)
+    try:
+        with bounded(limit + GRACE_SECONDS), bench.postgres():
+            measure(bench, names)
+    except TimeIsUp:
+        results.missing["the rest"] = f"the run took longer than {limit + GRACE_SECONDS:g} s"
+    except KeyboardInterrupt:
+        results.missing["the rest"] = "the run was stopped"
+    keep(bench)
+    checks = model.checks_of(results, results.constants)
+    print(f"\n{table(results.figures)}")
+    if checks:
+        print(f"\n{model.table(checks)}")
+    for name, why in results.missing.items():
+        print(f"not measured: {name}: {why}")
+    return 1 if results.missing else 0
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ async def echo(request: Request) -> Response:
 
 def main() -> None:
     """Serve until a signal."""
-    application = Starlette(routes=[Route("/v1/groups/{group_id}/heartbeat", echo, methods=["POST"])])
+    calls = ("heartbeat", "consumer-heartbeat", "offsets/commit", "offsets/fetch")
+    application = Starlette(routes=[Route(f"/v1/groups/{{group_id}}/{call}", echo, methods=["POST"]) for call in calls])
     config = uvicorn.Config(application, http="httptools", loop="uvloop", access_log=False, log_level="warning")
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 

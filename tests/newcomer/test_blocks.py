@@ -19,6 +19,7 @@ from tests.newcomer.house import House, moved_in
 from tests.support.processes import ROOT
 
 DEPLOYMENT, OPERATIONS, PLANS = "docs/deployment.md", "docs/operations.md", "docs/plans.md"
+PERFORMANCE = "docs/performance.md"
 MONITORING, RESTORE = "docs/monitoring/README.md", "docs/restore.md"
 
 START = "tests/kcoord/stack/test_stack.py"
@@ -60,6 +61,8 @@ NOT_RUN = {
     (OPERATIONS, ".venv/bin/python manage.py createsuperuser"): "asks questions",
     (DEPLOYMENT, "python manage.py createsuperuser"): "asks questions",
     ("docs/archive.md", "PYTHONPATH=/path/to/kcoord spark-submit "): "needs a Spark cluster",
+    (PERFORMANCE, "make bench"): "takes half an hour",
+    (PERFORMANCE, ".venv/bin/python -m tests.bench.report "): "needs the results of a run",
     (DEPLOYMENT, "export POSTGRES_PASSWORD=…"): "needs Docker",
     (DEPLOYMENT, "git clone "): "needs systemd, and root",
     (DEPLOYMENT, "kubectl "): "needs a Kubernetes cluster",

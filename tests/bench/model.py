@@ -1,0 +1,208 @@
+"""The capacity model: a few constants fitted to a run, and how far its predictions are from what was measured.
+
+CPU is counted in microseconds, of servers and of Postgres apart, because Postgres scales apart. A heartbeat costs the
+same whoever sends it, and a part of the storing of its session: within an interval of flushes a member's session is
+stored once, however often it was renewed. Points that constants are fitted to are not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from tests.bench.figures import Point, Results
+from tests.bench.sections.capacity import MIXED
+
+BOUND = 0.2
+FITTED = (1, 5, 50)
+"""Partitions of the commits that the constants are fitted to; the others are predicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A straight line: `first` + `each` * x."""
+
+    first: float
+    each: float
+
+    def at(self, x: float) -> float:
+        """Its value there."""
+        return self.first + self.each * x
+
+
+def fit(points: Sequence[tuple[float, float]]) -> Line:
+    """The line with the smallest squares of relative errors; it is flat if all points have nearly the same x."""
+    assert points, "no point to fit a line to"
+    weights = [1 / max(y, 1e-9) ** 2 for _, y in points]
+    total = sum(weights)
+    x_mean = sum(w * x for w, (x, _) in zip(weights, points, strict=True)) / total
+    y_mean = sum(w * y for w, (_, y) in zip(weights, points, strict=True)) / total
+    apart = sum(w * (x - x_mean) ** 2 for w, (x, _) in zip(weights, points, strict=True)) / total
+    if apart <= 1e-6 * x_mean**2:
+        return Line(y_mean, 0.0)
+    above = sum(w * (x - x_mean) * (y - y_mean) for w, (x, y) in zip(weights, points, strict=True)) / total
+    return Line(y_mean - above / apart * x_mean, above / apart)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A measured value beside what the model says; `unit` of both."""
+
+    name: str
+    unit: str
+    measured: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """How far the prediction is off, as a part of what was measured."""
+        return self.predicted / self.measured - 1 if self.measured else 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {**asdict(self), "error": self.error}
+
+    @property
+    def is_within(self) -> bool:
+        """Whether that is near enough."""
+        return abs(self.error) <= BOUND
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a service has to do: seconds between two heartbeats of a member, and between two commits of it."""
+
+    members: int
+    heartbeat_seconds: float
+    commit_seconds: float
+    offsets: int
+
+
+def cores(constants: Mapping[str, float], service: Service, flush_ms: float) -> tuple[float, float]:
+    """Cores of servers and of Postgres that it keeps busy. Raises KeyError if a constant was not measured."""
+    beats, commits = service.members / service.heartbeat_seconds, service.members / service.commit_seconds
+    sessions = beats * stored(beats, service.members, flush_ms)
+
+    def of(side: str) -> float:
+        one = {name: constants[f"{name}_{side}_us"] for name in ("heartbeat", "stored_session", "commit", "offset")}
+        work = beats * one["heartbeat"] + sessions * one["stored_session"]
+        work += commits * (one["commit"] + service.offsets * one["offset"])
+        idle = constants[f"idle_{side}_us_a_second"] + service.members * constants[f"idle_member_{side}_us_a_second"]
+        return (work + max(0.0, idle)) / 1e6
+
+    return of("server"), of("postgres")
+
+
+def stored(rate: float, members: float, flush_ms: float) -> float:
+    """Sessions stored for each heartbeat, if `members` send `rate` heartbeats a second in turns."""
+    return 1.0 if not flush_ms else min(1.0, members / (rate * flush_ms / 1_000))
+
+
+def _stored(results: Results, point: Point, share: float = 1.0) -> float:
+    """For a point whose requests are heartbeats to this share."""
+    flush_ms = float(results.machine.get("flush_ms", 0))
+    return stored(share * point.details["rate"], point.details["members"], flush_ms)
+
+
+_SIDES: Mapping[str, Callable[[Point], float]] = {
+    "server_us": lambda point: point.server_us,
+    "postgres_us": lambda point: point.postgres_us,
+    "wal_bytes": lambda point: point.details.get("wal_bytes", 0.0),
+}
+
+
+def _lines(name: str, each: str, points: Sequence[Point], at: Callable[[Point], float]) -> dict[str, float]:
+    """Constants of a line for CPU of both sides and for WAL."""
+    found: dict[str, float] = {}
+    for side, value in _SIDES.items():
+        line = fit([(at(point), value(point)) for point in points])
+        found |= {f"{name}_{side}": line.first, f"{each}_{side}": line.each}
+    return found
+
+
+def constants_of(results: Results) -> dict[str, float]:
+    """What the model is made of; what was not measured is left out."""
+    found: dict[str, float] = {}
+    people = results.curve("members")
+    if len(people) > 1:
+        ends = [people[0], people[-1]]
+        found |= _lines("heartbeat", "stored_session", ends, lambda point: _stored(results, point))
+        memory = fit([(point.x, point.details["rss_mb"]) for point in ends])
+        found |= {"server_mb": memory.first, "member_kb": 1_000 * memory.each}
+        for side in ("server", "postgres"):
+            line = fit([(point.x, point.details[f"idle_{side}_us_s"]) for point in ends])
+            found |= {f"idle_{side}_us_a_second": line.first, f"idle_member_{side}_us_a_second": line.each}
+    commits = [point for point in results.curve("partitions") if point.x in FITTED]
+    if len(commits) > 1:
+        found |= _lines("commit", "offset", commits, lambda point: point.x)
+    fetch = results.figure("fetches")
+    if fetch is not None:
+        found |= {f"fetch_of_5_{side}": fetch.details.get(side, 0.0) for side in _SIDES}
+    for point in results.curve("tick"):
+        found |= {"tick_server_us": point.server_us, "tick_postgres_us": point.postgres_us}
+    return found
+
+
+@dataclass(slots=True)
+class _Checking:
+    results: Results
+    constants: Mapping[str, float]
+
+    def value(self, name: str, unit: str, measured: float, *parts: tuple[float, str]) -> list[Check]:
+        """The prediction is the sum of these constants, each so many times; nothing if one was not measured."""
+        if any(constant not in self.constants for _, constant in parts):
+            return []
+        return [Check(name, unit, measured, sum(times * self.constants[constant] for times, constant in parts))]
+
+    def cpu(self, name: str, point: Point, *parts: tuple[float, str]) -> list[Check]:
+        """CPU of both sides."""
+        both = [(times, f"{one}_{side}") for side in ("server_us", "postgres_us") for times, one in parts]
+        return self.value(name, "µs", point.server_us + point.postgres_us, *both)
+
+    def beat(self, name: str, point: Point) -> list[Check]:
+        """A load of heartbeats alone."""
+        return self.cpu(f"heartbeat, {name}", point, (1, "heartbeat"), (_stored(self.results, point), "stored_session"))
+
+    def mixed(self, point: Point) -> list[Check]:
+        """Heartbeats, commits and fetches."""
+        whole = sum(share for _, share in MIXED)
+        share = {kind: number / whole for kind, number in MIXED}
+        beats = share["heartbeat"]
+        sessions = beats * _stored(self.results, point, beats), "stored_session"
+        others = (share["commit"], "commit"), (5 * share["commit"], "offset"), (share["fetch"], "fetch_of_5")
+        return self.cpu("mixed load, a request", point, (beats, "heartbeat"), sessions, *others)
+
+    def commit(self, point: Point) -> list[Check]:
+        """CPU and WAL."""
+        name, both = f"commit of {point.x:.0f} offsets", [(1, "commit"), (point.x, "offset")]
+        wal = [(times, f"{one}_wal_bytes") for times, one in both]
+        measured = point.details.get("wal_bytes", 0.0)
+        return [*self.cpu(name, point, *both), *self.value(f"WAL, {name}", "bytes", measured, *wal)]
+
+
+def checks_of(results: Results, constants: Mapping[str, float]) -> list[Check]:
+    """The points of this run that nothing was fitted to, beside the model."""
+    checking, found = _Checking(results, constants), []
+    for point in results.curve("members")[1:-1]:
+        found += checking.beat(f"{point.x:,.0f} members", point)
+        memory = (1.0, "server_mb"), (point.x / 1_000, "member_kb")
+        found += checking.value(f"memory, {point.x:,.0f} members", "MB", point.details["rss_mb"], *memory)
+    for point in results.curve("group size"):
+        found += checking.beat(f"groups of {point.x:,.0f}", point)
+    for point in results.curve("processes"):
+        found += checking.beat(f"{point.x:.0f} process{'es' * (point.x > 1)}", point)
+    for point in results.curve("partitions"):
+        found += checking.commit(point) if point.x not in FITTED else []
+    for point in results.curve("mixed"):
+        found += checking.mixed(point)
+    return found
+
+
+def table(checks: Sequence[Check]) -> str:
+    """For a terminal."""
+    lines = [f"{'the model and what was measured':40} {'measured':>12} {'predicted':>12} {'error':>8}"]
+    for one in checks:
+        mark = "" if one.is_within else f"  above {BOUND:.0%}"
+        values = f"{one.measured:12,.1f} {one.predicted:12,.1f} {one.error:+8.1%}"
+        lines.append(f"{f'{one.name}, {one.unit}':40} {values}{mark}")
+    return "\n".join(lines)

@@ -1,0 +1,207 @@
+"""Write docs/performance.md and its plots from the JSON of a run: `python -m tests.bench.report [RESULTS]`.
+
+The text is in performance.template.md beside this file. What stands there in {{…}} is replaced by what the run found:
+no number of the document was typed. RESULTS is copied to docs/performance/results.json; without it that is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.bench import model, plots
+from tests.bench.figures import Figure, Results, shown
+from tests.support.database import ROOT
+
+TEMPLATE = Path(__file__).parent / "performance.template.md"
+DOCUMENT = ROOT / "docs" / "performance.md"
+FOLDER = ROOT / "docs" / "performance"
+RESULTS = FOLDER / "results.json"
+MARK = re.compile(r"\{\{(\w+) ?([^}]*)\}\}")
+NOT_MEASURED = "not measured"
+ALTS = {
+    "per-cpu-second": "Requests per CPU second: the echo, heartbeats, fetches and commits, and those of Kafka",
+    "members": "CPU of a heartbeat over the number of members",
+    "group-size": "CPU of a heartbeat over the size of groups",
+    "partitions": "CPU of a commit over the number of offsets in it",
+    "processes": "Heartbeats a second over the number of server processes",
+    "memory": "Memory of the server over the number of members",
+    "beside": "p99 of a quiet group's heartbeat beside other work",
+}
+EXAMPLES = (model.Service(1_000, 3, 5, 5), model.Service(10_000, 3, 5, 5), model.Service(100_000, 5, 5, 10))
+UNITS = {
+    "server_us": "µs of CPU in the server",
+    "postgres_us": "µs of CPU in Postgres",
+    "wal_bytes": "bytes of WAL",
+    "us_a_second": "µs of CPU a second",
+    "mb": "MB",
+    "kb": "kB",
+}
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    if not lines:
+        return f"_{NOT_MEASURED}_"
+    return "\n".join([_line(*head), _line(*("---" for _ in head)), *(_line(*line) for line in lines)])
+
+
+def _figure_row(figure: Figure) -> list[str]:
+    ratio = "" if figure.ratio is None else f"{shown(figure.ratio)} x {figure.yardstick}"
+    mark = {None: "", True: "reached", False: "**missed**"}[figure.reached]
+    target = "" if figure.target is None else f"{figure.target}: {mark}"
+    late = figure.details.get("p99_ms")
+    return [
+        figure.name.strip(),
+        f"{shown(figure.value)} {figure.unit}".strip(),
+        ratio,
+        target,
+        "" if late is None else f"{shown(figure.details['p50_ms'])}, {shown(late)}",
+    ]
+
+
+class Report:
+    """Fills the template with a run."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.checks = model.checks_of(results, results.constants)
+        self._parts: Mapping[str, Callable[[str], str]] = {
+            "machine": self.machine,
+            "figures": self.figures,
+            "plot": self.plot,
+            "constants": self.constants,
+            "checks": self.check_table,
+            "within": self.within,
+            "examples": self.examples,
+            "value": self.value,
+            "ratio": self.ratio,
+            "detail": self.detail,
+            "missing": self.missing,
+        }
+
+    def document(self, template: str) -> str:
+        """The template with all marks replaced. Raises KeyError for a mark that there is not."""
+        return MARK.sub(lambda found: self._parts[found[1]](found[2].strip()), template)
+
+    def machine(self, _: str) -> str:
+        """What it ran on."""
+        one = self.results.machine
+        seconds = sum(self.results.seconds.values())
+        return _table(
+            ["what", ""],
+            [
+                ["taken at", str(one["at"])],
+                ["revision", str(one["revision"])],
+                ["machine", f"{one['cores']} cores ({one['cpu']}), {one['memory_gb']} GB"],
+                ["system", f"{one['system']}, Python {one['python']}"],
+                ["other work when it began", f"load {one['load_before']}"],
+                ["scale, and how long it took", f"{one['scale']}, {seconds / 60:.0f} minutes"],
+                *([["Kafka", str(one["kafka"])]] if "kafka" in one else []),
+            ],
+        )
+
+    def figures(self, prefixes: str) -> str:
+        """Those whose keys begin with one of these."""
+        wanted = tuple(prefixes.split())
+        found = [figure for figure in self.results.figures if figure.key.startswith(wanted)]
+        return _table(["figure", "value", "ratio", "target", "p50, p99 ms"], [_figure_row(figure) for figure in found])
+
+    def plot(self, name: str) -> str:
+        """A picture, if it can be drawn."""
+        return f"![{ALTS[name]}](performance/{name}.svg)" if plots.NEEDS[name](self.results) else f"_{NOT_MEASURED}_"
+
+    def constants(self, _: str) -> str:
+        """What the model is made of."""
+        lines = []
+        for name, value in self.results.constants.items():
+            unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+            what = next((name.removesuffix(end).strip("_") for end in UNITS if name.endswith(end)), name)
+            lines.append([what.replace("_", " "), shown(value), unit])
+        return _table(["constant", "value", "unit"], lines)
+
+    def check_table(self, _: str) -> str:
+        """The model beside what was measured."""
+        lines = [
+            [one.name, f"{shown(one.measured)} {one.unit}", f"{shown(one.predicted)} {one.unit}", f"{one.error:+.0%}"]
+            for one in self.checks
+        ]
+        return _table(["point", "measured", "predicted", "error"], lines)
+
+    def within(self, _: str) -> str:
+        """How many of the checks hold."""
+        return f"{sum(one.is_within for one in self.checks)} of {len(self.checks)}"
+
+    def examples(self, _: str) -> str:
+        """What the model says of some services."""
+        lines = []
+        for service in EXAMPLES:
+            try:
+                server, postgres = model.cores(self.results.constants, service, self.flush_ms)
+            except KeyError:
+                return f"_{NOT_MEASURED}_"
+            commits = f"a commit of {service.offsets} offsets every {service.commit_seconds:g} s"
+            what = f"{service.members:,} members, a heartbeat every {service.heartbeat_seconds:g} s, {commits}"
+            lines.append([what, f"{server:.2f}", f"{postgres:.2f}"])
+        return _table(["service", "cores of servers", "cores of Postgres"], lines)
+
+    @property
+    def flush_ms(self) -> float:
+        """How often sessions are stored."""
+        return float(self.results.machine.get("flush_ms", 0))
+
+    def value(self, key: str) -> str:
+        """Of a figure, with its unit."""
+        figure = self.results.figure(key)
+        return NOT_MEASURED if figure is None else f"{shown(figure.value)} {figure.unit}".strip()
+
+    def ratio(self, key: str) -> str:
+        """Of a figure to its yardstick."""
+        figure = self.results.figure(key)
+        return NOT_MEASURED if figure is None or figure.ratio is None else shown(figure.ratio)
+
+    def detail(self, both: str) -> str:
+        """KEY NAME: something else that is known of a figure."""
+        key, name = both.split()
+        figure = self.results.figure(key)
+        return NOT_MEASURED if figure is None or name not in figure.details else shown(figure.details[name])
+
+    def missing(self, _: str) -> str:
+        """What the run has not measured."""
+        lines = [f"- {name}: {why}" for name, why in self.results.missing.items()]
+        return "\n".join(lines) if lines else "Nothing was left out."
+
+
+def fitted(results: Results) -> Results:
+    """With the model's constants and checks, by today's model."""
+    results.constants = model.constants_of(results)
+    results.checks = [one.as_dict() for one in model.checks_of(results, results.constants)]
+    return results
+
+
+def write(results: Results, document: Path = DOCUMENT, folder: Path = FOLDER) -> None:
+    """The document, its plots, and the results that it was made from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RESULTS.name).write_text(results.as_json())
+    plots.draw(results, folder)
+    document.write_text(Report(results).document(TEMPLATE.read_text()))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write it."""
+    parser = argparse.ArgumentParser(prog="tests.bench.report", description=__doc__)
+    parser.add_argument("results", type=Path, nargs="?", default=RESULTS)
+    given = parser.parse_args(arguments)
+    write(fitted(Results.read(given.results)))
+    print(f"wrote {DOCUMENT.relative_to(ROOT)} and {FOLDER.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The parts of a run, by name, in their order."""

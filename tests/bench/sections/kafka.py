@@ -1,0 +1,109 @@
+"""A real broker: heartbeats and commits of 5 offsets over its wire protocol, beside ours over HTTP.
+
+The load is the same: 64 connections with one request each under way, the same number of groups and members, and the
+same load generator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+
+from tests.bench import requests
+from tests.bench.bench import Bench, details
+from tests.bench.figures import Figure
+from tests.bench.generator import Found, measure, once
+from tests.bench.kafka import broker, frames, groups
+from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
+from tests.bench.sections.offsets import WARM
+from tests.bench.usage import Watched
+
+PARTITIONS = 5
+WARM_UP = 5.0
+"""How many times a load's seconds the broker's compilers get before it is measured."""
+
+
+def is_whole(read: bytes) -> bool:
+    """A whole response has been read."""
+    return len(read) >= 4 and len(read) - 4 >= int(struct.unpack_from(">i", read)[0])
+
+
+def is_well(read: bytes) -> bool:
+    """A heartbeat or a commit of PARTITIONS partitions was answered without an error."""
+    if read == frames.HEARTBEAT_WELL:
+        return True
+    size = len(frames.commit_well(requests.TOPIC, range(PARTITIONS)))
+    errors = [read[-1 - 6 * place - 1 : len(read) - 6 * place] for place in range(PARTITIONS)]
+    return len(read) == size and errors == [b"\0\0"] * PARTITIONS
+
+
+def run(bench: Bench) -> None:
+    """The broker alone first, then ours."""
+    with broker.running(bench.kafka) as kafka:
+        bench.results.machine = {**bench.results.machine, "kafka": kafka.version}
+        theirs = _theirs(bench, kafka)
+    ours = _ours(bench)
+    for kind in ("heartbeats", "commits"):
+        a, b = theirs[kind], ours[kind]
+        name = f"Kafka {kafka.version}: {kind}"
+        bench.add(Figure(f"kafka.{kind}.rate", name, a.rate, "/s", "kcoord", b.rate, details(a)))
+        bench.add(
+            Figure(
+                f"kafka.{kind}",
+                f"{name}, per CPU second",
+                a.per_cpu_second,
+                "/s",
+                "kcoord",
+                b.per_cpu_second,
+                details(a),
+            )
+        )
+
+
+def _theirs(bench: Bench, kafka: broker.Broker) -> dict[str, Found]:
+    scale = bench.scale
+    formed = asyncio.run(
+        groups.form(kafka.port, requests.TOPIC, PARTITIONS * scale.members, scale.groups, scale.members)
+    )
+    everybody = [(group, number, member) for group in formed for number, member in enumerate(group.members)]
+    random.Random(1).shuffle(everybody)
+    sent = {
+        "heartbeats": [frames.heartbeat(group.name, member, group.generation) for group, _, member in everybody],
+        "commits": [
+            frames.offset_commit(
+                group.name,
+                member,
+                group.generation,
+                requests.TOPIC,
+                range(number * PARTITIONS, (number + 1) * PARTITIONS),
+            )
+            for group, number, member in everybody
+        ],
+    }
+    watched, found = Watched([kafka.pid]), {}
+    for kind, ones in sent.items():
+        options = {"is_whole": is_whole, "is_well": is_well}
+        measure({kafka.port: ones}, WARM_UP * scale.seconds, watched, **options)
+        found[kind] = middle(
+            [measure({kafka.port: ones}, scale.seconds, watched, **options) for _ in range(scale.rounds)]
+        )
+    return found
+
+
+def _ours(bench: Bench) -> dict[str, Found]:
+    with bench.database() as database:
+        people = bench.populate(database, "beside-kafka", bench.scale.groups)
+        with bench.servers(database) as (server,):
+            port, watched, found = server.port or 0, Watched([server.pid], database.conninfo), {}
+            for kind, ones in (
+                ("heartbeats", requests.heartbeats(people, database.token)),
+                ("commits", requests.commits(people, database.token, PARTITIONS)),
+            ):
+                ones = ones[:WARM]
+                once({port: ones})
+                rounds = range(bench.scale.rounds)
+                found[kind] = middle(
+                    [measure({port: ones}, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in rounds]
+                )
+            return found

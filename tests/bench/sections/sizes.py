@@ -1,0 +1,92 @@
+"""What a classic heartbeat costs over the number of members, and over the size of their groups."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from tests.bench import requests
+from tests.bench.bench import Bench, details
+from tests.bench.figures import Figure, Point
+from tests.bench.generator import Found, measure, once
+from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
+from tests.bench.usage import Spent, Watched
+
+CROWD = 3_000
+"""Members altogether where the size of groups varies; one group where it is larger."""
+IDLE_SECONDS = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """A load, what the server had in memory after it, and what it cost while nothing was sent."""
+
+    found: Found
+    rss: int
+    members: int
+    idle: Spent
+    idle_seconds: float
+
+    def point(self, curve: str, x: float) -> Point:
+        """On its curve."""
+        more = {
+            "members": self.members,
+            "rss_mb": self.rss / 1e6,
+            "idle_server_us_s": 1e6 * self.idle.server / self.idle_seconds,
+            "idle_postgres_us_s": 1e6 * self.idle.in_postgres / self.idle_seconds,
+        }
+        return Point(curve, x, self.found.server_us, self.found.postgres_us, details(self.found) | more)
+
+
+def run(bench: Bench) -> None:
+    """Both curves; the figures compare their ends."""
+    sizes = {size: _measure(bench, max(1, CROWD // size), size) for size in bench.scale.group_sizes}
+    for size, sized in sizes.items():
+        bench.point(sized.point("group size", size))
+    people: dict[int, Sized] = {}
+    for members in bench.scale.people:
+        people[members] = _measure(bench, max(1, members // 10), min(10, members))
+        bench.point(people[members].point("members", members))
+    _compare(bench, "sizes", "members in the group", sizes, 3)
+    _compare(bench, "members", "members in groups of 10", people, min(1_000, max(people)))
+
+
+def _compare(bench: Bench, key: str, what: str, found: dict[int, Sized], small: int) -> None:
+    """How many times as dear a heartbeat is; more than 1 is worse."""
+    base = found[small].found
+    for size, sized in found.items():
+        if size > small:
+            cost = [1e6 / one.per_cpu_second for one in (sized.found, base)]
+            name = f"{size:,} {what}: CPU of a heartbeat"
+            said = details(sized.found) | {"rss_mb": sized.rss / 1e6}
+            bench.add(
+                Figure(f"{key}.{size}", name, cost[0], "µs", f"{small:,} {what.partition(' ')[0]}", cost[1], said)
+            )
+
+
+def _measure(bench: Bench, groups: int, members: int) -> Sized:
+    """A database and a server of its own."""
+    with bench.database() as database:
+        people = bench.populate(database, "sizes", groups, members)
+        with bench.servers(database) as (server,):
+            load = {server.port or 0: requests.heartbeats(people, database.token)}
+            watched = Watched([server.pid], database.conninfo)
+            once({port: _one_of_each(ones, people.groups) for port, ones in load.items()})
+            measure(load, min(1.0, bench.scale.seconds), watched)
+            ones = [
+                measure(load, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in range(bench.scale.rounds)
+            ]
+            before, seconds = watched.spent(), min(IDLE_SECONDS, bench.scale.seconds)
+            began = time.perf_counter()
+            time.sleep(seconds)
+            idle, passed = watched.spent().since(before), time.perf_counter() - began
+            return Sized(middle(ones), watched.rss, people.count, idle, passed)
+
+
+def _one_of_each(sent: list[bytes], groups: int) -> list[bytes]:
+    """A request to each group: then the server has all of them in memory."""
+    first: dict[bytes, bytes] = {}
+    for one in sent:
+        first.setdefault(one.split(b"/", 5)[3], one)
+    assert len(first) == groups
+    return list(first.values())

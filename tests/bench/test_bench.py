@@ -1,0 +1,115 @@
+"""The bench as a whole: copies of groups, its sections, its bounds, and a tiny run against a real server."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from groups.core.coordinator import partition_of
+from groups.engine.service import GroupService
+from kcoord.config import Config
+from kcoord.process.runtime import Runtime
+from tests.bench import __main__ as bench
+from tests.bench.bench import TINY, Bench
+from tests.bench.figures import Results
+from tests.bench.populate import Template, copies
+from tests.bench.targets import TARGETS
+from tests.support.members import heartbeat, join, sync
+
+
+@pytest.mark.processes
+def test_a_tiny_run_has_its_figures_and_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "results.json"
+    assert bench.main(["--tiny", "--only", "heartbeats,offsets", "--json", str(path)]) == 0
+    results = Results.read(path)
+    found = {figure.key: figure for figure in results.figures}
+    assert found.keys() >= {key for key in TARGETS if key.startswith(("heartbeats", "commits"))}
+    for figure in results.figures:
+        assert figure.value > 0
+        assert figure.base > 0
+    details = found["heartbeats.classic"].details
+    assert details["server_us"] > 0
+    assert details["wal_bytes"] > 0
+    assert details["rss_mb"] > 20
+    assert 0 < details["p50_ms"] <= details["p99_ms"]
+    assert [point.x for point in results.curve("partitions")] == [1, 5, 20, 50]
+    assert json.loads(path.read_text())["missing"] == {}
+    assert "the model and what was measured" in capsys.readouterr().out
+
+
+async def test_copies_of_a_group_are_groups_at_work(database: str) -> None:
+    runtime = Runtime(Config({"group.initial.rebalance.delay.ms": 0}), database)
+    await runtime.start()
+    service = runtime.get(GroupService)
+    asked = await service.join(join("template"))
+    joined = await service.join(join("template", asked.member_id))
+    await service.sync(sync(joined, {joined.member_id: b""}, "template"))
+    await runtime.stop()
+
+    people = copies(database, Template("template", [joined.member_id], joined.generation_id), "many", 3, 4)
+
+    assert (people.count, people.group(2), list(people.members)) == (12, "many-2", ["m-0", "m-1", "m-2", "m-3"])
+    with psycopg.connect(database) as connection:
+        rows = connection.execute(
+            "select g.group_id, g.partition, g.leader_id, count(m.id), count(distinct m.member_id) from groups_group g "
+            "join groups_member m on m.group_id = g.id where g.group_id like 'many-%' group by g.id order by 1"
+        ).fetchall()
+    names = [people.group(number) for number in range(3)]
+    assert rows == [(name, partition_of(name, 50), "m-0", 4, 4) for name in names]
+    other = Runtime(Config({}), database)
+    await other.start()
+    for member in people.members:
+        reply = await other.get(GroupService).heartbeat(heartbeat(replace(joined, member_id=member), "many-1"))
+        assert reply.error.code == 0
+    await other.stop()
+
+
+def test_every_section_can_be_run() -> None:
+    for name in bench.SECTIONS:
+        assert callable(import_module(f"tests.bench.sections.{name}").run), name
+
+
+def test_sections_are_chosen() -> None:
+    quick, full = bench.chosen(bench.arguments(["--quick"])), bench.chosen(bench.arguments(["--kafka", "x"]))
+    assert "kafka" not in quick
+    assert "inside" not in quick
+    assert full == list(bench.SECTIONS)
+    assert bench.chosen(bench.arguments(["--only", "joins,sizes"])) == ["joins", "sizes"]
+    with pytest.raises(SystemExit, match="no section nothing"):
+        bench.chosen(bench.arguments(["--only", "nothing"]))
+
+
+def test_a_section_that_fails_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    class Section:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def run(self, _: Bench) -> None:
+            ran.append(self.name)
+            assert not self.name.endswith("joins"), "it rains"
+
+    monkeypatch.setattr(bench, "import_module", Section)
+    run = Bench(TINY, Results(), time.monotonic() + 60, quiet=True)
+    bench.measure(run, ["joins", "sizes"])
+    assert [name.rpartition(".")[2] for name in ran] == ["joins", "sizes"]
+    assert run.results.missing == {"joins": "AssertionError: it rains"}
+    assert set(run.results.seconds) == {"joins", "sizes"}
+
+
+def test_no_section_is_begun_after_the_limit() -> None:
+    run = Bench(TINY, Results(), time.monotonic() - 1, quiet=True)
+    bench.measure(run, ["joins"])
+    assert run.results.missing == {"joins": "no time was left"}
+
+
+def test_a_run_ends_in_time() -> None:
+    with pytest.raises(bench.TimeIsUp), bench.bounded(0.05):
+        time.sleep(5)
