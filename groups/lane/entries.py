@@ -16,6 +16,9 @@ from groups.store.stored import Copy
 RECOUNT_AFTER_MS = 100
 """How long a group in which somebody seems overdue is left to the store before its deadlines are counted again."""
 
+STORED_PARTS = 10
+"""A session is stored again after this part of it: what rows say of members is never older than that."""
+
 
 class Renewal(NamedTuple):
     """A session that was renewed at `at` (ms), for `timeout_ms`."""
@@ -25,25 +28,33 @@ class Renewal(NamedTuple):
 
 
 class Unstored(NamedTuple):
-    """A renewed session that is not stored yet. `first`: its earliest renewal that is not; `renewal`: its latest.
+    """A renewed session that is to be stored.
 
+    `known_until`: until then its member does not expire by what is stored of it, or was not renewed since (ms).
     `again`: it was skipped before. The group may have changed its protocol since.
     """
 
     entry: Entry
     member_id: str
-    first: Millis
     renewal: Renewal
+    known_until: Millis
     again: bool
 
 
 class Entry:
-    """One group. `due`: nothing in it is overdue before this instant (ms)."""
+    """One group. `due`: nothing in it is overdue before this instant (ms).
+
+    A session is stored again when a tenth of it has passed. Until then its member cannot expire by what is stored, so
+    nobody has to wait for the rest.
+    """
 
     __slots__ = (
+        "__weakref__",
         "_again",
+        "_later",
         "_recount_at",
         "_renewed",
+        "_stored_at",
         "_unstored",
         "copy",
         "due",
@@ -61,6 +72,9 @@ class Entry:
         self.pk = stored.pk
         self._renewed: dict[str, Renewal] = {}
         self._unstored: dict[str, Millis] = {}
+        """By member id: a lower bound of when it was first renewed after it was last stored."""
+        self._stored_at: dict[str, Millis] = {}
+        self._later: set[str] = set()
         self._again: frozenset[str] = frozenset()
         self._recount_at: Millis = 0
         self.adopt(copy)
@@ -79,14 +93,14 @@ class Entry:
             return True
         if now < self._recount_at:
             return False
-        for member_id in self._renewed.keys() - self.group.members.keys() - self._unstored.keys():
-            del self._renewed[member_id]
-        self.group = with_sessions(self.group, dict(self._later()))
+        for member_id in self._renewed.keys() - self.group.members.keys() - self._unstored.keys() - self._later:
+            self.forget(member_id)
+        self.group = with_sessions(self.group, dict(self._extended()))
         self._count()
         self._recount_at = now + RECOUNT_AFTER_MS
         return now < self.due
 
-    def _later(self) -> Iterator[tuple[str, Session]]:
+    def _extended(self) -> Iterator[tuple[str, Session]]:
         """The sessions that were renewed here since the copy was made."""
         for member_id, renewal in self._renewed.items():
             deadline = renewal.at + renewal.timeout_ms
@@ -104,32 +118,57 @@ class Entry:
         self.due: float = math.inf if at is None else at
         self._recount_at = 0
 
-    def renew(self, member_id: str, renewal: Renewal) -> bool:
-        """A session was renewed. Whether it is the first that is not stored."""
-        first = not self._unstored
+    def renew(self, member_id: str, renewal: Renewal) -> None:
+        """A session was renewed."""
         self._renewed[member_id] = renewal
-        self._unstored.setdefault(member_id, renewal.at)
-        return first
+        stored_at = self._stored_at.get(member_id)
+        if stored_at is None or renewal.at - stored_at >= renewal.timeout_ms // STORED_PARTS:
+            self._unstored.setdefault(member_id, renewal.at)
+        else:
+            self._later.add(member_id)
 
-    def take_unstored(self) -> Iterator[Unstored]:
-        """The sessions to store; they count as stored until `put_back`."""
+    def take_unstored(self, now: Millis, *, every: bool = False) -> Iterator[Unstored]:
+        """The sessions to store now, or `every` one that was renewed since; they count as stored until `put_back`."""
+        for member_id in self._later:
+            renewal = self._renewed[member_id]
+            if every or now - self._stored_at.get(member_id, 0) >= renewal.timeout_ms // STORED_PARTS:
+                self._unstored.setdefault(member_id, renewal.at)
         unstored, self._unstored = self._unstored, {}
         again, self._again = self._again, frozenset()
+        self._later -= unstored.keys()
         for member_id, first in unstored.items():
-            yield Unstored(self, member_id, first, self._renewed[member_id], member_id in again)
+            renewal, stored_at = self._renewed[member_id], self._stored_at.get(member_id)
+            known_until = first if stored_at is None else stored_at + renewal.timeout_ms - 1
+            self._stored_at[member_id] = renewal.at
+            yield Unstored(self, member_id, renewal, known_until, member_id in again)
 
     def put_back(self, unstored: Unstored) -> None:
-        """It could not be stored."""
-        self._unstored[unstored.member_id] = unstored.first
-        self._again |= {unstored.member_id}
-        self._renewed.setdefault(unstored.member_id, unstored.renewal)
+        """It could not be stored, or perhaps it was not."""
+        member_id = unstored.member_id
+        self._stored_at.pop(member_id, None)
+        self._unstored[member_id] = min(unstored.known_until, unstored.renewal.at)
+        self._again |= {member_id}
+        self._renewed.setdefault(member_id, unstored.renewal)
+
+    def drop(self) -> None:
+        """What was renewed and not stored is lost, and nothing is known of what is stored."""
+        self._stored_at.clear()
+        self._later.clear()
+        self._unstored.clear()
+
+    def distrust(self) -> None:
+        """What was stored may be lost: store it all again."""
+        self._stored_at.clear()
+        self._later.clear()
+        self._unstored = dict.fromkeys(self._renewed, 0)
 
     def forget(self, member_id: str) -> None:
         """The member is gone."""
-        self._renewed.pop(member_id, None)
-        self._unstored.pop(member_id, None)
+        self._later.discard(member_id)
+        for known in (self._renewed, self._unstored, self._stored_at):
+            known.pop(member_id, None)
 
     @property
     def has_unstored(self) -> bool:
         """Some renewed sessions are not stored yet."""
-        return bool(self._unstored)
+        return bool(self._unstored or self._later)

@@ -15,6 +15,7 @@ import itertools
 import math
 import time
 import uuid
+import weakref
 from collections.abc import Sequence
 
 import structlog
@@ -49,7 +50,9 @@ class Flusher:
         self._lease = runtime.get(Lease)
         self._interval_seconds = runtime.config.int(FLUSH_INTERVAL) / 1000
         self.clock = LaneClock(runtime.db)
-        self._unstored: list[Entry] = []
+        self._entries: dict[Entry, None] = {}
+        """Those with sessions to store, in order."""
+        self._known: weakref.WeakSet[Entry] = weakref.WeakSet()
         self._incarnation: int | None = None
         self._opening: asyncio.Task[None] | None = None
         self._loop: asyncio.Task[None] | None = None
@@ -60,7 +63,7 @@ class Flusher:
         self.notified_until = -math.inf
         """This process has been notified of all that was committed until then, in seconds of the monotonic clock."""
         runtime.notifications.on(ECHO, self._heard)
-        runtime.on_connection_lost(self._deaf)
+        runtime.on_connection_lost(self._lost)
         self._closed = False
         self._switching, self._writing = asyncio.Lock(), asyncio.Lock()
         self._failing = False
@@ -82,8 +85,12 @@ class Flusher:
     def renew(self, entry: Entry, member_id: str, renewal: Renewal) -> None:
         """A session was renewed, at an instant that `now` returned."""
         self._used_at = time.monotonic()
-        if entry.renew(member_id, renewal):
-            self._unstored.append(entry)
+        entry.renew(member_id, renewal)
+        self._entries[entry] = None
+
+    def watch(self, entry: Entry) -> None:
+        """Its sessions are stored from now on."""
+        self._known.add(entry)
 
     def begin(self) -> None:
         """Heartbeats arrive: renew sessions in memory from now on, as soon as that is stored."""
@@ -112,10 +119,9 @@ class Flusher:
     def _drop(self) -> None:
         """What was renewed under a lease that ended is lost; the end of a node makes all sessions start over."""
         self._incarnation = None
-        for entry in self._unstored:
-            for _ in entry.take_unstored():
-                pass
-        self._unstored = []
+        for entry in self._known:
+            entry.drop()
+        self._entries = {}
 
     async def _run(self) -> None:
         while True:
@@ -133,7 +139,7 @@ class Flusher:
         async with self._switching:
             incarnation, self._incarnation = self._incarnation, None
             assert incarnation is not None
-            if await self._flush(incarnation):
+            if await self._flush(incarnation, every=True):
                 await self._store.close(incarnation)
 
     async def flush(self) -> None:
@@ -154,18 +160,19 @@ class Flusher:
         finally:
             self._flushing = None
 
-    async def _flush(self, incarnation: int) -> bool:
+    async def _flush(self, incarnation: int, *, every: bool = False) -> bool:
         """Whether all that was renewed before is stored. One at a time: what the next one says covers what this has."""
         async with self._writing:
-            return await self._write(incarnation)
+            return await self._write(incarnation, every)
 
-    async def _write(self, incarnation: int) -> bool:
+    async def _write(self, incarnation: int, every: bool) -> bool:
         now = self.clock.now()
         if now is None:
             self._drop()  # the database's clock went back
             return False
-        entries, self._unstored = self._unstored, []
-        sessions = [session for entry in entries for session in entry.take_unstored()]
+        entries, self._entries = self._entries, {}
+        sessions = [session for entry in entries for session in entry.take_unstored(now, every=every)]
+        self._entries |= {entry: None for entry in entries if entry.has_unstored}
         try:
             with FLUSH_SECONDS.time():
                 flushed = await self._store.flush(incarnation, sessions, now, self._echo())
@@ -195,9 +202,13 @@ class Flusher:
             del self._sent[next(iter(self._sent))]
         return echo
 
-    def _deaf(self) -> None:
+    def _lost(self) -> None:
+        """A connection was lost: Postgres may have lost what it had not flushed, and notifications may be missing."""
         self._sent.clear()
         self.notified_until = -math.inf
+        for entry in self._known:
+            entry.distrust()
+            self._entries[entry] = None
 
     def _heard(self, echo: str | None) -> None:
         sent_at = self._sent.pop(echo, None) if echo is not None else None
@@ -206,9 +217,8 @@ class Flusher:
 
     def _put_back(self, sessions: Sequence[Unstored]) -> None:
         for session in sessions:
-            if not session.entry.has_unstored:
-                self._unstored.append(session.entry)
             session.entry.put_back(session)
+            self._entries[session.entry] = None
 
     def _complain(self, reason: str) -> None:
         """One line for an outage."""
@@ -224,4 +234,4 @@ class Flusher:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         incarnation, self._incarnation = self._incarnation, None
-        return incarnation is None or await self._flush(incarnation)
+        return incarnation is None or await self._flush(incarnation, every=True)

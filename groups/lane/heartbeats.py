@@ -124,6 +124,7 @@ class HeartbeatLane:
             if len(self._entries) >= self._most:
                 self._make_room()
             entry = self._entries[group_id] = Entry(group_id, copy)
+            self._flusher.watch(entry)
         elif entry.copy is not copy:
             entry.adopt(copy)
         return entry if entry.nothing_is_overdue(now) else None

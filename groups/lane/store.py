@@ -53,7 +53,7 @@ class LaneStore:
     async def flush(self, incarnation: int, sessions: Sequence[Unstored], until: Millis, echo: str) -> Flushed:
         """Store sessions, and that all that were renewed before `until` (ms) are stored, but for the skipped.
 
-        One that is renewed at `until` itself had not ended then, so it does not end by then either.
+        Or cannot end by then: one that is renewed at `until` itself had not ended then either.
         `echo` comes back to this process on the channel ECHO.
 
         Raises NodeEnded, with the sessions stored all the same; ProtocolError COORDINATOR_NOT_AVAILABLE.
@@ -62,10 +62,10 @@ class LaneStore:
         async def work(connection: Connection) -> tuple[Flushed, bool]:
             await connection.execute(Q.renewals_need_no_flush.encode())
             flushed = await self._store(connection, sessions)
-            first = min((session.first for session in flushed.skipped), default=until)
+            known_until = min((session.known_until for session in flushed.skipped), default=until)
             parameters = {
                 "incarnation": incarnation,
-                "until": min(until, first),
+                "until": min(until, known_until),
                 "channel": ECHO,
                 "echo": echo,
             }

@@ -45,7 +45,7 @@ async def test_session_is_stored_after_the_answer(
     beat: Beat, one: Process, clock: VirtualClock, database: str, protocol: str, session_ms: int
 ) -> None:
     before, answered = deadlines(database, protocol), from_memory()
-    clock.advance(1_000)
+    clock.advance(session_ms // 10)
     reply = await beat(one)
     assert (reply.error, reply.session_deadline) == (Error.NONE, clock.now_ms() + session_ms)
     assert from_memory() == answered + 1
@@ -53,6 +53,37 @@ async def test_session_is_stored_after_the_answer(
     await one.flusher.flush()
     assert deadlines(database, protocol) == [clock.now_ms() + session_ms]
     assert one.flushed_until() == clock.now_ms()
+
+
+async def test_session_is_stored_again_after_a_tenth_of_it(
+    beat: Beat, one: Process, clock: VirtualClock, database: str, protocol: str, session_ms: int
+) -> None:
+    await beat(one)
+    await one.flusher.flush()
+    first = deadlines(database, protocol)
+    clock.advance(session_ms // 10 - 1)
+    await beat(one)
+    await one.flusher.flush()
+    assert deadlines(database, protocol) == first
+    assert one.flushed_until() == clock.now_ms(), "nobody has to wait: by its row it lives"
+    clock.advance(1)
+    await one.flusher.flush()
+    assert deadlines(database, protocol) == [clock.now_ms() - 1 + session_ms], "the last one, though none came since"
+
+
+async def test_what_may_be_lost_is_stored_again(
+    beat: Beat, one: Process, clock: VirtualClock, database: str, protocol: str, session_ms: int
+) -> None:
+    """A crash of Postgres loses what was committed without being flushed."""
+    began = deadlines(database, protocol)
+    clock.advance(session_ms // 10)
+    await beat(one)
+    await one.flusher.flush()
+    query(database, f"update {MEMBERS[protocol]} set session_deadline = %s returning 1", began[0])
+    for dropper in one.runtime.db._droppers:
+        dropper()
+    await one.flusher.flush()
+    assert deadlines(database, protocol) == [clock.now_ms() + session_ms]
 
 
 async def test_answers_come_from_memory_at_each_process(beat: Beat, one: Process, two: Process) -> None:
