@@ -16,6 +16,7 @@ from groups.lane.flusher import Flusher
 from groups.nodes.overview import NodeOverviews
 from groups.store.events import EventStore
 from groups.store.store import GroupStore
+from groups.store.wake_ups import WakeUps
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 
@@ -23,6 +24,9 @@ log = structlog.get_logger(__name__)
 
 MAX_ROUNDS = 10
 """The most batches that one tick takes, so that it ends; the rest is left to the next tick."""
+
+MOVED_AT_ONCE = 500
+"""Groups whose wake-ups are moved in one transaction."""
 
 DAY_MS = 86_400_000
 
@@ -39,6 +43,7 @@ class TimerService:
         self._groups = runtime.get(GroupService)
         self._store = runtime.get(GroupStore)
         self._flusher = runtime.get(Flusher)
+        self._wake_ups = runtime.get(WakeUps)
         self._events = runtime.get(EventStore)
         self._nodes = runtime.get(NodeOverviews)
         self._partitions = runtime.config.int("offsets.topic.num.partitions")
@@ -55,7 +60,7 @@ class TimerService:
         """
         failed: list[str] = []
         handled = 0
-        await self._flusher.flush()
+        await self._look_ahead()
         await self._db.blockers.end()
         for _ in range(MAX_ROUNDS):
             due = await self._store.due_groups(self._batch)
@@ -76,13 +81,20 @@ class TimerService:
         Each transaction does nothing if the partition has another owner, or epoch, by then. Failures are logged;
         Celery's tick reports them. Raises ProtocolError when the database is unavailable.
         """
-        await self._flusher.flush()
+        await self._look_ahead()
         due = await self._store.due_groups(self._batch, incarnation)
         for group_id in due:
             epoch = epochs.get(partition_of(group_id, self._partitions))
             if epoch is not None:
                 await self._tick(group_id, (incarnation, epoch))
         return len(due)
+
+    async def _look_ahead(self) -> None:
+        """Store what was renewed in memory, and take the groups out in which nothing is overdue."""
+        await self._flusher.flush()
+        for _ in range(MAX_ROUNDS):
+            if await self._wake_ups.move(MOVED_AT_ONCE) < MOVED_AT_ONCE:
+                break
 
     async def _tick(self, group_id: str, owner: OwnerEpoch | None = None) -> bool:
         try:

@@ -27,12 +27,25 @@ class TestOwnerOfThePartition:
     FIRST = "insert into groups_coordinatornode (node_id, url, version, started_at, renewed_at, expires_at, ended_at)"
     PARTITION = "insert into groups_coordinatorpartition (partition, owner_id, epoch, gap, state, state_since)"
 
-    def own(self, connection: Connection, *, lease_ms: int, gap: int = 0, state: str = "ACTIVE") -> None:
-        """Somebody owns the partition of group g, with that much left of the lease."""
+    def own(
+        self,
+        connection: Connection,
+        *,
+        lease_ms: int,
+        gap: int = 0,
+        state: str = "ACTIVE",
+        stored_ms: int | None = None,
+    ) -> None:
+        """Somebody owns the partition of group g, with that much left of the lease.
+
+        `stored_ms`: until when, from now, it has stored the sessions that it renewed.
+        """
         row = connection.execute(
             f"{self.FIRST} values ('a', '', '', 0, 0, %s, null) returning id", [now_ms() + lease_ms]
         ).fetchone()
         assert row is not None
+        if stored_ms is not None:
+            connection.execute("update groups_coordinatornode set flushed_until = %s", [now_ms() + stored_ms])
         connection.execute(f"{self.PARTITION} values (3, %s, 1, %s, %s, 0)", [row[0], gap, state])
 
     @pytest.mark.parametrize(
@@ -42,6 +55,8 @@ class TestOwnerOfThePartition:
             ({"lease_ms": -1}, Error.COORDINATOR_LOAD_IN_PROGRESS),
             ({"lease_ms": HOUR_MS, "state": "LOADING"}, Error.COORDINATOR_LOAD_IN_PROGRESS),
             ({"lease_ms": HOUR_MS, "gap": 1}, Error.COORDINATOR_LOAD_IN_PROGRESS),
+            ({"lease_ms": HOUR_MS, "stored_ms": -HOUR_MS}, Error.COORDINATOR_LOAD_IN_PROGRESS),
+            ({"lease_ms": HOUR_MS, "stored_ms": HOUR_MS}, Error.UNKNOWN_MEMBER_ID),
             (None, Error.UNKNOWN_MEMBER_ID),
         ],
     )
