@@ -26,10 +26,22 @@ ABOVE = 5_000
 PART = 1_000
 """Rows that are sent to Postgres, or fetched from it, before the loop serves others."""
 
+SLICE_SECONDS = 0.002
+"""Work on the loop that can be interrupted lets others have their turn after this long."""
+
 ALIVE_SECONDS = 0.5
 """How often a transaction that works in this process says so to Postgres, which ends the sessions of frozen ones."""
 LONGEST_SECONDS = 60.0
 """Work that takes longer than this is not kept alive any more: its transaction ends, and others get its locks."""
+
+
+async def in_slices(steps: Iterable[object]) -> None:
+    """Go through all of `steps`; the loop has its turn whenever they have taken SLICE_SECONDS."""
+    began = time.perf_counter()
+    for _ in steps:
+        if time.perf_counter() - began >= SLICE_SECONDS:
+            await asyncio.sleep(0)
+            began = time.perf_counter()
 
 
 async def run(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
