@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 from psycopg.pq import PipelineStatus
 
+from groups.core.classic.barriers import members_at_once
 from groups.core.consumer.checks import OVERTAKEN_MS
 from groups.core.machine import decide, size_of_decision
 from groups.core.model.commands import Command, ConsumerHeartbeat
@@ -23,7 +24,7 @@ from groups.core.model.effects import Effect, WakeMembers
 from groups.core.model.events import GroupEvent, events_of
 from groups.core.model.group import Group
 from groups.core.model.replies import Done, Parked, Reply
-from groups.core.model.types import Env, Millis
+from groups.core.model.types import ClassicGroup, Env, Millis
 from groups.engine.decision_context import DecisionContext
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
@@ -215,7 +216,10 @@ class Batch:
     ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
         """Decide in order, and collect the outcomes. If it takes long, other groups are served meanwhile."""
         env = self.context.at(self.now, ownership)
-        size = size_of_decision(group, (work.command for work in self.works), env.topics)
+        commands = [work.command for work in self.works]
+        size = size_of_decision(group, commands, env.topics)
+        if isinstance(group, ClassicGroup):
+            size = off_loop.PER_MEMBER * members_at_once(group, commands, self.now)
         decided: list[Decided] = []
         steps = self._decide_in_order(group, refusals, env, decided)
         if size > off_loop.ABOVE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from groups.core.machine import decide
 from groups.core.model.decision import Decision
 from groups.core.model.replies import JoinReply
+from groups.core.model.types import ClassicGroup
 from groups.engine import batch
 from groups.engine.service import GroupService
+from groups.store import classic
 from kcoord.database.clock import VirtualClock
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
@@ -106,3 +109,44 @@ async def test_slices_end_when_their_time_is_over(
     async with counted_rounds() as rounds:
         await steps(rounds, 5, seen)
     assert len(set(seen)) == (5 if several else 1)
+
+
+async def test_what_concerns_all_members_leaves_the_loop(
+    service: GroupService, other: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(off_loop, "PER_MEMBER", off_loop.ABOVE)
+    joins = await parked(service, 3)
+    threads: set[str] = set()
+
+    def noted(name: str, work: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                threads.add(name)
+            return work(*arguments)
+
+        return run
+
+    monkeypatch.setattr(batch, "decide", noted("decide", decide))
+    monkeypatch.setattr(classic, "changes", noted("changes", classic.changes))
+    monkeypatch.setattr(classic, "group_from_rows", noted("load", classic.group_from_rows))
+    for _ in range(2):
+        clock.advance(3_000)
+        await service.tick("g")
+    assert {reply.generation_id for reply in await asyncio.gather(*joins)} == {1}
+    here, there = await service.describe("g"), await other.describe("g")
+    assert here.group == there.group
+    assert threads == {"decide", "changes", "load"}
+
+
+async def test_members_are_written_in_parts(
+    service: GroupService, other: GroupService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classic, "MEMBERS_AT_ONCE", 3)
+    joins = await parked(service, 10)
+    here, there = await service.describe("g"), await other.describe("g")
+    assert isinstance(there.group, ClassicGroup)
+    assert here.group == there.group
+    assert list(there.group.members) == list(here.group.members)  # type: ignore[union-attr]
+    for task in joins:
+        task.cancel()
+    await asyncio.gather(*joins, return_exceptions=True)
