@@ -28,7 +28,7 @@ from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
 from kcoord.http.planes import DataPlane
 from kcoord.http.serving import Operation
-from kcoord.process import runtime
+from kcoord.process import off_loop, runtime
 from kcoord.process.garbage import GarbageSearch
 from offsets.api.routes import OPERATIONS as OFFSETS
 from offsets.metrics.series import group_series
@@ -68,6 +68,7 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     runtime.use(running)
     running.db.request_age.pulse.start()
     running.get(NodeAgent).start()
+    off_loop.share_interpreter()
     garbage = GarbageSearch()
     garbage.start()
     try:

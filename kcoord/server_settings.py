@@ -50,6 +50,7 @@ SERVER: tuple[Setting, ...] = (
     Setting("http.max.body.bytes", 1_048_576, "bytes", "Largest request body; above it 413.", 1_024, 1_073_741_824),
     Setting("http.max.wait.ms", 60_000, "ms", "Upper bound of the max_wait_ms of a request.", 0, 3_600_000),
     Setting("http.max.connections", 10_000, "connections", "Open connections; above it 503.", 10, 1_000_000),
+    Setting("http.max.queue", 10_000, "requests", "Requests that wait for their turn; above it 503.", 1, 1_000_000),
     Setting("http.head.timeout.ms", 10_000, "ms", "Time limit for the head of a request.", 100, 600_000),
     Setting(
         "http.body.timeout.ms",

@@ -15,6 +15,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
 from kcoord.metrics import commands
+from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -27,13 +28,14 @@ async def join(call: Call[wire.JoinRequest]) -> wire.JoinResponse:
     command = convert.join_command(call.group_id, call.body, call.client_host, call.max_wait_ms)
     reply = await call.runtime.get(GroupService).join(command)
     raise_for_error("join", reply)
-    return convert.join_response(reply)
+    return await off_loop.run(off_loop.PER_MEMBER * len(reply.members), convert.join_response, reply)
 
 
 @serve(endpoints.SYNC, waits=True)
 async def sync(call: Call[wire.SyncRequest]) -> wire.SyncResponse:
     """SyncGroup."""
-    command = convert.sync_command(call.group_id, call.body, call.max_wait_ms)
+    size = off_loop.PER_MEMBER * len(call.body.assignments)
+    command = await off_loop.run(size, convert.sync_command, call.group_id, call.body, call.max_wait_ms)
     call.principal.require_group(Operation.READ, call.group_id)
     reply = await call.runtime.get(GroupService).sync(command)
     raise_for_error("sync", reply)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 from psycopg.pq import PipelineStatus
 
+from groups.core.classic.barriers import members_at_once
 from groups.core.consumer.checks import OVERTAKEN_MS
 from groups.core.machine import decide, size_of_decision
 from groups.core.model.commands import Command, ConsumerHeartbeat
@@ -22,7 +24,7 @@ from groups.core.model.effects import Effect, WakeMembers
 from groups.core.model.events import GroupEvent, events_of
 from groups.core.model.group import Group
 from groups.core.model.replies import Done, Parked, Reply
-from groups.core.model.types import Env, Millis
+from groups.core.model.types import ClassicGroup, Env, Millis
 from groups.engine.decision_context import DecisionContext
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
@@ -35,6 +37,9 @@ from kcoord.protocol.errors import Error
 
 log = structlog.get_logger(__name__)
 
+
+ANSWERS_AT_ONCE = 8
+"""How many callers go on with their answers before the loop serves others."""
 
 OwnerEpoch = tuple[int, int]
 """The incarnation of a node, and the epoch under which it owns a coordinator partition."""
@@ -211,9 +216,25 @@ class Batch:
     ) -> tuple[Group | None, list[Reply | Parked | Exception]]:
         """Decide in order, and collect the outcomes. If it takes long, other groups are served meanwhile."""
         env = self.context.at(self.now, ownership)
-        size = size_of_decision(group, (work.command for work in self.works), env.topics)
-        after, decided = await off_loop.run_within(connection, size, self._decide_in_order, group, refusals, env)
+        commands = [work.command for work in self.works]
+        size = size_of_decision(group, commands, env.topics)
+        if isinstance(group, ClassicGroup):
+            size = off_loop.PER_MEMBER * members_at_once(group, commands, self.now)
+        decided: list[Decided] = []
+        steps = self._decide_in_order(group, refusals, env, decided)
+        if size > off_loop.ABOVE:
+            await off_loop.run_within(connection, size, deque, steps, 0)
+        else:
+            await off_loop.in_slices(steps)
         replies: list[Reply | Parked | Exception] = []
+        await off_loop.in_slices(self._note_in_order(decided, replies))
+        after = group
+        if decided:
+            _, before, last = decided[-1]
+            after = last.group if isinstance(last, Decision) else before
+        return after, replies
+
+    def _note_in_order(self, decided: list[Decided], replies: list[Reply | Parked | Exception]) -> Iterator[None]:
         for work, before, found in decided:
             if isinstance(found, Decision):
                 self._note(work, before, found)
@@ -221,14 +242,18 @@ class Batch:
             else:
                 self._outcomes.append(Outcome(work, before, None, [], creates=False))
                 replies.append(found)
-        return after, replies
+            yield
 
     def _decide_in_order(
-        self, group: Group | None, refusals: Mapping[int, Reply | Exception], env: Env
-    ) -> tuple[Group | None, list[Decided]]:
-        """A command that meets a bug gets the exception; the others continue from before. Affects only this batch."""
-        decided: list[Decided] = []
+        self, group: Group | None, refusals: Mapping[int, Reply | Exception], env: Env, decided: list[Decided]
+    ) -> Iterator[None]:
+        """Append what is decided, one after the other.
+
+        A command that meets a bug gets the exception; the others continue from before. Affects only this batch.
+        """
         for position, work in enumerate(self.works):
+            if decided:
+                yield
             if position in refusals:
                 decided.append((work, group, refusals[position]))
                 continue
@@ -249,7 +274,6 @@ class Batch:
                 # Commands after a deletion concern another group of the same name, with another row.
                 self.left_over = self.works[position + 1 :]
                 break
-        return group, decided
 
     def _note(self, work: Work, before: Group | None, decision: Decision) -> None:
         claims = self._parked.claim(self.group_id, decision.answers)
@@ -282,20 +306,34 @@ class Batch:
         self._outcomes, self._events, self.effects, self.left_over, self._receipts = [], [], [], [], []
         self._answered, self.stored = False, None
 
-    def publish(self) -> None:
-        """It is committed: answer all callers."""
+    async def publish(self) -> None:
+        """It is committed: answer all callers, a few at a time; what they do with their answers costs more than this.
+
+        The answers of one decision may be those of all members of a group.
+        """
         if not self.skipped:
             self._store.remember(self.group_id, self.committed, self.locked_at)
+        answered = 0
         for outcome in self._outcomes:
-            self._parked.answer(outcome.claims)
-            if isinstance(outcome.value, Waiter):
-                self._parked.committed(outcome.value)
-            if outcome.work.result.done():  # its caller is gone
-                continue
-            if isinstance(outcome.value, Exception):
-                outcome.work.result.set_exception(outcome.value)
-            else:
-                outcome.work.result.set_result(outcome.value)
+            for claim in outcome.claims:
+                self._parked.answer([claim])
+                answered += 1
+                if answered % ANSWERS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            self._publish_outcome(outcome)
+            answered += 1
+            if answered % ANSWERS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def _publish_outcome(self, outcome: Outcome) -> None:
+        if isinstance(outcome.value, Waiter):
+            self._parked.committed(outcome.value)
+        if outcome.work.result.done():  # its caller is gone
+            return
+        if isinstance(outcome.value, Exception):
+            outcome.work.result.set_exception(outcome.value)
+        else:
+            outcome.work.result.set_result(outcome.value)
 
     def fail(self, error: BaseException) -> None:
         """It did not commit, or the outcome is unknown: answer the callers of this batch with the error."""

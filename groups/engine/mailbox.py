@@ -126,7 +126,7 @@ class Mailbox:
                 continue
             queue.extendleft(reversed(batch.left_over))
             try:
-                batch.publish()
+                await batch.publish()
                 self._follow_up(batch)
             except Exception as error:
                 # It is committed. A bug here must not leave the group's queue without a consumer.

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -24,8 +23,10 @@ from groups.core.model.types import (
     Protocol,
 )
 from groups.store.arrays import bytea_array, text_array
-from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
+from groups.store.classic_changes import Changes, changes, group_columns, is_other_state
+from groups.store.stored import GroupAppeared, GroupRow, Stored
 from kcoord.database.pool import Connection, Database
+from kcoord.process import off_loop
 from kcoord.protocol.consumer_protocol import decode_assignment
 from kcoord.sql import queries
 
@@ -33,6 +34,8 @@ Q = queries("groups")
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 MAX_TOPIC_LENGTH = 249
+MEMBERS_AT_ONCE = 250
+"""Members that one statement writes: preparing more of them would hold the loop up."""
 
 
 class MemberRow(NamedTuple):
@@ -112,29 +115,6 @@ def member_from_row(row: MemberRow) -> ClassicMember:
     )
 
 
-def group_columns(group: ClassicGroup) -> dict[str, Any]:
-    """Parameters of `insert_group` and `update_group` that depend on the group itself."""
-    timer = group.join_timer
-    delay, remaining = (timer.initial or (None, None)) if timer else (None, None)
-    return {
-        "group_id": group.group_id,
-        "state": group.state.value,
-        "previous_state": group.previous_state.value,
-        "state_since": group.state_since,
-        "generation_id": group.generation_id,
-        "protocol_type": group.protocol_type,
-        "protocol_name": group.protocol_name,
-        "leader_id": group.leader_id,
-        "new_member_added": group.new_member_added,
-        "join_deadline": timer.deadline if timer else None,
-        "join_delay_ms": delay,
-        "join_remaining_ms": remaining,
-        "sync_deadline": group.sync_deadline,
-        "armed_gap": group.armed_gap,
-        **hold_columns(group.hold),
-    }
-
-
 def member_columns(member: ClassicMember) -> dict[str, Any]:
     """One row of the parameters of `upsert_members`."""
     return {
@@ -164,112 +144,9 @@ def progress_columns(member: ClassicMember) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The difference between two folded groups, as the store writes it."""
-
-    header: bool
-    removed: tuple[str, ...]
-    upserted: tuple[ClassicMember, ...]
-    progressed: tuple[ClassicMember, ...]
-    pending_removed: tuple[str, ...]
-    pending_set: Mapping[str, Millis]
-    reassigned: tuple[ClassicMember, ...]
-    """Members with an assignment whose bytes changed."""
-    renewed: frozenset[str]
-    """Ids of the members whose session changed."""
-    only_renewed: bool
-    """Nothing but sessions changed."""
-    topics: bool
-    """Whether the topics of the generation changed."""
-
-    @property
-    def nothing(self) -> bool:
-        """The two groups are the same."""
-        return not (
-            self.header
-            or self.removed
-            or self.upserted
-            or self.progressed
-            or self.pending_removed
-            or self.pending_set
-            or self.topics
-        )
-
-    @property
-    def only_deadlines(self) -> bool:
-        """Nothing in the group's own row changed except, at most, the next wake-up."""
-        return not (self.header or self.removed or self.upserted or self.topics)
-
-
-def changes(before: ClassicGroup | None, after: ClassicGroup) -> Changes:
-    """What must be written to make the rows of `before` those of `after`.
-
-    Members keep their order of arrival because a member whose place changed has a new id (static replacement) and
-    is written as a removal and an insertion.
-    """
-    members = before.members if before else Members()
-    removed, changed = after.members.changes_since(members)
-    pending_removed, pending_set = after.pending_join.changes_since(before.pending_join if before else PendingIds())
-    upserted, progressed, reassigned, renewed = [], [], [], set()
-    only_renewed = True
-    for member in changed.values():
-        old = members.get(member.member_id)
-        if old is None or _session(old) != _session(member):
-            renewed.add(member.member_id)
-        if old is None or _identity(old) != _identity(member):
-            upserted.append(member)
-        else:
-            progressed.append(member)
-            only_renewed = only_renewed and _waits(old) == _waits(member)
-        if member.assignment != (old.assignment if old else b""):
-            reassigned.append(member)
-    header = before is None or group_columns(before) != group_columns(after)
-    others = header or removed or upserted or pending_removed or pending_set
-    topics = (before.generation_topics if before else None) != after.generation_topics
-    return Changes(
-        header=header,
-        removed=tuple(removed),
-        upserted=tuple(upserted),
-        progressed=tuple(progressed),
-        pending_removed=tuple(pending_removed),
-        pending_set=pending_set,
-        reassigned=tuple(reassigned),
-        renewed=frozenset(renewed),
-        only_renewed=only_renewed and not (others or topics),
-        topics=topics,
-    )
-
-
-def _session(member: ClassicMember) -> tuple[object, ...]:
-    return member.session_deadline, member.last_heartbeat_at
-
-
-def _waits(member: ClassicMember) -> tuple[object, ...]:
-    return (
-        member.is_new,
-        member.join_parked_until,
-        member.sync_parked_until,
-        member.pending_sync,
-        member.assignment,
-    )
-
-
 def _arrays(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """The columns of rows, at least one, by name."""
     return {name: [row[name] for row in rows] for name in rows[0]}
-
-
-def _identity(member: ClassicMember) -> tuple[object, ...]:
-    return (
-        member.instance_id,
-        member.client_id,
-        member.client_host,
-        member.session_timeout_ms,
-        member.rebalance_timeout_ms,
-        member.protocol_type,
-        member.protocols,
-    )
 
 
 class ClassicRows:
@@ -284,16 +161,18 @@ class ClassicRows:
 
     async def load(self, connection: Connection, group_id: str, row: GroupRow) -> ClassicGroup:
         """The group of a header row."""
-        members = await self._db.records(connection, MemberRow, Q.load_members, {"id": row.id})
-        pending: dict[str, Millis] = dict(await self._db.rows(connection, Q.load_pending, {"id": row.id}))
+        members = await off_loop.records(connection, MemberRow, Q.load_members, {"id": row.id})
+        pending: dict[str, Millis] = dict(await off_loop.fetch(connection, Q.load_pending, {"id": row.id}))
         topics = await self._db.value(connection, Q.load_generation_topics, {"id": row.id})
-        return group_from_rows(group_id, row, members, pending, topics)
+        size = off_loop.PER_MEMBER * len(members)
+        return await off_loop.run_within(connection, size, group_from_rows, group_id, row, members, pending, topics)
 
     async def persist(self, connection: Connection, before: Stored, after: ClassicGroup, now: Millis) -> Stored:
         """Write what changed. Raises GroupAppeared."""
         assert before.group is None or isinstance(before.group, ClassicGroup)
         due = wake_at(after)
-        difference = changes(before.group, after)
+        size = off_loop.PER_MEMBER * len(after.members) if is_other_state(before.group, after) else 0
+        difference = await off_loop.run_within(connection, size, changes, before.group, after)
         if difference.only_deadlines:
             due = wake_at_to_store(before.wake_at, due, now)
         tag = uuid4()
@@ -331,7 +210,7 @@ class ClassicRows:
 
     async def load_sessions(self, connection: Connection, pk: int) -> dict[str, Session]:
         """The sessions of all members, by member id."""
-        rows = await self._db.rows(connection, Q.load_sessions, {"id": pk})
+        rows = await off_loop.fetch(connection, Q.load_sessions, {"id": pk})
         return {member_id: Session(deadline, heard_at) for member_id, deadline, heard_at in rows}
 
     async def _update_header(
@@ -356,21 +235,21 @@ class ClassicRows:
             await connection.execute(Q.delete_members.encode(), {"id": pk, "member_id": list(changes.removed)})
         if changes.pending_removed:
             await connection.execute(Q.delete_pending.encode(), {"id": pk, "member_id": list(changes.pending_removed)})
-        if changes.upserted:
-            arrays = _arrays([member_columns(member) for member in changes.upserted])
-            renewed = [member.member_id for member in changes.upserted if member.member_id in changes.renewed]
+        async for part in off_loop.in_parts(changes.upserted, MEMBERS_AT_ONCE):
+            arrays = _arrays([member_columns(member) for member in part])
+            renewed = [member.member_id for member in part if member.member_id in changes.renewed]
             await connection.execute(Q.upsert_members.encode(), {"id": pk, "renewed": renewed, **arrays})
-        if changes.progressed:
-            # An unchanged assignment is not sent: each write would store it out of line once more.
-            assigned = {member.member_id for member in changes.reassigned}
+        # An unchanged assignment is not sent: each write would store it out of line once more.
+        assigned = {member.member_id for member in changes.reassigned}
+        async for part in off_loop.in_parts(changes.progressed, MEMBERS_AT_ONCE):
             arrays = _arrays(
                 [
                     progress_columns(member) | ({} if member.member_id in assigned else {"assignment": None})
-                    for member in changes.progressed
+                    for member in part
                 ]
             )
-            arrays["is_renewed"] = [member.member_id in changes.renewed for member in changes.progressed]
-            member_ids = [member.member_id for member in changes.progressed]
+            arrays["is_renewed"] = [member.member_id in changes.renewed for member in part]
+            member_ids = [member.member_id for member in part]
             await connection.execute(Q.update_member_progress.encode(), {"id": pk, "member_id": member_ids, **arrays})
         if changes.pending_set:
             ids, deadlines = list(changes.pending_set), list(changes.pending_set.values())
@@ -387,7 +266,8 @@ class ClassicRows:
         emptied = [*changes.removed, *(member.member_id for member in changes.reassigned)]
         if emptied:
             await connection.execute(Q.delete_assignments.encode(), {"id": pk, "member_id": emptied})
-        owned = owned_partitions(after, changes.reassigned)
+        size = off_loop.PER_MEMBER * len(changes.reassigned)
+        owned = await off_loop.run_within(connection, size, owned_partitions, after, changes.reassigned)
         if owned:
             topics, partitions, members = zip(*owned, strict=True)
             await connection.execute(

@@ -27,6 +27,7 @@ from groups.store.events import EventStore
 from groups.store.stored import MISSING, Copies, Copy, GroupRow, Ownership, Stored
 from kcoord.database.notifications import CHANGED, WAKE
 from kcoord.database.pool import Connection, Database, by_name
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 
@@ -96,7 +97,8 @@ class GroupStore:
             return stored
         rows = self._consumer if isinstance(stored.group, ConsumerGroup) else self._classic
         sessions = await rows.load_sessions(connection, stored.pk)
-        return replace(stored, group=with_sessions(stored.group, sessions))
+        size = 0 if isinstance(stored.group, ConsumerGroup) else off_loop.PER_MEMBER * len(sessions)
+        return replace(stored, group=await off_loop.run_within(connection, size, with_sessions, stored.group, sessions))
 
     async def _outrun(self, connection: Connection, group_id: str, row: GroupRow, ahead: Copy) -> GroupRow:
         """Postgres went back in time: members hold generations that this process issued and the row does not know.

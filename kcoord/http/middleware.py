@@ -24,6 +24,9 @@ log = structlog.get_logger("kcoord.access_log")
 
 API = "/v1/"
 
+RECEIPT = "kcoord.receipt"
+"""Key of the ASGI scope of a request that was not started when it was received: its `request_age.Receipt`."""
+
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Values of the metrics' label; anything else that a client sends is `other`."""
 
@@ -54,7 +57,7 @@ class RequestLog:
             await send(message)
 
         token = context.enter(request)
-        receipt = request_age.enter(runtimes.current().db.request_age.receive() if runtimes.is_running() else None)
+        receipt = request_age.enter(_receipt(scope))
         started = time.perf_counter()
         try:
             await self.app(scope, receive, send_with_id)
@@ -74,6 +77,13 @@ class RequestLog:
         metrics.latency(request.route).observe(seconds)
         if not self._lines.skips(request):
             self._lines.write(scope["method"], paths.raw_path(scope), request, seconds)
+
+
+def _receipt(scope: Scope) -> request_age.Receipt | None:
+    if RECEIPT in scope:
+        found: request_age.Receipt = scope[RECEIPT]
+        return found
+    return runtimes.current().db.request_age.receive() if runtimes.is_running() else None
 
 
 def _plane(path: str) -> str:

@@ -19,6 +19,7 @@ import structlog
 from kcoord import metrics
 from kcoord.config import Config
 from kcoord.http import problem
+from kcoord.http.starts import Starts
 from kcoord.protocol.errors import Error
 
 log = structlog.get_logger(__name__)
@@ -161,6 +162,7 @@ class Peers:
     def __init__(self, limits: PeerLimits) -> None:
         self.limits = limits
         self._open: set[Connection] = set()
+        self.starts = Starts()
         self._looked_at: float | None = None
         self._closed: Counter[Reason] = Counter()
 

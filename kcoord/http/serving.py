@@ -21,8 +21,10 @@ from kcoord.access.rights import Access, Principal, bearer, trusted_caller
 from kcoord.http import body as bodies
 from kcoord.http import context, paths, problem
 from kcoord.http.endpoint import Endpoint
+from kcoord.process import off_loop
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
+from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -31,6 +33,9 @@ B = TypeVar("B")
 
 CLIENT_GONE_STATUS = 499
 """Status in the log and the metrics if the client did not wait for the answer; no client receives it."""
+
+BYTES_PER_PARTITION = 10
+"""Of a body: as many cost as much to decode as other work on one partition."""
 
 TRANSACTIONAL_ID = "{transactional_id}"
 NO_QUERY: Mapping[str, Sequence[str]] = {}
@@ -116,6 +121,8 @@ class Operation:
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         runtime = current_runtime()
+        if not self.is_hot:
+            await runtime.get(Turnstile).pass_through()
         headers = scope["headers"]
         principal = trusted_caller(scope) or await runtime.get(Access).authenticate(bearer(headers))
         group_id, transactional_id = self._path_names(scope)
@@ -123,7 +130,8 @@ class Operation:
         content = None
         if self._decoder is not None:
             bodies.check_content_type(headers)
-            content = bodies.decode(self._decoder, await bodies.read(receive))
+            body = await bodies.read(receive)
+            content = await off_loop.run(len(body) // BYTES_PER_PARTITION, bodies.decode, self._decoder, body)
         client = scope.get("client")
         host = client[0] if client else ""
         call = Call(runtime, principal, content, group_id, query, host, transactional_id)

@@ -7,6 +7,7 @@ trip to a thread would cost more than the work.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from itertools import islice
@@ -23,13 +24,34 @@ Parameters = Mapping[str, object] | None
 
 ABOVE = 5_000
 """Work on more partitions or topics than these is done in a thread."""
+PER_MEMBER = 20
+"""The partitions or topics that cost as much as one member of a classic group, where something concerns all of them."""
 PART = 1_000
 """Rows that are sent to Postgres, or fetched from it, before the loop serves others."""
+
+SLICE_SECONDS = 0.002
+"""Work on the loop that can be interrupted lets others have their turn after this long."""
+
+SWITCH_SECONDS = 0.000_5
 
 ALIVE_SECONDS = 0.5
 """How often a transaction that works in this process says so to Postgres, which ends the sessions of frozen ones."""
 LONGEST_SECONDS = 60.0
 """Work that takes longer than this is not kept alive any more: its transaction ends, and others get its locks."""
+
+
+def share_interpreter() -> None:
+    """Threads that work for long leave the interpreter to the event loop soon; Python's own limit is 5 ms a time."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
+async def in_slices(steps: Iterable[object]) -> None:
+    """Go through all of `steps`; the loop has its turn whenever they have taken SLICE_SECONDS."""
+    began = time.perf_counter()
+    for _ in steps:
+        if time.perf_counter() - began >= SLICE_SECONDS:
+            await asyncio.sleep(0)
+            began = time.perf_counter()
 
 
 async def run(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -58,12 +80,14 @@ async def _say_alive(connection: Connection) -> None:
     await (await connection.execute("select 1")).fetchone()
 
 
-async def in_parts(items: Iterable[T]) -> AsyncIterator[list[T]]:
-    """`items` in lists of PART; the loop has its turn after each."""
+async def in_parts(items: Iterable[T], size: int | None = None) -> AsyncIterator[list[T]]:
+    """`items` in lists of `size`, PART by default; the loop has its turn after each full one."""
+    size = PART if size is None else size
     rest = iter(items)
-    while part := list(islice(rest, PART)):
+    while part := list(islice(rest, size)):
         yield part
-        await asyncio.sleep(0)
+        if len(part) == size:
+            await asyncio.sleep(0)
 
 
 async def fetch(connection: Connection, statement: str, parameters: Parameters = None) -> list[TupleRow]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,8 +19,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from kcoord.http.cutting import Cutter
 from kcoord.http.framing import BadFraming, ambiguous_framing, body_length
+from kcoord.http.middleware import RECEIPT
 from kcoord.http.peers import Peers, Phase, Reason
 from kcoord.http.short_path import STATE, ShortPath
+from kcoord.process import runtime as runtimes
 from kcoord.stack.protocol import INVALID, LONGEST_HEAD_BYTES, PeerProtocol
 from kcoord.stack.shortcut import Held, Shortcut
 
@@ -280,7 +283,12 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         self._cut.expect(length)
         if self._is_complete:
             self._complete()
-        self._start_asgi_task(self.cycle, self.app)
+        if self._peers.starts.is_free():
+            self._start_asgi_task(self.cycle, self.app)
+            return
+        if runtimes.is_running():  # its age counts from now
+            self.scope[RECEIPT] = runtimes.current().db.request_age.receive()  # type: ignore[literal-required]
+        self._peers.starts.later(partial(self._start_asgi_task, self.cycle, self.app))
 
     def _scope(self, method: bytes, version: bytes, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
         """What ASGI says about a request, without its target."""

@@ -1,0 +1,69 @@
+"""Requests that are read together are started a few each round, in order, and are as old as when they were read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcoord.database import request_age
+from kcoord.database.request_age import Receipt
+from kcoord.http.middleware import RECEIPT, RequestLog
+from kcoord.http.starts import AT_ONCE, Starts
+from tests.support.members import eventually
+from tests.support.rounds import counted_rounds
+
+
+async def test_few_start_each_round_in_order_of_arrival() -> None:
+    starts = Starts()
+    started: list[tuple[int, int]] = []
+    async with counted_rounds() as rounds:
+
+        def starting(number: int) -> Callable[[], None]:
+            return lambda: started.append((number, rounds.now))
+
+        for number in range(5 * AT_ONCE):
+            if starts.is_free():
+                starting(number)()
+            else:
+                starts.later(starting(number))
+        await eventually(lambda: len(started) == 5 * AT_ONCE, "all have started")
+    assert [number for number, _ in started] == list(range(5 * AT_ONCE))
+    assert max(Counter(now for _, now in started).values()) == AT_ONCE
+
+
+async def test_a_request_is_not_started_before_those_that_wait() -> None:
+    starts = Starts()
+    assert [starts.is_free() for _ in range(AT_ONCE + 1)] == [True] * AT_ONCE + [False]
+    started: list[str] = []
+    starts.later(lambda: started.append("first"))
+    assert not starts.is_free()
+    await eventually(lambda: started == ["first"], "it has started")
+    await eventually(starts.is_free, "the next starts at once again")
+
+
+async def test_a_start_that_fails_does_not_stop_those_after_it() -> None:
+    starts = Starts()
+    started: list[int] = []
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    starts.later(fail)
+    for number in range(2 * AT_ONCE):
+        starts.later(lambda number=number: started.append(number))  # type: ignore[misc]
+    await eventually(lambda: len(started) == 2 * AT_ONCE, "the others have started")
+
+
+@pytest.mark.parametrize("receipt", [Receipt(12.5, 7.0), None])
+async def test_a_request_that_waited_for_its_start_is_as_old_as_when_it_was_read(receipt: Receipt | None) -> None:
+    found = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        found.append(request_age.current())
+
+    scope = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "headers": [], "client": None}
+    await RequestLog(application)({**scope, RECEIPT: receipt}, None, None)  # type: ignore[arg-type]
+    assert found == [receipt]
