@@ -45,7 +45,8 @@ def run(bench: Bench) -> None:
             found = middle(
                 [measure({port: mixed}, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in rounds]
             )
-            bench.point(Point("mixed", found.rate, found.server_us, found.postgres_us, details(found)))
+            said = {**details(found), "members": min(len(kinds["heartbeat"]), MIXED[0][1] * EACH)}
+            bench.point(Point("mixed", found.rate, found.server_us, found.postgres_us, said))
             _paced(bench, watched, port, kinds["heartbeat"][:8])
             _ticks(bench, database, watched, people.groups)
 
