@@ -32,7 +32,7 @@ def run(bench: Bench) -> None:
         people = bench.populate(database, "capacity", bench.scale.groups)
         token = database.token
         with bench.servers(database) as (server,):
-            port, watched = server.port or 0, Watched([server.pid], database.conninfo)
+            port, watched = server.port or 0, Watched([server.pid], database.conninfo, [server.port or 0])
             kinds = {
                 "heartbeat": requests.heartbeats(people, token),
                 "commit": requests.commits(people, token, FETCHED),

@@ -70,7 +70,7 @@ def _measure(bench: Bench, groups: int, members: int) -> Sized:
         people = bench.populate(database, "sizes", groups, members)
         with bench.servers(database) as (server,):
             load = {server.port or 0: requests.heartbeats(people, database.token)}
-            watched = Watched([server.pid], database.conninfo)
+            watched = Watched([server.pid], database.conninfo, [server.port or 0])
             once({port: _one_of_each(ones, people.groups) for port, ones in load.items()})
             measure(load, min(1.0, bench.scale.seconds), watched)
             ones = [
