@@ -17,6 +17,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -71,6 +72,7 @@ def machine(scale: str, settings: Mapping[str, str]) -> dict[str, Any]:
         "load_before": round(os.getloadavg()[0], 2),
         "flush_ms": flush_ms(settings),
         "settings": dict(settings),
+        "sizes": asdict(SCALES[scale]),
     }
 
 

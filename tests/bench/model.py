@@ -1,8 +1,8 @@
 """The capacity model: a few constants fitted to a run, and how far its predictions are from what was measured.
 
 CPU is counted in microseconds, of servers and of Postgres apart, because Postgres scales apart. A heartbeat costs the
-same whoever sends it, and a part of the storing of its session: within an interval of flushes a member's session is
-stored once, however often it was renewed. Points that constants are fitted to are not checked.
+same whoever sends it, and a part of the storing of its session: that is stored once in a tenth of its timeout, however
+often it was renewed. Points that constants are fitted to are not checked.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from tests.bench.bench import TIMEOUT_MS
 from tests.bench.figures import Point, Results
 from tests.bench.sections.capacity import MIXED
 
@@ -94,14 +95,16 @@ def cores(constants: Mapping[str, float], service: Service, flush_ms: float) -> 
 
 
 def stored(rate: float, members: float, flush_ms: float) -> float:
-    """Sessions stored for each heartbeat, if `members` send `rate` heartbeats a second in turns."""
-    return 1.0 if not flush_ms else min(1.0, members / (rate * flush_ms / 1_000))
+    """Sessions stored for each heartbeat, if `members` send `rate` heartbeats a second in turns.
+
+    `flush_ms` 0: each heartbeat stores its own. Else a session is stored again when a tenth of it has passed.
+    """
+    return 1.0 if not flush_ms else min(1.0, members / (rate * max(flush_ms, TIMEOUT_MS / 10) / 1_000))
 
 
 def _stored(results: Results, point: Point, share: float = 1.0) -> float:
-    """For a point whose requests are heartbeats to this share."""
-    flush_ms = float(results.machine.get("flush_ms", 0))
-    return stored(share * point.details["rate"], point.details["members"], flush_ms)
+    """As measured, for each heartbeat of a point whose requests are heartbeats to this share."""
+    return point.details["stored"] / share if results.machine.get("flush_ms", 0) else 1.0
 
 
 _SIDES: Mapping[str, Callable[[Point], float]] = {

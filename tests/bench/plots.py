@@ -21,13 +21,13 @@ Draw = Callable[[Any, Results], None]
 def members(axes: Any, results: Results) -> None:
     """CPU of a heartbeat over members in groups of 10."""
     _both_sides(axes, results.curve("members"), "members, in groups of 10", "CPU of a heartbeat, µs")
-    axes.set_xscale("log")
+    _logarithmic(axes)
 
 
 def group_size(axes: Any, results: Results) -> None:
     """CPU of a heartbeat over the size of groups."""
     _both_sides(axes, results.curve("group size"), "members of a group", "CPU of a heartbeat, µs")
-    axes.set_xscale("log")
+    _logarithmic(axes)
 
 
 def partitions(axes: Any, results: Results) -> None:
@@ -41,6 +41,7 @@ def processes(axes: Any, results: Results) -> None:
     rates = [capacity_of(point.server_us, point.postgres_us, int(point.x), 2) for point in points]
     axes.plot([point.x for point in points], rates, color=COLOURS[0], marker="o")
     axes.set(xlabel="server processes", ylabel="heartbeats a second", ylim=(0, None))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set_xticks([point.x for point in points])
 
 
@@ -49,6 +50,7 @@ def memory(axes: Any, results: Results) -> None:
     points = results.curve("members")
     axes.plot([p.x for p in points], [p.details["rss_mb"] for p in points], color=COLOURS[0], marker="o")
     axes.set(xlabel="members, in groups of 10", ylabel="resident memory of the server, MB", ylim=(0, None))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
 def per_cpu_second(axes: Any, results: Results) -> None:
@@ -63,16 +65,16 @@ def per_cpu_second(axes: Any, results: Results) -> None:
         "Kafka: commit of 5": "kafka.commits.rate",
     }
     found = {name: results.figure(key) for name, key in named.items()}
-    rates = {name: one.details["per_cpu_s"] for name, one in found.items() if one is not None}
-    _bars(axes, rates, "requests per CPU second of server and Postgres (or broker)")
+    rates = {name: one.details["per_cpu_s"] for name, one in found.items() if one and "per_cpu_s" in one.details}
+    _dots(axes, rates, "requests per CPU second of server and Postgres (or broker)")
 
 
 def beside(axes: Any, results: Results) -> None:
     """p99 of a quiet heartbeat beside other work."""
     found = [figure for figure in results.figures if figure.key.startswith("beside.")]
-    names = {figure: figure.name.strip().removeprefix("beside ") for figure in found}
-    rates = {"alone" if one.key == "beside.alone" else names[one]: one.value for one in found}
-    _bars(axes, rates, "p99 of a quiet group's heartbeat, ms")
+    names = ["alone" if one.key == "beside.alone" else one.name.strip().removeprefix("beside ") for one in found]
+    rates = dict(zip(names, (one.value for one in found), strict=True))
+    _dots(axes, rates, "p99 of a quiet group's heartbeat, ms")
 
 
 PLOTS: Mapping[str, Draw] = {
@@ -104,16 +106,26 @@ def _both_sides(axes: Any, points: Sequence[Point], over: str, measure: str) -> 
     ):
         axes.plot(xs, ys, color=colour, marker="o", label=name)
     axes.set(xlabel=over, ylabel=measure, ylim=(0, None))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.legend(frameon=False, labelcolor=INK)
 
 
-def _bars(axes: Any, values: Mapping[str, float], measure: str) -> None:
-    """Horizontal bars with their values, on a logarithmic axis, the first on top."""
-    bars = axes.barh(list(values), list(values.values()), color=COLOURS[0])
-    axes.bar_label(bars, labels=[f" {value:,.0f}" for value in values.values()], color=INK)
+def _logarithmic(axes: Any) -> None:
+    """Numbers in full, not powers of ten."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+
+
+def _dots(axes: Any, values: Mapping[str, float], measure: str) -> None:
+    """A point with its value for each, on a logarithmic axis, the first on top."""
+    axes.plot(list(values.values()), list(values), "o", color=COLOURS[0])
+    for name, value in values.items():
+        axes.annotate(f"{value:,.0f}", (value, name), xytext=(8, -3.5), textcoords="offset points", color=INK)
     axes.invert_yaxis()
     axes.set(xlabel=measure, xscale="log")
-    axes.margins(x=0.15)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.grid(axis="y", color=INK, alpha=0.25)
+    axes.margins(x=0.15, y=0.1)
 
 
 def draw(results: Results, directory: Path) -> list[str]:

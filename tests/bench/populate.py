@@ -63,25 +63,33 @@ class Population:
         return self.groups * len(self.members)
 
 
-def copies(conninfo: str, template: Template, prefix: str, groups: int, members: int = 0) -> Population:
-    """Copy the template. `members`: as many in each group, where the template has a single one; 0: as it has."""
+def copies(
+    conninfo: str, template: Template, prefix: str, groups: int, members: int = 0, *, timeout_ms: int = 45_000
+) -> Population:
+    """Copy the template. `members`: as many in each group, where the template has a single one; 0: as it has.
+
+    `timeout_ms`: the session timeout of the copies of classic members; when their sessions end is copied as it is.
+    """
     assert not members or len(template.members) == 1, "only a single member can be multiplied"
     names = [f"{prefix}-{number}" for number in range(groups)]
     with psycopg.connect(conninfo) as connection:
         for start in range(0, groups, CHUNK):
-            _copy(connection, template, names[start : start + CHUNK], members)
+            _copy(connection, template, names[start : start + CHUNK], members, timeout_ms)
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("vacuum analyze")
     ids = [f"m-{number}" for number in range(members)] if members else template.members
     return Population(prefix, groups, ids, template.generation)
 
 
-def _copy(connection: psycopg.Connection[Any], template: Template, names: Sequence[str], members: int) -> None:
+def _copy(
+    connection: psycopg.Connection[Any], template: Template, names: Sequence[str], members: int, timeout_ms: int
+) -> None:
     given = {
         "template": template.group_id,
         "names": list(names),
         "partitions": [partition_of(name, PARTITIONS) for name in names],
         "members": max(members, 1),
+        "timeout_ms": timeout_ms,
     }
     changed = {
         "group_id": "n.name",
@@ -103,7 +111,11 @@ def _copy(connection: psycopg.Connection[Any], template: Template, names: Sequen
 
 
 def _copy_rows(connection: psycopg.Connection[Any], table: str, given: dict[str, Any], *, is_multiplied: bool) -> None:
-    changed = {"group_id": "g.id", **({"member_id": "'m-' || i"} if is_multiplied else {})}
+    changed = {
+        "group_id": "g.id",
+        "session_timeout_ms": "%(timeout_ms)s",
+        **({"member_id": "'m-' || i"} if is_multiplied else {}),
+    }
     columns, values = _columns(connection, table, changed)
     row = connection.execute(ROW_PER_MEMBER, [table]).fetchone()
     has_members = is_multiplied and row is not None and row[0]

@@ -1,6 +1,6 @@
 """Write docs/performance.md and its plots from the JSON of a run: `python -m tests.bench.report [RESULTS]`.
 
-The text is in performance.template.md beside this file. What stands there in {{…}} is replaced by what the run found:
+The text is in performance.md.in beside this file. What stands there in {{…}} is replaced by what the run found:
 no number of the document was typed. RESULTS is copied to docs/performance/results.json; without it that is read.
 """
 
@@ -16,7 +16,7 @@ from tests.bench import model, plots
 from tests.bench.figures import Figure, Results, shown
 from tests.support.database import ROOT
 
-TEMPLATE = Path(__file__).parent / "performance.template.md"
+TEMPLATE = Path(__file__).parent / "performance.md.in"
 DOCUMENT = ROOT / "docs" / "performance.md"
 FOLDER = ROOT / "docs" / "performance"
 RESULTS = FOLDER / "results.json"
@@ -74,6 +74,7 @@ class Report:
         self.checks = model.checks_of(results, results.constants)
         self._parts: Mapping[str, Callable[[str], str]] = {
             "machine": self.machine,
+            "size": self.size,
             "figures": self.figures,
             "plot": self.plot,
             "constants": self.constants,
@@ -103,9 +104,14 @@ class Report:
                 ["system", f"{one['system']}, Python {one['python']}"],
                 ["other work when it began", f"load {one['load_before']}"],
                 ["scale, and how long it took", f"{one['scale']}, {seconds / 60:.0f} minutes"],
+                *([["settings", ", ".join(f"{k}={v}" for k, v in one["settings"].items())]] if one["settings"] else []),
                 *([["Kafka", str(one["kafka"])]] if "kafka" in one else []),
             ],
         )
+
+    def size(self, name: str) -> str:
+        """How much was measured of something."""
+        return f"{self.results.machine['sizes'][name]:,g}"
 
     def figures(self, prefixes: str) -> str:
         """Those whose keys begin with one of these."""

@@ -17,7 +17,7 @@ def heartbeat(curve: str, x: float, members: float) -> Point:
     """As a service costs whose constants are those above."""
     share = stored(RATE, members, FLUSH_MS)
     server, postgres = (BEAT[side] + share * STORED[side] for side in (0, 1))
-    more = {"rate": RATE, "members": members, "wal_bytes": 5 + 90 * share, "rss_mb": 100 + 0.002 * members}
+    more = {"rate": RATE, "stored": share, "wal_bytes": 5 + 90 * share, "rss_mb": 100 + 0.002 * members}
     return Point(curve, x, server, postgres, more | {"idle_server_us_s": 900.0, "idle_postgres_us_s": 300.0})
 
 
@@ -33,7 +33,9 @@ def results() -> Results:
     points.append(Point("tick", 100, 30.0, 60.0))
     beats = 0.7 * (BEAT[0] + BEAT[1]) + 0.7 * stored(0.7 * RATE, 1_400, FLUSH_MS) * (STORED[0] + STORED[1])
     commits = 0.2 * (COMMIT[0] + COMMIT[1] + 5 * (OFFSET[0] + OFFSET[1]))
-    points.append(Point("mixed", RATE, beats + commits + 0.1 * 30, 0, {"rate": RATE, "members": 1_400}))
+    points.append(
+        Point("mixed", RATE, beats + commits + 0.1 * 30, 0, {"stored": 0.7 * stored(0.7 * RATE, 1_400, FLUSH_MS)})
+    )
     fetch = Figure("fetches", "fetches", 1, "/s", "echo", 1, {"server_us": 10.0, "postgres_us": 20.0})
     return Results({"flush_ms": FLUSH_MS}, [fetch], points)
 
@@ -92,7 +94,7 @@ def test_nothing_is_said_of_what_was_not_measured() -> None:
 
 @pytest.mark.parametrize(
     ("rate", "members", "flush_ms", "expected"),
-    [(10_000, 100, 0, 1), (10_000, 100, 100, 0.1), (10_000, 100_000, 100, 1), (100, 1_000, 100, 1)],
+    [(10_000, 100, 0, 1), (10_000, 450, 100, 0.01), (10_000, 100_000, 100, 1), (1_000, 900, 9_000, 0.1)],
 )
 def test_sessions_stored_for_a_heartbeat(rate: float, members: float, flush_ms: float, expected: float) -> None:
     assert stored(rate, members, flush_ms) == pytest.approx(expected)
@@ -105,6 +107,7 @@ def test_a_line_through_points_of_one_x_is_flat() -> None:
 
 def test_cores_of_a_service() -> None:
     found = cores(constants_of(results()), Service(10_000, 2.0, 4.0, 10), FLUSH_MS)
-    server = 5_000 * (20 + 3) + 2_500 * (50 + 40) + 900
-    postgres = 5_000 * (2 + 12) + 2_500 * (40 + 150) + 300
+    share = 2.0 / 4.5
+    server = 5_000 * (20 + share * 3) + 2_500 * (50 + 40) + 900
+    postgres = 5_000 * (2 + share * 12) + 2_500 * (40 + 150) + 300
     assert found == pytest.approx((server / 1e6, postgres / 1e6))

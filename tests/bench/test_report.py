@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.bench import plots, report
+from tests.bench.bench import TINY
 from tests.bench.figures import Figure, Results
 from tests.bench.test_model import results
 
@@ -18,6 +20,7 @@ AT = {"at": "2026-01-01", "revision": "r", "cores": 2, "cpu": "c", "memory_gb": 
 def whole() -> Results:
     run = results()
     run.machine = {**AT, "load_before": 0.0, "scale": "tiny", "flush_ms": 200}
+    run.machine |= {"settings": {"KCOORD_X": "1"}, "sizes": asdict(TINY)}
     run.figures += [
         Figure("echo", "Starlette echo", 100.0, "/s", "itself", 100.0, {"per_cpu_s": 90.0}),
         Figure(
@@ -43,6 +46,8 @@ def test_pictures_of_the_document_are_there() -> None:
 def test_every_mark_is_filled_from_the_results() -> None:
     document = report.Report(report.fitted(whole())).document(report.TEMPLATE.read_text())
     assert "{{" not in document
+    assert "5 groups of 2 members" in document
+    assert "| settings | KCOORD_X=1 |" in document
     assert "| heartbeats | 70.0 /s | 0.700 x echo | ≥ 0.6 x: reached | 1.00, 2.00 |" in document
     assert "| beside a storm | 20.0 ms | 5.00 x quiet | ≤ 3 x: **missed** |  |" in document
     assert "| stored session | 12.0 | µs of CPU in Postgres |" in document

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import psycopg
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -116,11 +118,15 @@ def postmaster_of(conninfo: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a load cost. CPU seconds; `postgres` by kind of process; `wal` in bytes, None where not asked."""
+    """What a load cost. CPU seconds; `postgres` by kind of process; `wal` in bytes, None where not asked.
+
+    `stored`: sessions that had been renewed in memory and were stored.
+    """
 
     server: float
     postgres: Mapping[str, float] = field(default_factory=dict)
     wal: int | None = None
+    stored: float = 0.0
 
     @property
     def total(self) -> float:
@@ -139,26 +145,16 @@ class Spent:
             self.server - before.server,
             {kind: self.postgres.get(kind, 0.0) - before.postgres.get(kind, 0.0) for kind in kinds},
             None if self.wal is None or before.wal is None else self.wal - before.wal,
-        )
-
-    @staticmethod
-    def together(parts: Iterable[Spent]) -> Spent:
-        """The sum."""
-        found = list(parts)
-        kinds = sorted({kind for part in found for kind in part.postgres})
-        wal = [part.wal for part in found if part.wal is not None]
-        return Spent(
-            sum(part.server for part in found),
-            {kind: sum(part.postgres.get(kind, 0.0) for part in found) for kind in kinds},
-            sum(wal) if wal else None,
+            self.stored - before.stored,
         )
 
 
 class Watched:
-    """Servers, by process id, and the Postgres behind them, if any."""
+    """Servers, by process id, and the Postgres behind them, if any. `ports`: where they tell their metrics."""
 
-    def __init__(self, servers: Sequence[int], conninfo: str | None = None) -> None:
+    def __init__(self, servers: Sequence[int], conninfo: str | None = None, ports: Sequence[int] = ()) -> None:
         self.servers = tuple(servers)
+        self._ports = tuple(ports)
         self.conninfo = conninfo
         self._postmaster = None if conninfo is None else postmaster_of(conninfo)
 
@@ -166,13 +162,21 @@ class Watched:
         """Since they were started."""
         if self.conninfo is None or self._postmaster is None:
             return Spent(cpu_of(*self.servers))
+        stored = sum(stored_by(port) for port in self._ports)
         wal = wal_of(self.conninfo)
-        return Spent(cpu_of(*self.servers), postgres_cpu(self._postmaster), wal)
+        return Spent(cpu_of(*self.servers), postgres_cpu(self._postmaster), wal, stored)
 
     @property
     def rss(self) -> int:
         """Resident bytes of the servers."""
         return rss_of(*self.servers)
+
+
+def stored_by(port: int) -> float:
+    """Sessions renewed in memory that this server has stored since it was started."""
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
+    found = re.search(r"^kcoord_sessions_flushed_total (\S+)", text, re.MULTILINE)
+    return 0.0 if found is None else float(found[1])
 
 
 def wal_of(conninfo: str) -> int:

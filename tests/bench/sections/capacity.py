@@ -32,7 +32,7 @@ def run(bench: Bench) -> None:
         people = bench.populate(database, "capacity", bench.scale.groups)
         token = database.token
         with bench.servers(database) as (server,):
-            port, watched = server.port or 0, Watched([server.pid], database.conninfo)
+            port, watched = server.port or 0, Watched([server.pid], database.conninfo, [server.port or 0])
             kinds = {
                 "heartbeat": requests.heartbeats(people, token),
                 "commit": requests.commits(people, token, FETCHED),
@@ -45,7 +45,8 @@ def run(bench: Bench) -> None:
             found = middle(
                 [measure({port: mixed}, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in rounds]
             )
-            bench.point(Point("mixed", found.rate, found.server_us, found.postgres_us, details(found)))
+            said = {**details(found), "members": min(len(kinds["heartbeat"]), MIXED[0][1] * EACH)}
+            bench.point(Point("mixed", found.rate, found.server_us, found.postgres_us, said))
             _paced(bench, watched, port, kinds["heartbeat"][:8])
             _ticks(bench, database, watched, people.groups)
 

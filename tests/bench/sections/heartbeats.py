@@ -29,7 +29,7 @@ def run(bench: Bench) -> None:
             people = bench.populate(database, protocol, bench.scale.groups, protocol=protocol)
             with bench.servers(database) as (server,), bench.echo() as (echo_port, echo):
                 load = {server.port or 0: sent(people, database.token)}
-                watched = Watched([server.pid], database.conninfo)
+                watched = Watched([server.pid], database.conninfo, [server.port or 0])
                 once(load)
                 _figures(bench, protocol, database, (load, watched), ({echo_port: load[server.port or 0]}, echo))
 

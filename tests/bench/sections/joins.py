@@ -69,7 +69,7 @@ def _measured(
     """The storm, seconds until everybody had joined, and what it cost. None: they had not within the delay."""
     env = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": int(1_000 * delay)}
     with bench.servers(database, env=env) as (server,):
-        watched = Watched([server.pid], database.conninfo)
+        watched = Watched([server.pid], database.conninfo, [server.port or 0])
         storm = Storm(
             server.port or 0,
             database.token,

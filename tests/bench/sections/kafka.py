@@ -95,7 +95,7 @@ def _ours(bench: Bench) -> dict[str, Found]:
     with bench.database() as database:
         people = bench.populate(database, "beside-kafka", bench.scale.groups)
         with bench.servers(database) as (server,):
-            port, watched, found = server.port or 0, Watched([server.pid], database.conninfo), {}
+            port, watched, found = server.port or 0, Watched([server.pid], database.conninfo, [server.port or 0]), {}
             for kind, ones in (
                 ("heartbeats", requests.heartbeats(people, database.token)),
                 ("commits", requests.commits(people, database.token, PARTITIONS)),

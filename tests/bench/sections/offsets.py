@@ -21,7 +21,7 @@ def run(bench: Bench) -> None:
     with bench.database() as database:
         people = bench.populate(database, "offsets", bench.scale.groups)
         with bench.servers(database) as (server,):
-            watched, port = Watched([server.pid], database.conninfo), server.port or 0
+            watched, port = Watched([server.pid], database.conninfo, [server.port or 0]), server.port or 0
             for partitions in PARTITIONS:
                 sent = {port: requests.commits(people, database.token, partitions)[:WARM]}
                 _commits(bench, watched, sent, partitions)

@@ -70,7 +70,7 @@ def _capacity(found: Found, processes: int, cores: int) -> float:
 def _measure(bench: Bench, database: Database, people: Population, count: int, *, to_owner: bool) -> Found:
     with bench.servers(database, count) as servers:
         load = _load(database, people, servers, to_owner=to_owner)
-        watched = Watched([server.pid for server in servers], database.conninfo)
+        watched = Watched([one.pid for one in servers], database.conninfo, [one.port or 0 for one in servers])
         once(load)
         return middle(
             [measure(load, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in range(bench.scale.rounds)]

@@ -70,8 +70,8 @@ def _measure(bench: Bench, groups: int, members: int) -> Sized:
         people = bench.populate(database, "sizes", groups, members)
         with bench.servers(database) as (server,):
             load = {server.port or 0: requests.heartbeats(people, database.token)}
-            watched = Watched([server.pid], database.conninfo)
-            once({port: _one_of_each(ones, people.groups) for port, ones in load.items()})
+            watched = Watched([server.pid], database.conninfo, [server.port or 0])
+            once(load)
             measure(load, min(1.0, bench.scale.seconds), watched)
             ones = [
                 measure(load, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in range(bench.scale.rounds)
@@ -81,12 +81,3 @@ def _measure(bench: Bench, groups: int, members: int) -> Sized:
             time.sleep(seconds)
             idle, passed = watched.spent().since(before), time.perf_counter() - began
             return Sized(middle(ones), watched.rss, people.count, idle, passed)
-
-
-def _one_of_each(sent: list[bytes], groups: int) -> list[bytes]:
-    """A request to each group: then the server has all of them in memory."""
-    first: dict[bytes, bytes] = {}
-    for one in sent:
-        first.setdefault(one.split(b"/", 5)[3], one)
-    assert len(first) == groups
-    return list(first.values())
