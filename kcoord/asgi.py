@@ -26,8 +26,7 @@ from kcoord.http import health, logs, metrics_page, short_path
 from kcoord.http.body import BodyLimit
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
-from kcoord.http.planes import DataPlane
-from kcoord.http.serving import Operation
+from kcoord.http.serving import DataPlane, Operation
 from kcoord.process import runtime
 from kcoord.process.garbage import GarbageSearch
 from offsets.api.routes import OPERATIONS as OFFSETS

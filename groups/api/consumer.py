@@ -5,19 +5,24 @@ Source: http-api.md "consumer-heartbeat"; consumer.md 2.
 
 from __future__ import annotations
 
-from groups.api import at_once
+from functools import partial
+
 from groups.api import consumer_wire as wire
-from groups.api.consumer_convert import heartbeat_command, heartbeat_response
 from groups.api.consumer_topics import Beat, describable, names_of, reported
 from groups.api.endpoints import GROUP
 from groups.api.replies import raise_for_error
 from groups.core.assignors import Partitions
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.replies import ConsumerHeartbeatReply
+from groups.core.model.rights import TopicRights
 from groups.engine.service import GroupService
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Operation, Resource
 from kcoord.config import REBALANCE_PROTOCOLS
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.problem import invalid
 from kcoord.http.serving import serve
+from kcoord.http.types import rfc3339
+from kcoord.metrics import commands
 from kcoord.protocol.errors import Error, ProtocolError
 
 CONSUMER_HEARTBEAT = Endpoint(
@@ -53,7 +58,33 @@ CONSUMER_HEARTBEAT = Endpoint(
 )
 
 
-@serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True, at_once=at_once.consumer_heartbeat)
+def _at_once(call: Beat) -> wire.ConsumerHeartbeatResponse | None:
+    """ConsumerGroupHeartbeat of a member that reports nothing and does not wait. Raises GROUP_AUTHORIZATION_FAILED."""
+    if not _says_nothing_new(call.body) or "consumer" not in call.runtime.config.names(REBALANCE_PROTOCOLS):
+        return None
+    call.principal.require_group(Operation.READ, call.group_id)
+    command = _command(call, None)
+    reply = call.runtime.get(GroupService).consumer_heartbeat_at_once(command)
+    if reply is None or reply.error is not Error.NONE or reply.assignment is not None:
+        return None
+    commands("consumer_heartbeat", Error.NONE.name).inc()
+    return _response(reply, None)
+
+
+def _says_nothing_new(body: wire.ConsumerHeartbeatRequest) -> bool:
+    return (
+        body.member_epoch > 0
+        and body.max_wait_ms == 0
+        and body.topic_partitions is None
+        and body.subscribed_topic_names is None
+        and body.subscribed_topic_regex is None
+        and body.server_assignor is None
+        and body.rack_id is None
+        and body.rebalance_timeout_ms in (None, -1)
+    )
+
+
+@serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True, at_once=_at_once)
 async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
     """ConsumerGroupHeartbeat."""
     if "consumer" not in call.runtime.config.names(REBALANCE_PROTOCOLS):
@@ -62,11 +93,11 @@ async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
         )
     call.principal.require_group(Operation.READ, call.group_id)
     _require_topics(call)
-    command = heartbeat_command(call, await reported(call))
+    command = _command(call, await reported(call))
     reply = await call.runtime.get(GroupService).consumer_heartbeat(command)
     raise_for_error("consumer_heartbeat", reply)
     assignment = None if reply.assignment is None else await _assignment(call, reply.assignment)
-    return heartbeat_response(reply, assignment)
+    return _response(reply, assignment)
 
 
 def _require_topics(call: Beat) -> None:
@@ -79,6 +110,39 @@ def _require_topics(call: Beat) -> None:
                 f"{field}: token {call.principal.name!r} may not DESCRIBE topic {name!r}",
                 fields={"field": field},
             )
+
+
+def _command(call: Beat, owned: Partitions | None) -> ConsumerHeartbeat:
+    body = call.body
+    names = body.subscribed_topic_names
+    return ConsumerHeartbeat(
+        group_id=call.group_id,
+        member_id=body.member_id,
+        member_epoch=body.member_epoch,
+        instance_id=body.instance_id,
+        rack_id=body.rack_id,
+        client_id=body.client_id,
+        client_host=call.client_host,
+        rebalance_timeout_ms=-1 if body.rebalance_timeout_ms is None else body.rebalance_timeout_ms,
+        subscribed_topic_names=None if names is None else frozenset(names),
+        subscribed_topic_regex=body.subscribed_topic_regex,
+        server_assignor=body.server_assignor,
+        topic_partitions=owned,
+        max_wait_ms=min(body.max_wait_ms, call.max_wait_ms),
+        rights=TopicRights(call.principal.rules.key(Operation.DESCRIBE, Resource.TOPIC), partial(describable, call)),
+    )
+
+
+def _response(
+    reply: ConsumerHeartbeatReply, assignment: wire.ConsumerAssignment | None
+) -> wire.ConsumerHeartbeatResponse:
+    return wire.ConsumerHeartbeatResponse(
+        member_id=reply.member_id,
+        member_epoch=reply.member_epoch,
+        heartbeat_interval_ms=reply.heartbeat_interval_ms,
+        session_expires_at=rfc3339(reply.session_deadline),
+        assignment=assignment,
+    )
 
 
 async def _assignment(call: Beat, partitions: Partitions) -> wire.ConsumerAssignment:

@@ -16,7 +16,6 @@ from kcoord import metrics
 from kcoord.access.rights import trusted_caller
 from kcoord.database import request_age
 from kcoord.http import context, paths, problem
-from kcoord.http.access_lines import AccessLines
 from kcoord.process import runtime as runtimes
 from kcoord.protocol.errors import Error
 
@@ -24,8 +23,42 @@ log = structlog.get_logger("kcoord.access_log")
 
 API = "/v1/"
 
+QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
+"""Routes that machines request every few seconds: logged at level debug."""
+
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Values of the metrics' label; anything else that a client sends is `other`."""
+
+
+class AccessLines:
+    """Writes the lines of answered requests.
+
+    Parameters: of `one_hot_of` successful calls that members make all the time one has a line; 0: none.
+    """
+
+    def __init__(self, one_hot_of: int = 1) -> None:
+        self._one_hot_of = one_hot_of
+        self._hot = 0
+
+    def skips(self, request: context.RequestContext) -> bool:
+        """No line is written for this request, the next one of its kind."""
+        if not request.is_hot or request.status >= 400:
+            return False
+        self._hot += 1
+        return self._one_hot_of == 0 or self._hot % self._one_hot_of != 0
+
+    @staticmethod
+    def write(method: str, path: bytes, request: context.RequestContext, seconds: float) -> None:
+        """The line of a request, which is the current one. `path` as it was sent."""
+        write = log.debug if request.route in QUIET_ROUTES else log.info
+        write(
+            "request",
+            method=method,
+            path=path.decode("latin-1"),
+            status=request.status,
+            ms=round(seconds * 1000, 1),
+            error=request.error,
+        )
 
 
 class RequestLog:
@@ -54,7 +87,7 @@ class RequestLog:
             await send(message)
 
         token = context.enter(request)
-        receipt = request_age.enter(runtimes.current().db.request_age.receive() if runtimes.is_running() else None)
+        receipt = request_age.enter(scope.get(request_age.RECEIPT) or _receipt())
         started = time.perf_counter()
         try:
             await self.app(scope, receive, send_with_id)
@@ -74,6 +107,10 @@ class RequestLog:
         metrics.latency(request.route).observe(seconds)
         if not self._lines.skips(request):
             self._lines.write(scope["method"], paths.raw_path(scope), request, seconds)
+
+
+def _receipt() -> request_age.Receipt | None:
+    return runtimes.current().db.request_age.receive() if runtimes.is_running() else None
 
 
 def _plane(path: str) -> str:

@@ -32,8 +32,7 @@ from kcoord.database import request_age
 from kcoord.database.pool import Database, Work
 from kcoord.database.request_age import Receipt
 from kcoord.http import context
-from kcoord.http.access_lines import QUIET_ROUTES
-from kcoord.http.middleware import METHODS
+from kcoord.http.middleware import METHODS, QUIET_ROUTES
 from kcoord.protocol.errors import ProtocolError
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from kcoord.http import short_path
 from kcoord.http.body import BodyLimit
 from kcoord.http.middleware import RequestLog
 from kcoord.http.peers import PeerLimits, Peers
-from kcoord.http.planes import DataPlane
+from kcoord.http.serving import DataPlane
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -50,7 +50,7 @@ class Service:
     at_once: list[Any] = field(default_factory=list)
     awaited: list[Any] = field(default_factory=list)
     seen: Callable[[], object] = lambda: None
-    """Called during each answer that is given at once."""
+    """Called during each answer to a classic heartbeat, and to others if they are given at once."""
 
     def heartbeat_at_once(self, command: Heartbeat) -> HeartbeatReply | None:
         if not command.member_id.startswith("ok"):
@@ -69,6 +69,7 @@ class Service:
     async def heartbeat(self, command: Heartbeat) -> HeartbeatReply:
         await asyncio.sleep(0)
         self.awaited.append(command)
+        self.seen()
         known = command.member_id.startswith(("ok", "later"))
         return HeartbeatReply(Error.NONE, DEADLINE) if known else HeartbeatReply(Error.UNKNOWN_MEMBER_ID)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -15,8 +15,8 @@ from prometheus_client import REGISTRY
 
 from kcoord.access.rights import Access
 from kcoord.config import Config
+from kcoord.database import request_age
 from kcoord.http.peers import Phase, Reason
-from kcoord.process import runtime as runtimes
 from kcoord.stack.protocol_httptools import MOST_AT_ONCE, HttpToolsPeerProtocol
 from tests.support.doors import TOKEN, Client, Door, heartbeat, run, ways, without_ids
 
@@ -309,89 +309,20 @@ def test_who_a_trusted_proxy_speaks_for() -> None:
     assert seen == ["10.1.1.1", "10.1.1.1", "127.0.0.1", "127.0.0.1"]
 
 
-class Clock:
-    """A loop whose time is told, with the timers that were set."""
+@pytest.mark.parametrize("member", ["ok", "later"])
+def test_a_request_is_as_old_as_its_head(member: str) -> None:
+    """Whichever way it goes: a client that waited for its body to be sent has waited for an answer, too."""
+    seen = []
 
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[tuple[float, Callable[[], None]]] = []
+    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+        door.service.seen = lambda: seen.append(request_age.current())
+        request = beat(member, CLOSE)
+        client.writer.write(request[:-5])
+        await until(lambda: protocol.peer.phase is Phase.BODY)
+        seen.append(time.monotonic())
+        client.writer.write(request[-5:])
 
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Any:
-        entry = (self.now + delay, callback)
-        self.timers.append(entry)
-        return _Timer(lambda: self.timers.remove(entry))
-
-    def ring(self) -> float:
-        """Let the only timer end; when that is."""
-        ((self.now, callback),) = self.timers
-        self.timers.clear()
-        callback()
-        return self.now
-
-
-class _Timer:
-    def __init__(self, cancel: Callable[[], None]) -> None:
-        self.cancel = cancel
-
-
-class Wire(asyncio.Transport):
-    """A transport without a network."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.closed = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.written += bytes(data)
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
-
-
-@contextmanager
-def wired() -> Iterator[tuple[Door, HttpToolsPeerProtocol, Wire, Clock]]:
-    """A connection without a network, whose token is known, on a clock that stands."""
-    door = Door(Config({}))
-    runtimes.use(door.runtime)
-    with asyncio.Runner() as runner:
-
-        async def make() -> HttpToolsPeerProtocol:
-            await door.runtime.get(Access).authenticate(TOKEN)
-            return door.factory()()
-
-        protocol, wire, clock = runner.run(make()), Wire(), Clock()
-        protocol.loop = clock  # type: ignore[assignment]
-        protocol.connection_made(wire)
-        yield door, protocol, wire, clock
-    runtimes.use(None)
-
-
-def test_a_connection_is_kept_alive_after_its_last_answer() -> None:
-    with wired() as (door, protocol, wire, clock):
-        seconds = protocol.timeout_keep_alive
-        protocol.data_received(beat("ok"))
-        for clock.now in (1.0, 2.0, 3.0):
-            protocol.data_received(beat("ok"))
-        assert len(door.service.at_once) == 4
-        assert clock.ring() == seconds
-        assert not wire.closed, "there was a request since then"
-        assert clock.ring() == 3.0 + seconds
-        assert wire.closed
-
-
-def test_a_request_that_has_begun_is_not_ended_by_the_timer() -> None:
-    with wired() as (door, protocol, wire, clock):
-        protocol.data_received(beat("ok"))
-        protocol.data_received(beat("ok")[:30])
-        assert clock.timers == []
-        protocol.data_received(beat("ok")[30:])
-        assert len(clock.timers) == 1
-        assert len(door.service.at_once) == 2
-        assert not wire.closed
+    door, _ = with_connection(work)
+    head_at, receipt = seen
+    assert receipt.at <= head_at
+    assert len(door.service.at_once) == (2 if member == "ok" else 1)
