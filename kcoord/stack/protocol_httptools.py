@@ -81,11 +81,6 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         self._release()
         super().connection_lost(exc)
 
-    def give_up(self, reason: Reason) -> None:
-        """Close it; what a peer does not read is dropped, by the kernel too."""
-        self._release()
-        super().give_up(reason)
-
     def shutdown(self) -> None:
         """The server stops: a request whose body is still coming is answered."""
         self._release()
@@ -202,9 +197,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         if answer is None:
             self._is_declined = True
             return False
-        self.transport.write(answer)
-        if not said.keeps_alive:
-            self.transport.close()
+        self.transport.write(answer)  # and it stays open: the one before said the same
         self.server_state.total_requests += 1
         self._repeated_at = self.loop.time()  # the timer goes on: setting it anew takes longer
         return True
