@@ -72,20 +72,6 @@ SERVER: tuple[Setting, ...] = (
     Setting(LANE, True, "switch", "Answer heartbeats that only extend a session from memory, and store them after."),
     Setting(FLUSH_INTERVAL, 200, "ms", "How often sessions that were extended in memory are stored.", 10, 2_000),
     Setting("mailbox.max.batch", 256, "commands", "Most commands of one group handled in one transaction.", 1, 10_000),
-    Setting(
-        "heartbeat.lane",
-        True,
-        "switch",
-        "Answer heartbeats that only extend a session from memory and store them behind.",
-    ),
-    Setting(
-        "heartbeat.flush.interval.ms",
-        200,
-        "ms",
-        "How often sessions that were extended in memory are stored.",
-        10,
-        2_000,
-    ),
     Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
     Setting("token.cache.ms", 5_000, "ms", "How long a process caches an API token.", 0, 600_000),
 )

@@ -20,6 +20,9 @@ from dataclasses import dataclass, replace
 from kcoord.config import Config
 from kcoord.protocol.errors import Error, ProtocolError
 
+RECEIPT = "kcoord.receipt"
+"""Key of an ASGI scope: the receipt of a request that was held before the application was called; None: it was not."""
+
 BEAT_SECONDS = 0.1
 """How often the event loop records that it is running."""
 GAP_SECONDS = 0.5

@@ -24,9 +24,6 @@ log = structlog.get_logger("kcoord.access_log")
 
 API = "/v1/"
 
-RECEIPT = "kcoord.receipt"
-"""Key of the ASGI scope of a request that was not started when it was received: its `request_age.Receipt`."""
-
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Values of the metrics' label; anything else that a client sends is `other`."""
 
@@ -80,8 +77,8 @@ class RequestLog:
 
 
 def _receipt(scope: Scope) -> request_age.Receipt | None:
-    if RECEIPT in scope:
-        found: request_age.Receipt = scope[RECEIPT]
+    found: request_age.Receipt | None = scope.get(request_age.RECEIPT)
+    if found is not None:
         return found
     return runtimes.current().db.request_age.receive() if runtimes.is_running() else None
 

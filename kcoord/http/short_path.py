@@ -4,6 +4,9 @@ A server that has a whole request at hand asks here first (`kcoord.stack.protoco
 as the application's, in every byte; whatever is not simple, or cannot be answered at once, gets None and goes the
 usual way, on which errors are answered too. Members repeat the same headers for hours, so what a block of headers says
 is remembered for each connection, except whether the token in it is valid: that is asked for each request.
+
+The request is the current one (`kcoord.http.context`, `kcoord.database.request_age`) until it is answered, and no
+longer: what an operation starts in the background must not refer to it.
 """
 
 from __future__ import annotations
@@ -79,6 +82,13 @@ class Route(NamedTuple):
     path: str
 
 
+class Began(NamedTuple):
+    """When a request began, in seconds of the performance counter, and as what counts for its age."""
+
+    at: float
+    receipt: request_age.Receipt
+
+
 class Served:
     """An operation that can be answered at once, with its metrics."""
 
@@ -105,8 +115,9 @@ class ShortPath:
             if operation.is_short:
                 assert operation.endpoint.method == "POST", operation.endpoint
                 served = Served(operation)
-                assert served.suffix.rpartition(b"/")[2] not in self._by_suffix, operation.endpoint
-                self._by_suffix[(served.suffix or served.prefix).rpartition(b"/")[2]] = served
+                last = (served.suffix or served.prefix).rpartition(b"/")[2]
+                assert last not in self._by_suffix, operation.endpoint
+                self._by_suffix[last] = served
         self._routes = lru_cache(maxsize=ROUTES)(self._find_route)
         self._defaults: list[tuple[bytes, bytes]] | None = None
         self._start = b""
@@ -145,8 +156,10 @@ class ShortPath:
         is_plain = len(by_name) == len(headers)
         authorization = by_name.get(b"authorization", b"") if is_plain else b""
         try:
-            is_same = authorization and last is not None and last.authorization == authorization
-            token = last.token if is_same and last is not None else digest(bearer(headers))
+            if authorization and last is not None and last.authorization == authorization:
+                token = last.token
+            else:
+                token = digest(bearer(headers))
             if not is_plain or by_name.get(b"content-type") != b"application/json":
                 bodies.check_content_type(headers)
         except ProtocolError:
@@ -166,12 +179,23 @@ class ShortPath:
         """The token is valid, as far as is known without asking."""
         return self._access.known(head.token) is not None
 
-    def answer(self, route: Route, head: Head, body: bytes, defaults: list[tuple[bytes, bytes]]) -> bytes | None:
+    def begin(self) -> Began:
+        """A request begins whose body has not come yet."""
+        return Began(time.perf_counter(), self._runtime.db.request_age.receive())
+
+    def answer(
+        self,
+        route: Route,
+        head: Head,
+        body: bytes,
+        defaults: list[tuple[bytes, bytes]],
+        began: Began | None = None,
+    ) -> bytes | None:
         """The whole response to a request; None: it goes the usual way, and nothing has been done.
 
-        Parameters: `defaults`, the server's own headers, which come first.
+        Parameters: `defaults`, the server's own headers, which come first; `began`, None: just now.
         """
-        started = time.perf_counter()
+        started = time.perf_counter() if began is None else began.at
         runtime = self._runtime
         if not runtimes.is_running() or runtimes.current() is not runtime:
             return None
@@ -184,7 +208,7 @@ class ShortPath:
         request_id = head.request_id or context.new_request_id()
         request = context.RequestContext(request_id, served.route, scope=scope, is_hot=True)
         entered = context.enter(request)
-        receipt = request_age.enter(runtime.db.request_age.receive())
+        receipt = request_age.enter(runtime.db.request_age.receive() if began is None else began.receipt)
         try:
             content = served.operation.at_once(runtime, principal, route.group_id, head.client_host, body)
             if content is None:

@@ -17,9 +17,9 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from kcoord.database.request_age import RECEIPT, Receipt
 from kcoord.http.cutting import Cutter
 from kcoord.http.framing import BadFraming, ambiguous_framing, body_length
-from kcoord.http.middleware import RECEIPT
 from kcoord.http.peers import Peers, Phase, Reason
 from kcoord.http.short_path import STATE, ShortPath
 from kcoord.process import runtime as runtimes
@@ -82,11 +82,6 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         """The connection is closed."""
         self._release()
         super().connection_lost(exc)
-
-    def give_up(self, reason: Reason) -> None:
-        """Close it; what a peer does not read is dropped, by the kernel too."""
-        self._release()
-        super().give_up(reason)
 
     def shutdown(self) -> None:
         """The server stops: a request whose body is still coming is answered."""
@@ -204,9 +199,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         if answer is None:
             self._is_declined = True
             return False
-        self.transport.write(answer)
-        if not said.keeps_alive:
-            self.transport.close()
+        self.transport.write(answer)  # and it stays open: the one before said the same
         self.server_state.total_requests += 1
         self._repeated_at = self.loop.time()  # the timer goes on: setting it anew takes longer
         return True
@@ -234,7 +227,8 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             if said is None:
                 self._start(method, target, version, length)
                 return
-        self._held = Held(method, target, version, head, is_parsed, route, said)
+        began = shortcut.path.begin() if self._cut.waiting < said.length else None
+        self._held = Held(method, target, version, head, is_parsed, route, said, began)
 
     def _end_held(self, held: Held, path: ShortPath) -> bool:
         """Answer the request that is held, or let it go the usual way; False: the rest of its body has not come."""
@@ -242,7 +236,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         if not self.flow.write_paused:
             body = self._cut.begins_with(held.said.length)
             if body is not None:
-                answer = path.answer(held.route, held.said, body, self.server_state.default_headers)
+                answer = path.answer(held.route, held.said, body, self.server_state.default_headers, held.began)
             elif path.knows(held.said):
                 return False
         if answer is None or body is None:
@@ -267,10 +261,13 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             self._held = None
             if not held.is_parsed:
                 self._parse_head(held.method, held.version, held.head)
-            self._start(held.method, held.target, held.version, held.said.length)
+            began = None if held.began is None else held.began.receipt
+            self._start(held.method, held.target, held.version, held.said.length, began)
 
-    def _start(self, method: bytes, target: bytes, version: bytes, length: int | None) -> None:
-        """Start the application for a request whose head was parsed."""
+    def _start(
+        self, method: bytes, target: bytes, version: bytes, length: int | None, receipt: Receipt | None = None
+    ) -> None:
+        """Start the application for a request whose head was parsed. `receipt`: None if it has come just now."""
         path, _, query = target.partition(b"?")
         self.scope = {
             **self._scope(method, version, self.headers),  # type: ignore[typeddict-item]
@@ -278,6 +275,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             "raw_path": self.root_path.encode() + path,
             "query_string": query,
             "state": self.app_state.copy(),
+            RECEIPT: receipt,
         }
         self.cycle = self._cycle(version)
         self._cut.expect(length)
@@ -286,7 +284,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         if self._peers.starts.is_free():
             self._start_asgi_task(self.cycle, self.app)
             return
-        if runtimes.is_running():  # its age counts from now
+        if receipt is None and runtimes.is_running():  # its age counts from now
             self.scope[RECEIPT] = runtimes.current().db.request_age.receive()  # type: ignore[literal-required]
         self._peers.starts.later(partial(self._start_asgi_task, self.cycle, self.app))
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from kcoord.http.short_path import Head, Route, ShortPath
+from kcoord.http.short_path import Began, Head, Route, ShortPath
 from kcoord.stack.protocol import LONGEST_HEAD_BYTES
 
 _METHOD = b"POST "
@@ -16,7 +16,10 @@ _AROUND_TARGET = len(_METHOD + _VERSION)
 
 
 class Held(NamedTuple):
-    """A request for the short path, until its body has come. `is_parsed`: the parser was given its head."""
+    """A request for the short path, until its body has come.
+
+    `is_parsed`: the parser was given its head. `began`: None if all of it was there.
+    """
 
     method: bytes
     target: bytes
@@ -25,6 +28,7 @@ class Held(NamedTuple):
     is_parsed: bool
     route: Route
     said: Head
+    began: Began | None
 
 
 class Shortcut:

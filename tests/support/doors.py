@@ -50,7 +50,7 @@ class Service:
     at_once: list[Any] = field(default_factory=list)
     awaited: list[Any] = field(default_factory=list)
     seen: Callable[[], object] = lambda: None
-    """Called during each answer that is given at once."""
+    """Called during each answer to a classic heartbeat, and to others if they are given at once."""
 
     def heartbeat_at_once(self, command: Heartbeat) -> HeartbeatReply | None:
         if not command.member_id.startswith("ok"):
@@ -69,6 +69,7 @@ class Service:
     async def heartbeat(self, command: Heartbeat) -> HeartbeatReply:
         await asyncio.sleep(0)
         self.awaited.append(command)
+        self.seen()
         known = command.member_id.startswith(("ok", "later"))
         return HeartbeatReply(Error.NONE, DEADLINE) if known else HeartbeatReply(Error.UNKNOWN_MEMBER_ID)
 
@@ -232,3 +233,42 @@ def without_ids(answer: bytes) -> bytes:
     """An answer without what differs each time: its request id, in header and body."""
     answer = re.sub(rb"x-request-id: [0-9a-f]{32}\r\n", b"x-request-id: new\r\n", answer)
     return re.sub(rb'"request_id":"[0-9a-f]{32}"', b'"request_id":"new"', answer)
+
+
+CLOSE = b"Connection: close"
+
+
+def beat(member: str, *headers: bytes, group: bytes = b"g") -> bytes:
+    """A heartbeat; those of members `ok…` are short, those of `later…` are not, and others are errors."""
+    return heartbeat(b'{"member_id":"%s","generation_id":1}' % member.encode(), *headers, group=group)
+
+
+LAST = beat("ok-last", CLOSE)
+
+
+def all_of(door: Door, *parts: bytes) -> bytes:
+    """What comes back for parts, each sent when the server has read the one before, until it closes the connection."""
+
+    async def conversation() -> bytes:
+        async with door.open() as connect:
+            client = await connect()
+            await door.runtime.get(Access).authenticate(TOKEN)
+            for part in parts:
+                client.writer.write(part)
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            return without_ids(await client.rest())
+
+    return run(conversation())
+
+
+def statuses(read: bytes) -> list[int]:
+    """Those of the answers."""
+    return [int(status) for status in re.findall(rb"HTTP/1.1 (\d{3})", read)]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Turns of the loop until something is so."""
+    async with asyncio.timeout(SECONDS):
+        while not condition():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kcoord.database import request_age
-from kcoord.database.request_age import Receipt
-from kcoord.http.middleware import RECEIPT, RequestLog
+from kcoord.database.request_age import RECEIPT, Receipt
+from kcoord.http.middleware import RequestLog
 from kcoord.http.starts import AT_ONCE, Starts
 from tests.support.members import eventually
 from tests.support.rounds import counted_rounds

@@ -1,137 +1,48 @@
-"""Connections on the short path: order, pieces, limits, turns, and ends. See `tests.support.doors`."""
+"""Connections on the short path: limits, phases and ends. For their order see `test_short_order`."""
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
-from kcoord.access.rights import Access
 from kcoord.config import Config
+from kcoord.database import request_age
 from kcoord.http.peers import Phase, Reason
-from kcoord.process import runtime as runtimes
-from kcoord.stack.protocol_httptools import MOST_AT_ONCE, HttpToolsPeerProtocol
-from tests.support.doors import TOKEN, Client, Door, heartbeat, run, ways, without_ids
-
-CLOSE = b"Connection: close"
-BODY = b'{"member_id":"ok","generation_id":1}'
-
-
-def beat(member: str, *headers: bytes, group: bytes = b"g") -> bytes:
-    """A heartbeat; those of members `ok…` are short, those of `later…` are not, and others are errors."""
-    return heartbeat(b'{"member_id":"%s","generation_id":1}' % member.encode(), *headers, group=group)
-
-
-LAST = beat("ok-last", CLOSE)
-
-
-def all_of(door: Door, *parts: bytes) -> bytes:
-    """What comes back for parts, each sent when the server has read the one before, until it closes the connection."""
-
-    async def conversation() -> bytes:
-        async with door.open() as connect:
-            client = await connect()
-            await door.runtime.get(Access).authenticate(TOKEN)
-            for part in parts:
-                client.writer.write(part)
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
-            return without_ids(await client.rest())
-
-    return run(conversation())
+from kcoord.stack.protocol_httptools import HttpToolsPeerProtocol
+from tests.support.doors import (
+    CLOSE,
+    LAST,
+    TOKEN,
+    Client,
+    Door,
+    all_of,
+    beat,
+    heartbeat,
+    run,
+    statuses,
+    until,
+    ways,
+    without_ids,
+)  # fmt: skip
 
 
-def statuses(read: bytes) -> list[int]:
-    return [int(status) for status in re.findall(rb"HTTP/1.1 (\d{3})", read)]
+def test_nothing_is_answered_at_once_while_writing_is_paused() -> None:
+    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+        for request in (beat("ok"), LAST):
+            protocol.pause_writing()
+            client.writer.write(request)
+            await until(lambda: protocol.cycle is not None and not protocol.cycle.response_complete)
+            protocol.resume_writing()
+            await until(lambda: protocol.cycle.response_complete)
 
-
-def test_requests_cut_at_every_byte() -> None:
-    whole = beat("ok1") + beat("later") + beat("ok2", b"X-Request-Id: mine")
-    expected = all_of(Door(Config({}), is_short=False), whole + LAST)
-    for at in range(len(whole)):
-        door = Door(Config({}))
-        assert all_of(door, whole[:at], whole[at:] + LAST) == expected, whole[:at]
-        assert [command.member_id for command in door.service.at_once] == ["ok1", "ok2", "ok-last"]
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.sampled_from(["ok", "later", "none", ""]), max_size=40), st.lists(st.integers(1, 400), max_size=60))
-def test_pipelined_requests_are_answered_in_order(members: list[str], sizes: list[int]) -> None:
-    """However they are cut, and whichever way each of them goes."""
-    stream = b"".join(beat(name, b"X-Request-Id: %d" % number) for number, name in enumerate(members)) + LAST
-    parts = []
-    for size in sizes:
-        parts.append(stream[:size])
-        stream = stream[size:]
-    found = [all_of(door, *parts, stream) for door in ways()]
-    assert found[0] == found[1]
-    assert re.findall(rb"x-request-id: (\d+)", found[0]) == [b"%d" % number for number in range(len(members))]
-
-
-def test_one_connection_does_not_keep_the_loop() -> None:
-    """After some answers to pipelined requests everybody else has a turn, and the answers go on by themselves."""
-    door, answers, turns = Door(Config({})), 5 * MOST_AT_ONCE, [0]
-
-    async def conversation() -> bytes:
-        loop = asyncio.get_running_loop()
-
-        def turn() -> None:
-            turns.append(0)
-            loop.call_soon(turn)
-
-        def answered() -> None:
-            turns[-1] += 1
-
-        async with door.open() as connect:
-            client = await connect()
-            await client.ask(beat("ok"))
-            door.service.seen = answered
-            loop.call_soon(turn)
-            client.writer.write(beat("ok") * answers + LAST)
-            return await client.rest()
-
-    assert statuses(run(conversation())) == [200] * (answers + 1)
-    assert sum(turns) == answers + 1
-    assert max(turns) == MOST_AT_ONCE
-
-
-def test_a_peer_that_does_not_read_is_not_answered_at_once() -> None:
-    """What is unread stays bounded: the application waits until the peer has read, as for every other request."""
-    door, requests = Door(Config({})), 20_000
-
-    async def conversation() -> tuple[int, int, bytes]:
-        async with door.open() as connect:
-            client = await connect()
-            first = await client.ask(beat("ok"))
-            stream = asyncio.create_task(_send(client, beat("ok") * requests + LAST))
-            client.reader._transport.pause_reading()  # type: ignore[attr-defined]
-            protocol = door.protocols[0]
-            await until(lambda: protocol.flow.write_paused)
-            for _ in range(100):
-                await asyncio.sleep(0)
-            unread, soon = protocol.unread(), len(door.service.at_once)
-            client.reader._transport.resume_reading()  # type: ignore[attr-defined]
-            rest = await client.rest()
-            await stream
-            return unread, soon, first + rest
-
-    unread, soon, read = run(conversation())
-    assert 0 < unread < 1_000_000
-    assert soon < requests
-    assert statuses(read) == [200] * (requests + 2)
-    assert len(door.service.at_once) + len(door.service.awaited) == requests + 2
-
-
-async def _send(client: Client, data: bytes) -> None:
-    client.writer.write(data)
-    await client.writer.drain()
+    door, read = with_connection(work)
+    assert statuses(read) == [200, 200]
+    assert len(door.service.at_once) == 1
 
 
 @pytest.mark.parametrize("value", [b"close", b"Close", b"x, close"])
@@ -190,13 +101,6 @@ def with_connection(
     return door, run(conversation())
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Turns of the loop until something is so."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0)
-
-
 def gone() -> float:
     """Requests whose clients went away or were given up."""
     labels = {"route": "/v1/groups/{group_id}/heartbeat", "method": "POST", "status": "499"}
@@ -228,6 +132,17 @@ def test_what_is_expected_of_the_peer() -> None:
 
         run(conversation(door, phases))
         assert phases == [Phase.SILENT, Phase.WORK, Phase.WORK, Phase.HEAD, Phase.BODY, Phase.WORK]
+
+
+def test_a_peer_that_sent_its_head_in_pieces_owes_nothing_afterwards() -> None:
+    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+        client.writer.write(beat("ok")[:20])
+        await until(lambda: protocol.peer.phase is Phase.HEAD)
+        await client.ask(beat("ok")[20:])
+        assert protocol.peer.phase is Phase.WORK
+        client.writer.write(LAST)
+
+    with_connection(work)
 
 
 def test_a_body_that_does_not_come_is_given_up() -> None:
@@ -309,89 +224,20 @@ def test_who_a_trusted_proxy_speaks_for() -> None:
     assert seen == ["10.1.1.1", "10.1.1.1", "127.0.0.1", "127.0.0.1"]
 
 
-class Clock:
-    """A loop whose time is told, with the timers that were set."""
+@pytest.mark.parametrize("member", ["ok", "later"])
+def test_a_request_is_as_old_as_its_head(member: str) -> None:
+    """Whichever way it goes: a client that waited for its body to be sent has waited for an answer, too."""
+    seen = []
 
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[tuple[float, Callable[[], None]]] = []
+    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+        door.service.seen = lambda: seen.append(request_age.current())
+        request = beat(member, CLOSE)
+        client.writer.write(request[:-5])
+        await until(lambda: protocol.peer.phase is Phase.BODY)
+        seen.append(time.monotonic())
+        client.writer.write(request[-5:])
 
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Any:
-        entry = (self.now + delay, callback)
-        self.timers.append(entry)
-        return _Timer(lambda: self.timers.remove(entry))
-
-    def ring(self) -> float:
-        """Let the only timer end; when that is."""
-        ((self.now, callback),) = self.timers
-        self.timers.clear()
-        callback()
-        return self.now
-
-
-class _Timer:
-    def __init__(self, cancel: Callable[[], None]) -> None:
-        self.cancel = cancel
-
-
-class Wire(asyncio.Transport):
-    """A transport without a network."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.closed = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.written += bytes(data)
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
-
-
-@contextmanager
-def wired() -> Iterator[tuple[Door, HttpToolsPeerProtocol, Wire, Clock]]:
-    """A connection without a network, whose token is known, on a clock that stands."""
-    door = Door(Config({}))
-    runtimes.use(door.runtime)
-    with asyncio.Runner() as runner:
-
-        async def make() -> HttpToolsPeerProtocol:
-            await door.runtime.get(Access).authenticate(TOKEN)
-            return door.factory()()
-
-        protocol, wire, clock = runner.run(make()), Wire(), Clock()
-        protocol.loop = clock  # type: ignore[assignment]
-        protocol.connection_made(wire)
-        yield door, protocol, wire, clock
-    runtimes.use(None)
-
-
-def test_a_connection_is_kept_alive_after_its_last_answer() -> None:
-    with wired() as (door, protocol, wire, clock):
-        seconds = protocol.timeout_keep_alive
-        protocol.data_received(beat("ok"))
-        for clock.now in (1.0, 2.0, 3.0):
-            protocol.data_received(beat("ok"))
-        assert len(door.service.at_once) == 4
-        assert clock.ring() == seconds
-        assert not wire.closed, "there was a request since then"
-        assert clock.ring() == 3.0 + seconds
-        assert wire.closed
-
-
-def test_a_request_that_has_begun_is_not_ended_by_the_timer() -> None:
-    with wired() as (door, protocol, wire, clock):
-        protocol.data_received(beat("ok"))
-        protocol.data_received(beat("ok")[:30])
-        assert clock.timers == []
-        protocol.data_received(beat("ok")[30:])
-        assert len(clock.timers) == 1
-        assert len(door.service.at_once) == 2
-        assert not wire.closed
+    door, _ = with_connection(work)
+    head_at, receipt = seen
+    assert receipt.at <= head_at
+    assert len(door.service.at_once) == (2 if member == "ok" else 1)
