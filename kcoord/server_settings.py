@@ -86,6 +86,8 @@ SERVER: tuple[Setting, ...] = (
         10,
         2_000,
     ),
+    Setting("commit.lane", True, "switch", "Write steady commits of all groups together."),
+    Setting("fetch.lane", True, "switch", "Read the offsets that fetches of all groups ask for together."),
     Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
     Setting("token.cache.ms", 5_000, "ms", "How long a process caches an API token.", 0, 600_000),
 )
