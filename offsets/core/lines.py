@@ -5,15 +5,16 @@ An object for each partition would cost more than everything else that is done f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from offsets.core.types import OffsetCommit, OffsetRecord, PartitionCommit
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """`topics`: names, each with how many of the lines are about it. No partition occurs twice.
+    """`topics`: names, each with how many lines in a row are about it. No partition occurs twice.
 
     `metadata` None: all of it is empty.
     """
@@ -64,16 +65,12 @@ def partitions_of(lines: Lines) -> tuple[PartitionCommit, ...]:
     return tuple(PartitionCommit(*line) for line in columns)
 
 
-def lines_of(records: Iterable[OffsetRecord]) -> Lines:
+def lines_of(records: Sequence[OffsetRecord]) -> Lines:
     """Records, of which each is about another partition, as columns."""
-    by_topic: dict[str, list[OffsetRecord]] = {}
-    for record in records:
-        by_topic.setdefault(record.topic, []).append(record)
-    ordered = [record for found in by_topic.values() for record in found]
     return Lines(
-        tuple((topic, len(found)) for topic, found in by_topic.items()),
-        [record.partition for record in ordered],
-        [record.offset for record in ordered],
-        [record.leader_epoch for record in ordered],
-        [record.metadata for record in ordered] if any(record.metadata for record in ordered) else None,
+        tuple((topic, len(list(run))) for topic, run in groupby(records, lambda record: record.topic)),
+        [record.partition for record in records],
+        [record.offset for record in records],
+        [record.leader_epoch for record in records],
+        [record.metadata for record in records] if any(record.metadata for record in records) else None,
     )

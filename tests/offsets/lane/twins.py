@@ -115,7 +115,7 @@ class Twin:
             commit,
             retention_time_ms=-1,
             member_id="" if member is None else member.member_id,
-            group_instance_id=None,
+            group_instance_id=commit.group_instance_id if self.random.random() < 0.3 else None,
             generation_id=generation,
         )
 
