@@ -34,6 +34,7 @@ from offsets.core.types import (
     Provenance,
     TopicPartition,
 )
+from offsets.lane.fetching import FetchLane
 from offsets.lane.lane import CommitLane
 from offsets.store import OffsetStore
 from offsets.transactions.store import TransactionStore
@@ -55,6 +56,7 @@ class OffsetService:
         self._topics = runtime.get(TopicService)
         self._store = runtime.get(OffsetStore)
         self._lane = runtime.get(CommitLane)
+        self._fetches = runtime.get(FetchLane)
         self._transactions = runtime.get(TransactionStore)
         self.metadata_limit = runtime.config.int("offset.metadata.max.bytes")
 
@@ -126,6 +128,8 @@ class OffsetService:
             found = await self._db.transaction(
                 lambda connection: self._fetch_stable(connection, fetch, wanted), key=fetch.group_id
             )
+        elif wanted is not None and self._fetches.takes(fetch, wanted):
+            found = await self._fetches.read(fetch, wanted)
         else:
             await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
             found = [] if wanted == [] else await self._store.fetch(fetch.group_id, wanted)

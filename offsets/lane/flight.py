@@ -7,8 +7,10 @@ be most of the time of a commit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
+from offsets.core.types import TopicPartition
 from offsets.lane.bookings import Booking
 
 Parameters = dict[str, Any]
@@ -100,6 +102,21 @@ def _lines(bookings: Sequence[Booking]) -> Parameters:
         "metadata": numbers(metadata),
         "metadatas": texts(metadatas),
         "latest": _latest(bookings, len(partitions)),
+    }
+
+
+def fetch_parameters(asked: Sequence[tuple[str, Sequence[TopicPartition]]]) -> Parameters:
+    """The parameters of `fetch_flight`: groups, each with the partitions that are asked for."""
+    topics: dict[str, int] = {}
+    topic = [topics.setdefault(name, len(topics) + 1) for _, partitions in asked for name, _ in partitions]
+    last = list(accumulate(len(partitions) for _, partitions in asked))
+    return {
+        "group_id": texts(group_id for group_id, _ in asked),
+        "first": numbers([1, *(at + 1 for at in last[:-1])]),
+        "last": numbers(last),
+        "topic": numbers(topic),
+        "topics": texts(topics),
+        "partition": numbers(partition for _, partitions in asked for _, partition in partitions),
     }
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
 
 from psycopg import errors as pg
 
@@ -15,9 +17,9 @@ from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
-from offsets.core.types import Millis
+from offsets.core.types import FetchedOffset, Millis, TopicPartition
 from offsets.lane.bookings import Booking
-from offsets.lane.flight import parameters
+from offsets.lane.flight import fetch_parameters, parameters, texts
 
 Q = queries("offsets")
 
@@ -66,3 +68,43 @@ class FlightStore:
 def _oldest(bookings: Sequence[Booking]) -> Receipt | None:
     receipts = (booking.receipt for booking in bookings if booking.receipt is not None)
     return min(receipts, key=lambda receipt: receipt.at, default=None)
+
+
+class Asked(NamedTuple):
+    """The partitions of a group that a fetch asks for."""
+
+    group_id: str
+    partitions: Sequence[TopicPartition]
+
+
+class Version(NamedTuple):
+    """Key, version and version tag of a group's row."""
+
+    pk: int | None
+    version: int
+    version_tag: UUID | None
+
+
+class FetchStore:
+    """Reads the offsets of many groups at once."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db: Database = runtime.db
+
+    async def read(
+        self, asked: Sequence[Asked], group_ids: Sequence[str]
+    ) -> tuple[list[list[FetchedOffset]], dict[str, Version]]:
+        """The committed offsets that each of `asked` names, and the versions of these groups, as far as they exist.
+
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
+        """
+        async with self._db.connection() as connection:
+            versions: dict[str, Version] = {}
+            if group_ids:
+                rows = await self._db.rows(connection, Q.versions_of, {"group_id": texts(group_ids)})
+                versions = {group_id: Version(*version) for group_id, *version in rows}
+            rows = await self._db.rows(connection, Q.fetch_flight, fetch_parameters(asked))
+        found: list[list[FetchedOffset]] = [[] for _ in asked]
+        for number, *offset in rows:
+            found[number - 1].append(FetchedOffset(*offset))
+        return found, versions

@@ -72,19 +72,25 @@ select clock.now, clock.database_ms, array(select number from accepted) as accep
 from clock
 
 -- name: fetch_flight
--- As `fetch_named`, for requests of many groups: `position` is that of the request.
-select r.position, o.topic, o.partition, o.committed_offset, o.leader_epoch, o.metadata, o.commit_timestamp
+-- As `fetch_named`, for requests of many groups, which are numbered.
+select r.number, o.topic, o.partition, o.committed_offset, o.leader_epoch, o.metadata, o.commit_timestamp
 from unnest(%(group_id)s::text[], %(first)s::int[], %(last)s::int[]) with ordinality
-     as r (group_id, first, last, position)
+     as r (group_id, first, last, number)
 cross join lateral (
     select id from groups_group g where g.group_id = r.group_id and g.state <> 'Dead' offset 0
 ) g
-cross join lateral generate_series(r.first, r.last) as k
 cross join lateral (
-    select * from offsets_committedoffset c
-    where c.group_id = g.id and c.topic = (%(topics)s::text[])[(%(topic)s::int[])[k]]
-      and c.partition = (%(partition)s::int[])[k]
+    select (%(topics)s::text[])[(%(topic)s::int[])[k]] as topic, (%(partition)s::int[])[k] as partition
+    from generate_series(r.first, r.last) as k
     offset 0
+) w
+cross join lateral (
+    select c.topic, c.partition, c.committed_offset, c.leader_epoch, c.metadata, c.commit_timestamp
+    from offsets_committedoffset c
+    where (c.group_id, c.topic, c.partition) >= (g.id, w.topic, w.partition)
+      and (c.group_id, c.topic, c.partition) <= (g.id, w.topic, w.partition)
+    order by c.group_id, c.topic, c.partition
+    limit 1
 ) o
 
 -- name: versions_of

@@ -1,13 +1,16 @@
 -- name: fetch_named
--- One look into the index for each partition: a join that the planner may turn round reads everything of the group, or
--- of all groups before the table was first analyzed.
+-- One look into the primary key for each partition, whatever the planner knows of the table: only that index serves a
+-- comparison of rows that begin with the group. By topic and partition alone it would read the offsets of all groups.
 select o.topic, o.partition, o.committed_offset, o.leader_epoch, o.metadata, o.commit_timestamp
 from groups_group g
 cross join unnest(%(topic)s::text[], %(partition)s::int[]) as w (topic, partition)
 cross join lateral (
-    select * from offsets_committedoffset c
-    where c.group_id = g.id and c.topic = w.topic and c.partition = w.partition
-    offset 0
+    select c.topic, c.partition, c.committed_offset, c.leader_epoch, c.metadata, c.commit_timestamp
+    from offsets_committedoffset c
+    where (c.group_id, c.topic, c.partition) >= (g.id, w.topic, w.partition)
+      and (c.group_id, c.topic, c.partition) <= (g.id, w.topic, w.partition)
+    order by c.group_id, c.topic, c.partition
+    limit 1
 ) o
 where g.group_id = %(group_id)s and g.state <> 'Dead'
 
