@@ -50,6 +50,21 @@ FLUSH_SECONDS = Histogram(
     "Time to store the sessions that were renewed in memory since the last time.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
+COMMITS = Counter(
+    "kcoord_offset_commits",
+    "Commits by the way they took: `lane`, or why it was the normal one.",
+    ["way"],
+)
+FLIGHT_COMMITS = Histogram(
+    "kcoord_commit_flight_commits",
+    "Commits written together by the commit lane.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+)
+FLIGHT_FETCHES = Histogram(
+    "kcoord_fetch_flight_fetches",
+    "Fetches of offsets read together by the fetch lane.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+)
 PARKED = Gauge("kcoord_parked_requests", "Requests waiting on the server.", ["kind"])
 NODE_PARTITIONS = Gauge("kcoord_node_partitions", "Coordinator partitions that this process owns.")
 NODE_LEASE = Gauge("kcoord_node_lease", "Whether this process holds its lease as a coordinator node: 1 or 0.")

@@ -72,6 +72,8 @@ SERVER: tuple[Setting, ...] = (
     Setting(LANE, True, "switch", "Answer heartbeats that only extend a session from memory, and store them after."),
     Setting(FLUSH_INTERVAL, 200, "ms", "How often sessions that were extended in memory are stored.", 10, 2_000),
     Setting("mailbox.max.batch", 256, "commands", "Most commands of one group handled in one transaction.", 1, 10_000),
+    Setting("commit.lane", True, "switch", "Write steady commits of all groups together."),
+    Setting("fetch.lane", True, "switch", "Read the offsets that fetches of all groups ask for together."),
     Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
     Setting("token.cache.ms", 5_000, "ms", "How long a process caches an API token.", 0, 600_000),
 )

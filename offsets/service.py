@@ -6,6 +6,7 @@ Source: offsets.md 3 and 5; consumer.md 7.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from groups.catalogue.topics import TopicService, partition_counts
@@ -17,7 +18,8 @@ from groups.store.locked import LockedGroup
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.core.commit import membership_half, record, refuse
+from offsets.core.commit import NO_RETENTION, Results, membership_half, record, refuse
+from offsets.core.lines import PlainCommit, lines_of
 from offsets.core.transactions import stable
 from offsets.core.types import (
     ChangeKind,
@@ -26,12 +28,20 @@ from offsets.core.types import (
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
+    OffsetRecord,
+    PartitionCommit,
     PartitionCounts,
     Provenance,
     TopicPartition,
 )
+from offsets.lane.fetching import FetchLane
+from offsets.lane.lane import CommitLane
 from offsets.store import OffsetStore
 from offsets.transactions.store import TransactionStore
+
+
+class CatalogueChanged(Exception):
+    """Topics were looked up by their ids in a copy of the catalogue that has changed since: look them up again."""
 
 
 class OffsetService:
@@ -45,25 +55,57 @@ class OffsetService:
         self._groups = runtime.get(GroupService)
         self._topics = runtime.get(TopicService)
         self._store = runtime.get(OffsetStore)
+        self._lane = runtime.get(CommitLane)
+        self._fetches = runtime.get(FetchLane)
         self._transactions = runtime.get(TransactionStore)
-        self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
+        self.metadata_limit = runtime.config.int("offset.metadata.max.bytes")
 
-    async def commit(self, commit: OffsetCommit) -> OffsetCommitReply:
+    async def commit(self, commit: OffsetCommit, counts: PartitionCounts | None = None) -> OffsetCommitReply:
         """OffsetCommit: fenced by member and generation, all its rows in the same transaction as the fence.
 
-        If the partition filter leaves nothing, the coordinator is not asked at all (offsets.md 2.2).
+        `counts`: of its topics, if the caller has looked them up. If the partition filter leaves nothing, the
+        coordinator is not asked at all (offsets.md 2.2).
         """
-        refused, passed = refuse(commit, await counts_for(self._topics, commit))
+        refused, passed = refuse(commit, await counts_for(self._topics, commit) if counts is None else counts)
         if not passed:
             return OffsetCommitReply(Error.NONE, refused)
+        self._groups.check_active(commit.group_id)
+        results, records = record(passed, NO_RETENTION, 0, self.metadata_limit)
+        plain = plain_commit(commit, records) if commit.retention_time_ms == NO_RETENTION else None
+        written = await self._lane.write(commit.group_id, plain, partial(self._commit_slowly, commit, refused, passed))
+        if isinstance(written, OffsetCommitReply):
+            return written
+        return OffsetCommitReply(Error.NONE, refused + results, written.session_deadline)
+
+    async def commit_plain(self, plain: PlainCommit) -> OffsetCommitReply:
+        """As `commit`, for one whose partitions exist and may be committed. Without results if all are accepted.
+
+        Raises CatalogueChanged, and has written nothing: ids of topics may mean something else by now.
+        """
+        self._groups.check_active(plain.group_id)
+        written = await self._lane.write(plain.group_id, plain, partial(self._commit_plain_slowly, plain))
+        if isinstance(written, OffsetCommitReply):
+            return written
+        return OffsetCommitReply(Error.NONE, (), written.session_deadline)
+
+    async def _commit_plain_slowly(self, plain: PlainCommit) -> OffsetCommitReply:
+        if plain.catalogue is not None and (await self._topics.current()).version != plain.catalogue:
+            raise CatalogueChanged
+        commit = plain.general()
+        return await self._commit_slowly(commit, (), commit.partitions)
+
+    async def _commit_slowly(
+        self, commit: OffsetCommit, refused: Results, passed: tuple[PartitionCommit, ...]
+    ) -> OffsetCommitReply:
+        """The normal way: in the transaction in which the group decides whether this caller may commit."""
 
         async def write(locked: LockedGroup) -> OffsetCommitReply:
             assert isinstance(locked.reply, CommitReply)
-            results, records = record(passed, commit.retention_time_ms, locked.now, self._metadata_limit)
+            results, records = record(passed, commit.retention_time_ms, locked.now, self.metadata_limit)
             await self._store.write(locked, records, provenance(commit, locked, ChangeKind.COMMIT))
             return OffsetCommitReply(Error.NONE, refused + results, locked.reply.session_deadline)
 
-        outcome: Any = await self._groups.execute(membership_half(commit, passed, self._metadata_limit), write)
+        outcome: Any = await self._groups.execute(membership_half(commit, passed, self.metadata_limit), write)
         if isinstance(outcome, OffsetCommitReply):
             return outcome
         assert isinstance(outcome, CommitReply)
@@ -86,6 +128,8 @@ class OffsetService:
             found = await self._db.transaction(
                 lambda connection: self._fetch_stable(connection, fetch, wanted), key=fetch.group_id
             )
+        elif wanted is not None and self._fetches.takes(fetch, wanted):
+            found = await self._fetches.read(fetch, wanted)
         else:
             await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
             found = [] if wanted == [] else await self._store.fetch(fetch.group_id, wanted)
@@ -110,6 +154,18 @@ class OffsetService:
             check_fetch(group, fetch.member_id, fetch.member_epoch)
         offsets, pending = await self._transactions.fetch(connection, fetch.group_id, wanted)
         return stable(offsets, pending, wanted)
+
+
+def plain_commit(commit: OffsetCommit, records: Sequence[OffsetRecord]) -> PlainCommit:
+    """A commit that stores these records, as the lane takes it."""
+    return PlainCommit(
+        commit.group_id,
+        commit.member_id,
+        commit.group_instance_id,
+        commit.generation_id,
+        lines_of(records),
+        commit.principal,
+    )
 
 
 async def counts_for(topics: TopicService, commit: OffsetCommit) -> PartitionCounts:

@@ -186,6 +186,11 @@ class GroupService:
         if isinstance(group, ConsumerGroup):
             check_fetch(group, member_id, member_epoch)
 
+    def copy_of(self, group_id: str) -> Stored | None:
+        """The group as this process last knew it, which may be out of date; None: it must be loaded."""
+        copy = self._store.copy_of(group_id)
+        return None if copy is None else copy.stored
+
     async def describe(self, group_id: str, *, partitions: bool = True) -> Stored:
         """The group as last committed; `group` is None if it does not exist. `partitions`: see `GroupStore.read`."""
         self.check_active(group_id)

@@ -165,7 +165,10 @@ class Copies:
     def current(self, group_id: str) -> Copy | None:
         """The copy of a group, which may be out of date; None: there is none, or connections were lost since."""
         copy = self._copies.get(group_id)
-        return copy if copy is not None and copy.era == self._era else None
+        if copy is None or copy.era != self._era:
+            return None
+        self._copies.move_to_end(group_id)
+        return copy
 
     def ahead_of(self, group_id: str, row: GroupRow) -> Copy | None:
         """What this process saw committed but the row, locked now, does not have: Postgres went back. Else None.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import lru_cache, partial
 
+from groups.catalogue.topics import TopicService
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call, serve
@@ -16,27 +18,49 @@ from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.api import endpoints, wire
 from offsets.api.commits import answered, denied, partitions_of
+from offsets.api.plain_commits import all_accepted, plain_commit
 from offsets.api.topics import Named, Topics
 from offsets.core.types import FetchedOffset, OffsetCommit, OffsetFetch, OffsetFetchReply
-from offsets.service import OffsetService
+from offsets.service import CatalogueChanged, OffsetService
 
 GROUPS_AT_ONCE = 4
 """How many groups of one fetch are read concurrently, so that one request does not take the whole pool."""
+
+_commits = lru_cache(partial(COMMANDS.labels, "commit"))
 
 
 @serve(endpoints.COMMIT, is_hot=True)
 async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     """OffsetCommit."""
     call.principal.require_group(Operation.READ, call.group_id)
-    topics = await Topics(call.runtime, call.principal).resolve(call.body.topics)
-    command = _commit_command(call, topics)
-    reply = await call.runtime.get(OffsetService).commit(command)
-    COMMANDS.labels("commit", reply.error.name).inc()
+    service = call.runtime.get(OffsetService)
+    view = await call.runtime.get(TopicService).view()
+    plain = plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
+    if plain is not None:
+        try:
+            reply = await service.commit_plain(plain)
+        except CatalogueChanged:
+            plain = None
+    if plain is None:
+        return await _commit_any(call, service)
+    _commits(reply.error.name).inc()
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error, reply.detail)
+    OFFSETS_COMMITTED.inc(len(plain.lines))
+    return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(reply.session_deadline))
+
+
+async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:
+    topics = Topics(call.runtime, call.principal)
+    named = await topics.resolve(call.body.topics)
+    command = _commit_command(call, named)
+    reply = await service.commit(command, topics.counts(command))
+    _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
     return wire.CommitResponse(
-        topics=answered(call.body.topics, topics, reply.results), session_expires_at=rfc3339(reply.session_deadline)
+        topics=answered(call.body.topics, named, reply.results), session_expires_at=rfc3339(reply.session_deadline)
     )
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from msgspec import UnsetType
 
-from groups.catalogue.topics import TopicService
+from groups.catalogue.topics import TopicService, partition_counts
 from groups.core.model.types import TopicView
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.problem import invalid
 from kcoord.process.runtime import Runtime
 from offsets.api import wire
+from offsets.core.types import OffsetCommit, PartitionCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,24 @@ class Topics:
         self._principal = principal
         self._view = TopicView()
 
-    async def load(self, names: Iterable[str], topic_ids: Iterable[uuid.UUID] = ()) -> None:
-        """Look up the topics of these names and ids.
+    async def load(
+        self,
+        names: Iterable[str],
+        topic_ids: Iterable[uuid.UUID] = (),
+        partitions: Iterable[tuple[str, int]] = (),
+    ) -> None:
+        """Look up the topics of these names and ids, and these partitions by topic name.
 
         Offsets are stored by name: an id that the copy still knows, of a topic that was deleted and created again by
         another process, would reach the offsets of the new one. So ids are looked up in the catalogue as of now.
         """
         may_be_told = {name for name in names if self._describable(name)}
         topics = self._runtime.get(TopicService)
-        self._view = await (topics.current() if any(True for _ in topic_ids) else topics.find(names=may_be_told))
+        if any(True for _ in topic_ids):
+            self._view = await topics.current()
+            return
+        named = ((name, partition) for name, partition in partitions if name in may_be_told)
+        self._view = await topics.find(names=may_be_told, partitions=named)
 
     async def resolve(
         self, entries: Sequence[wire.CommitTopic | wire.FetchTopic], where: str = "topics"
@@ -48,9 +58,20 @@ class Topics:
         """The topics of `entries`, in order. Raises INVALID_REQUEST for an entry without exactly one of name and id."""
         keys = [_key(entry, f"{where}[{index}]") for index, entry in enumerate(entries)]
         await self.load(
-            (key for key in keys if isinstance(key, str)), (key for key in keys if isinstance(key, uuid.UUID))
+            (key for key in keys if isinstance(key, str)),
+            (key for key in keys if isinstance(key, uuid.UUID)),
+            (
+                (key, partition.partition)
+                for key, entry in zip(keys, entries, strict=True)
+                if isinstance(key, str) and isinstance(entry, wire.CommitTopic)
+                for partition in entry.partitions
+            ),
         )
         return [self._named(key) for key in keys]
+
+    def counts(self, commit: OffsetCommit) -> PartitionCounts:
+        """How many partitions the topics of a commit have, as they were looked up for it."""
+        return partition_counts(self._view, {entry.topic for entry in commit.partitions})
 
     def _named(self, key: str | uuid.UUID) -> Named:
         if isinstance(key, str):

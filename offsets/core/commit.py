@@ -15,6 +15,9 @@ from offsets.core.types import Millis, OffsetCommit, OffsetRecord, PartitionComm
 
 Results = tuple[tuple[str, int, Error], ...]
 
+NO_RETENTION: Millis = -1
+"""As the retention time of a commit: its offsets do not expire by themselves."""
+
 LARGEST_INSTANT_MS: Millis = 2**63 - 1
 """The latest instant that fits into 64 bits."""
 
@@ -64,7 +67,7 @@ def record(
     results: list[tuple[str, int, Error]] = []
     records: dict[tuple[str, int], OffsetRecord] = {}
     # Differs from Kafka: a sum of more than 64 bits is capped at the largest instant instead of wrapping into the past.
-    expires = None if retention_time_ms == -1 else min(now + retention_time_ms, LARGEST_INSTANT_MS)
+    expires = None if retention_time_ms == NO_RETENTION else min(now + retention_time_ms, LARGEST_INSTANT_MS)
     for entry in entries:
         if too_large(entry, metadata_limit):
             results.append((entry.topic, entry.partition, Error.OFFSET_METADATA_TOO_LARGE))

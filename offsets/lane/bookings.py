@@ -1,0 +1,184 @@
+"""Commits that wait for a flight, in order of arrival within each group, and what came of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from groups.core.commit_lane import SteadyCommit
+from groups.store.stored import Stored
+from kcoord.database.request_age import Receipt
+from offsets.core.lines import PlainCommit
+from offsets.core.types import Millis
+
+MOST_COMMITS = 256
+"""Of one flight."""
+MOST_OFFSETS = 2_048
+"""Of one flight, so that it takes some tens of milliseconds at most; it exceeds them by one commit."""
+MOST_OF_A_GROUP = 64
+"""Commits of one group in one flight: a group with thousands of members leaves room for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """A commit was written. `session_deadline`: when the session of its member ends now; None: it has none."""
+
+    session_deadline: Millis | None
+
+
+@dataclass(slots=True, eq=False)
+class Booking:
+    """One commit. `landed`: how it was written, or None: it takes the normal way (`slow`: and has not ended there).
+
+    `plain` None: it cannot fly. `at`: since when it waits (s). `coordinator`: the coordinator partition of its group.
+    `stored`, `steady`: by which copy of its group, and how, it was decided last.
+    """
+
+    group_id: str
+    plain: PlainCommit | None
+    receipt: Receipt | None
+    at: float
+    coordinator: int
+    slow: bool = False
+    stored: Stored | None = None
+    steady: SteadyCommit | None = None
+    landed: asyncio.Future[Landing | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def commit(self) -> PlainCommit:
+        """Of a booking that may fly."""
+        assert self.plain is not None
+        return self.plain
+
+
+@dataclass(slots=True, eq=False)
+class GroupQueue:
+    """The bookings of one group. `flying`: some of them are on a flight. `slow`: so many take the normal way now."""
+
+    waiting: deque[Booking] = field(default_factory=deque)
+    flying: bool = False
+    slow: int = 0
+    ready: bool = False
+
+
+class Bookings:
+    """The queues of all groups. Commits of one group are written in the order of arrival, whichever way they take.
+
+    `decide` sets what a flight needs to know of a booking, and says whether it may fly now.
+    """
+
+    def __init__(self, decide: Callable[[Booking], bool]) -> None:
+        self._decide = decide
+        self._queues: dict[str, GroupQueue] = {}
+        self._ready: deque[str] = deque()
+        self.waiting = 0
+
+    def __bool__(self) -> bool:
+        """Some commit could fly now."""
+        return bool(self._ready)
+
+    def add(self, booking: Booking) -> None:
+        """Behind all others of its group."""
+        group_id = booking.group_id
+        queue = self._queues.get(group_id)
+        if queue is None:
+            queue = self._queues[group_id] = GroupQueue()
+        queue.waiting.append(booking)
+        self.waiting += 1
+        if len(queue.waiting) == 1:
+            self._advance(group_id, queue)
+
+    def take(self) -> list[Booking]:
+        """The bookings of the next flight, at most as many as it may carry; the groups take turns."""
+        taken: list[Booking] = []
+        room = MOST_OFFSETS
+        for _ in range(len(self._ready)):
+            if len(taken) >= MOST_COMMITS or room <= 0:
+                break
+            group_id = self._ready.popleft()
+            queue = self._queues.get(group_id)
+            if queue is None or not queue.ready:
+                continue
+            queue.ready = False
+            found = self._take_of(queue, min(MOST_OF_A_GROUP, MOST_COMMITS - len(taken)), room)
+            if found:
+                queue.flying = True
+                taken += found
+                room -= sum(len(booking.commit.lines) for booking in found)
+            else:
+                self._advance(group_id, queue)
+        return taken
+
+    def _take_of(self, queue: GroupQueue, most: int, room: int) -> list[Booking]:
+        """The first commits of a group that may fly together: decided by the same copy."""
+        found: list[Booking] = []
+        while queue.waiting and len(found) < most and room > 0:
+            booking = queue.waiting[0]
+            if not booking.landed.done():
+                if booking.plain is None or not self._decide(booking):
+                    break
+                if found and booking.stored is not found[0].stored:
+                    break
+                found.append(booking)
+                room -= len(booking.commit.lines)
+            queue.waiting.popleft()
+            self.waiting -= 1
+        return found
+
+    def landed(self, group_ids: set[str]) -> None:
+        """The flight that carried commits of these groups has ended, and they have been told."""
+        for group_id in group_ids:
+            queue = self._queues[group_id]
+            queue.flying = False
+            self._advance(group_id, queue)
+
+    def slow(self, booking: Booking) -> None:
+        """A booking of a flight takes the normal way."""
+        if not booking.landed.done():
+            self._slow(booking, self._queues[booking.group_id])
+
+    @staticmethod
+    def _slow(booking: Booking, queue: GroupQueue) -> None:
+        queue.slow += 1
+        booking.slow = True
+        booking.landed.set_result(None)
+
+    def done(self, booking: Booking) -> None:
+        """A booking that took the normal way has come to its end there."""
+        group_id = booking.group_id
+        queue = self._queues[group_id]
+        queue.slow -= 1
+        booking.slow = False
+        self._advance(group_id, queue)
+
+    def release(self, refuse: Callable[[Booking], None]) -> None:
+        """Let all that wait take the normal way, unless `refuse` answers them."""
+        for group_id, queue in list(self._queues.items()):
+            for booking in queue.waiting:
+                booking.plain = None
+                refuse(booking)
+            self._advance(group_id, queue)
+
+    def _advance(self, group_id: str, queue: GroupQueue) -> None:
+        """What the first bookings of a group do next, now that nothing of the group is on a flight."""
+        if queue.flying:
+            return
+        while queue.waiting:
+            booking = queue.waiting[0]
+            if not booking.landed.done():
+                if booking.plain is not None and self._decide(booking):
+                    self._prepare(group_id, queue)
+                    return
+                self._slow(booking, queue)
+            queue.waiting.popleft()
+            self.waiting -= 1
+        if not queue.slow:
+            del self._queues[group_id]
+
+    def _prepare(self, group_id: str, queue: GroupQueue) -> None:
+        """The group's turn comes, unless the normal way has to end first, so that the order is kept."""
+        if not queue.slow and not queue.ready:
+            queue.ready = True
+            self._ready.append(group_id)

@@ -1,0 +1,142 @@
+"""The fetch lane of a process: what is asked while Postgres answers goes with the next statement.
+
+For fetches that name partitions and do not wait for open transactions. A fetch of everything, or of very much, is a
+statement of its own.
+
+Source: architecture.md 4, "Fast lanes"; offsets.md 5; consumer.md 7.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from groups.core.consumer.offsets import check_fetch
+from groups.core.model.consumer_group import ConsumerGroup
+from groups.engine.service import GroupService
+from kcoord import metrics
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.types import FetchedOffset, OffsetFetch, TopicPartition
+from offsets.lane.store import Asked, FetchStore, Version
+
+log = structlog.get_logger(__name__)
+
+FLIGHTS = 2
+"""Statements at once."""
+MOST_FETCHES = 256
+"""Of one statement."""
+MOST_PARTITIONS = 4_096
+"""Of one statement; it exceeds them by one fetch."""
+LARGEST = 1_000
+"""Partitions of a fetch that may share a statement."""
+MOST_WAITING = 10_000
+"""Fetches that wait. Beyond that they are answered COORDINATOR_NOT_AVAILABLE with `Retry-After`."""
+
+
+@dataclass(slots=True, eq=False)
+class _Ticket:
+    """One fetch. `found`: its offsets, and the version of its group if that was asked for and exists."""
+
+    fetch: OffsetFetch
+    wanted: Sequence[TopicPartition]
+    found: asyncio.Future[tuple[list[FetchedOffset], Version | None]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class FetchLane:
+    """Reads committed offsets of many groups together. With the setting `fetch.lane` off each fetch reads its own."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._groups = runtime.get(GroupService)
+        self._store = runtime.get(FetchStore)
+        self._is_on = runtime.config.bool("fetch.lane")
+        self._retry_after_ms = runtime.config.int("http.retry.after.ms")
+        self._waiting: deque[_Ticket] = deque()
+        self._flights: set[asyncio.Task[None]] = set()
+        self._is_called = False
+        runtime.on_stop(self._close)
+
+    def takes(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None) -> bool:
+        """Whether a fetch of these partitions (None: all) may share a statement."""
+        return self._is_on and not fetch.require_stable and wanted is not None and 0 < len(wanted) <= LARGEST
+
+    async def read(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition]) -> list[FetchedOffset]:
+        """What is committed of these partitions; those without an offset are absent.
+
+        Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a consumer
+        group that is not who it claims to be; COORDINATOR_NOT_AVAILABLE.
+        """
+        if len(self._waiting) >= MOST_WAITING:
+            detail = f"{MOST_WAITING} fetches wait to be read; the same request may succeed later"
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
+        ticket = _Ticket(fetch, wanted)
+        self._waiting.append(ticket)
+        self._call()
+        offsets, version = await ticket.found
+        if _names_member(fetch) and version is not None:  # a group that does not exist has no offsets either
+            await self._check_member(fetch, version)
+        return offsets
+
+    def _call(self) -> None:
+        """Let a statement go, with everything that is asked in this turn of the loop."""
+        if self._waiting and not self._is_called and len(self._flights) < FLIGHTS:
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._take_off)
+
+    def _take_off(self) -> None:
+        self._is_called = False
+        tickets, room = list[_Ticket](), MOST_PARTITIONS
+        while self._waiting and len(tickets) < MOST_FETCHES and room > 0:
+            ticket = self._waiting.popleft()
+            if not ticket.found.done():
+                tickets.append(ticket)
+                room -= len(ticket.wanted)
+        if tickets:
+            flight = asyncio.get_running_loop().create_task(self._fly(tickets), context=contextvars.Context())
+            self._flights.add(flight)
+            flight.add_done_callback(self._ended)
+        self._call()
+
+    def _ended(self, flight: asyncio.Task[None]) -> None:
+        self._flights.discard(flight)
+        self._call()
+
+    async def _fly(self, tickets: Sequence[_Ticket]) -> None:
+        metrics.FLIGHT_FETCHES.observe(len(tickets))
+        named = sorted({ticket.fetch.group_id for ticket in tickets if _names_member(ticket.fetch)})
+        try:
+            asked = [Asked(ticket.fetch.group_id, ticket.wanted) for ticket in tickets]
+            found, versions = await self._store.read(asked, named)
+        except Exception as error:
+            if not isinstance(error, ProtocolError):
+                log.exception("fetches_failed", fetches=len(tickets))
+            for ticket in tickets:
+                if not ticket.found.done():
+                    ticket.found.set_exception(error)
+            return
+        for ticket, offsets in zip(tickets, found, strict=True):
+            if not ticket.found.done():
+                ticket.found.set_result((offsets, versions.get(ticket.fetch.group_id)))
+
+    async def _check_member(self, fetch: OffsetFetch, version: Version) -> None:
+        """By the copy of the group if that is current, else by its rows. Raises as `check_fetch`."""
+        stored = self._groups.copy_of(fetch.group_id)
+        if stored is None or Version(stored.pk, stored.version, stored.version_tag) != version:
+            await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
+        elif isinstance(stored.group, ConsumerGroup):
+            check_fetch(stored.group, fetch.member_id, fetch.member_epoch)
+
+    async def _close(self) -> None:
+        while self._flights:
+            await asyncio.gather(*self._flights, return_exceptions=True)
+
+
+def _names_member(fetch: OffsetFetch) -> bool:
+    return fetch.member_id is not None or fetch.member_epoch >= 0

@@ -1,0 +1,159 @@
+"""A flight as the parameters of its statements: a column for each array, in Postgres' text format.
+
+Literals are written here and not by psycopg, which looks at each number of a list: at fifty offsets a commit that would
+be most of the time of a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+from offsets.core.types import TopicPartition
+from offsets.lane.bookings import Booking
+
+Parameters = dict[str, Any]
+
+
+def parameters(bookings: Sequence[Booking]) -> Parameters:
+    """The parameters of `lock_flight` and `write_flight`, but for the time.
+
+    Commits are numbered as in `bookings`; those of one group are in the order in which they are to be written.
+    """
+    return {**_commits(bookings), **_lines(bookings)}
+
+
+def _commits(bookings: Sequence[Booking]) -> Parameters:
+    extended: set[tuple[int, str]] = set()
+    columns: list[tuple[str, ...]] = []
+    at = 0
+    for booking in bookings:
+        commit, stored, steady = booking.commit, booking.stored, booking.steady
+        assert stored is not None
+        assert stored.pk is not None
+        assert steady is not None
+        key = stored.pk, commit.member_id
+        extends = steady.session_ms is not None and key not in extended
+        extended.add(key)
+        count = len(commit.lines)
+        columns.append(
+            (
+                str(stored.pk),
+                str(stored.version),
+                str(stored.version_tag),
+                str(booking.coordinator),
+                "null" if commit.catalogue is None else str(commit.catalogue),
+                quoted(commit.member_id),
+                str(commit.generation_id),
+                quoted(steady.client_id),
+                quoted(commit.principal),
+                str(steady.session_ms) if extends else "null",
+                str(at + 1),
+                str(at + count),
+            )
+        )
+        at += count
+    literals = [_array(column) for column in zip(*columns, strict=True)]
+    return dict(zip(_COMMIT_COLUMNS, literals, strict=True))
+
+
+_COMMIT_COLUMNS = (
+    "group",
+    "version",
+    "version_tag",
+    "coordinator",
+    "catalogue",
+    "member_id",
+    "generation_id",
+    "client_id",
+    "principal",
+    "session_ms",
+    "first",
+    "last",
+)
+
+
+def _lines(bookings: Sequence[Booking]) -> Parameters:
+    topics: dict[str, int] = {}
+    metadatas: dict[str, int] = {"": 1}
+    topic: list[str] = []
+    partitions: list[int] = []
+    offsets: list[int] = []
+    epochs: list[int] = []
+    metadata: list[int] = []
+    for booking in bookings:
+        lines = booking.commit.lines
+        for name, count in lines.topics:
+            topic += [str(topics.setdefault(name, len(topics) + 1))] * count
+        partitions += lines.partitions
+        offsets += lines.offsets
+        epochs += lines.leader_epochs
+        if lines.metadata is None:
+            metadata += [1] * len(lines)
+        else:
+            metadata += [metadatas.setdefault(text, len(metadatas) + 1) for text in lines.metadata]
+    return {
+        "topic": _array(topic),
+        "topics": texts(topics),
+        "partition": numbers(partitions),
+        "committed_offset": numbers(offsets),
+        "leader_epoch": numbers(epochs),
+        "metadata": numbers(metadata),
+        "metadatas": texts(metadatas),
+        "latest": _latest(bookings, len(partitions)),
+    }
+
+
+def fetch_parameters(asked: Sequence[tuple[str, Sequence[TopicPartition]]]) -> Parameters:
+    """The parameters of `fetch_flight`: groups, each with the partitions that are asked for."""
+    topics: dict[str, int] = {}
+    topic = [topics.setdefault(name, len(topics) + 1) for _, partitions in asked for name, _ in partitions]
+    last = list(accumulate(len(partitions) for _, partitions in asked))
+    return {
+        "group_id": texts(group_id for group_id, _ in asked),
+        "first": numbers([1, *(at + 1 for at in last[:-1])]),
+        "last": numbers(last),
+        "topic": numbers(topic),
+        "topics": texts(topics),
+        "partition": numbers(partition for _, partitions in asked for _, partition in partitions),
+    }
+
+
+def _latest(bookings: Sequence[Booking], count: int) -> str:
+    """Whether each line is the last one of the flight about its partition."""
+    if len({booking.commit.group_id for booking in bookings}) == len(bookings):
+        return _array(["t"] * count)
+    newest: dict[tuple[str, str, int], int] = {}
+    at = 0
+    for booking in bookings:
+        lines = booking.commit.lines
+        names = (name for name, number in lines.topics for _ in range(number))
+        for name, partition in zip(names, lines.partitions, strict=True):
+            newest[booking.commit.group_id, name, partition] = at
+            at += 1
+    latest = ["f"] * count
+    for at in newest.values():
+        latest[at] = "t"
+    return _array(latest)
+
+
+def numbers(values: Iterable[int]) -> str:
+    """An array of numbers as a literal of Postgres."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def texts(values: Iterable[str]) -> str:
+    """An array of texts as a literal of Postgres."""
+    return _array(map(quoted, values))
+
+
+def quoted(text: str) -> str:
+    """An element of such an array."""
+    if "\\" in text or '"' in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _array(elements: Iterable[str]) -> str:
+    return "{" + ",".join(elements) + "}"

@@ -1,0 +1,198 @@
+"""The commit lane of a process: what arrives while a flight is under way goes with the next one.
+
+A flight is one transaction with the commits of many groups. It takes those that `decide` would accept without changing
+their group, going by the copy in memory, and writes those whose copy turns out to be current under the lock. Everything
+else takes the normal way, the mailbox of its group; that is no error.
+
+Source: architecture.md 4, "Fast lanes".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache, partial
+
+import structlog
+from prometheus_client import Counter
+
+from groups.core.commit_lane import steady_commit
+from groups.core.coordinator import partition_of
+from groups.engine.service import GroupService
+from kcoord import metrics
+from kcoord.database import request_age
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.lines import PlainCommit
+from offsets.core.types import OffsetCommitReply
+from offsets.lane.bookings import Booking, Bookings, Landing
+from offsets.lane.store import FlightStore, Flown, NotWritten
+
+log = structlog.get_logger(__name__)
+
+FLIGHTS = 2
+"""At once: one is prepared and answered while Postgres works on the other."""
+LARGEST = 1_000
+"""Offsets of a commit that may fly: a larger one would hold up the others of its flight."""
+MOST_WAITING = 10_000
+"""Commits that wait. Beyond that they are answered COORDINATOR_NOT_AVAILABLE with `Retry-After`: the normal way takes
+more of Postgres, so it would not help."""
+PAUSE_SECONDS = 1.0
+"""After a flight that failed commits take the normal way for so long."""
+PATIENCE_SECONDS = 1.0
+"""What has waited for so long when a flight fails is refused with it: the normal way would make it wait again."""
+
+
+_LANE, _OFF, _KIND, _UNKNOWN, _CLOSED, _GROUP, _FENCE, _FAILED, _REFUSED = (
+    metrics.COMMITS.labels(way)
+    for way in ("lane", "off", "kind", "unknown", "closed", "group", "fence", "failed", "refused")
+)
+
+
+class CommitLane:
+    """Writes steady commits of all groups together; with the setting `commit.lane` off all take the normal way."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._groups = runtime.get(GroupService)
+        self._store = runtime.get(FlightStore)
+        self._is_on = runtime.config.bool("commit.lane")
+        self._retry_after_ms = runtime.config.int("http.retry.after.ms")
+        self._bookings = Bookings(self._decide)
+        self._flights: set[asyncio.Task[None]] = set()
+        self._is_called = False
+        self._closed_until = 0.0
+        partitions = runtime.config.int("offsets.topic.num.partitions")
+        self._coordinator = lru_cache(runtime.config.int("cache.max.groups"))(
+            partial(partition_of, partitions=partitions)
+        )
+        runtime.on_stop(self._close)
+
+    async def write(
+        self, group_id: str, plain: PlainCommit | None, otherwise: Callable[[], Awaitable[OffsetCommitReply]]
+    ) -> Landing | OffsetCommitReply:
+        """Write what a commit stores; what `otherwise` returns if it takes the normal way, which that is.
+
+        `plain`: None if it cannot fly. Commits of a group are written in the order of arrival: `otherwise` is called
+        when what came before is written. Raises ProtocolError COORDINATOR_NOT_AVAILABLE: Postgres is not available, and
+        the outcome may be unknown; or too many commits wait.
+        """
+        if not self._is_on:
+            _OFF.inc()
+            return await otherwise()
+        booking = self._book(group_id, plain)
+        try:
+            return await booking.landed or await otherwise()
+        finally:
+            if booking.slow:
+                self._bookings.done(booking)
+                self._call()
+
+    def _book(self, group_id: str, plain: PlainCommit | None) -> Booking:
+        if self._bookings.waiting >= MOST_WAITING:
+            _REFUSED.inc()
+            detail = f"{MOST_WAITING} commits wait to be written; the same request may succeed later"
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
+        receipt = request_age.current()
+        if plain is None or not 0 < len(plain.lines) <= LARGEST or (receipt is not None and receipt.extra_ms):
+            _KIND.inc()
+            plain = None
+        booking = Booking(group_id, plain, receipt, time.monotonic(), self._coordinator(group_id))
+        self._bookings.add(booking)
+        self._call()
+        return booking
+
+    def _decide(self, booking: Booking) -> bool:
+        """Whether a commit may fly, going by the copy of its group."""
+        stored = self._groups.copy_of(booking.group_id)
+        if stored is not None and stored is booking.stored:
+            return True
+        if stored is None or stored.group is None:
+            _UNKNOWN.inc()
+            return False
+        if booking.at < self._closed_until:
+            _CLOSED.inc()
+            return False
+        commit = booking.commit
+        steady = steady_commit(stored.group, commit.member_id, commit.group_instance_id, commit.generation_id)
+        if steady is None:
+            _GROUP.inc()
+            return False
+        booking.stored, booking.steady = stored, steady
+        return True
+
+    def _call(self) -> None:
+        """Let a flight take off, with everything that arrives in this turn of the loop."""
+        if self._bookings and not self._is_called and len(self._flights) < FLIGHTS:
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._take_off)
+
+    def _take_off(self) -> None:
+        self._is_called = False
+        bookings = self._bookings.take() if len(self._flights) < FLIGHTS else []
+        if not bookings:
+            return
+        # A context of its own: it works for others after the request that called it has ended.
+        flight = asyncio.get_running_loop().create_task(self._fly(bookings), context=contextvars.Context())
+        self._flights.add(flight)
+        flight.add_done_callback(self._ended)
+        self._call()
+
+    def _ended(self, flight: asyncio.Task[None]) -> None:
+        self._flights.discard(flight)
+        self._call()
+
+    async def _fly(self, bookings: list[Booking]) -> None:
+        # Groups are locked in the order of their keys; their commits keep their order.
+        bookings.sort(key=_key)
+        metrics.FLIGHT_COMMITS.observe(len(bookings))
+        try:
+            self._land(bookings, await self._store.write(bookings))
+        except ProtocolError as error:
+            self._fail(bookings, error)
+        except Exception as error:
+            if not isinstance(error, NotWritten):
+                log.exception("flight_failed", commits=len(bookings))
+            self._divert(bookings, _FAILED)
+        finally:
+            self._bookings.landed({booking.group_id for booking in bookings})
+
+    def _land(self, bookings: Sequence[Booking], flown: Flown) -> None:
+        _LANE.inc(len(flown.accepted))
+        for number, booking in enumerate(bookings, 1):
+            if number not in flown.accepted:
+                self._divert([booking], _FENCE)
+            elif not booking.landed.done():
+                session_ms = booking.steady.session_ms if booking.steady is not None else None
+                booking.landed.set_result(Landing(None if session_ms is None else flown.now + session_ms))
+
+    def _divert(self, bookings: Sequence[Booking], reason: Counter) -> None:
+        """They wrote nothing."""
+        reason.inc(len(bookings))
+        for booking in bookings:
+            self._bookings.slow(booking)
+
+    def _fail(self, bookings: Sequence[Booking], error: ProtocolError) -> None:
+        """Postgres is not available. What this flight wrote is unknown; the others wrote nothing."""
+        now = time.monotonic()
+        self._closed_until = now + PAUSE_SECONDS
+
+        def refuse(booking: Booking) -> None:
+            if not booking.landed.done():
+                booking.landed.set_exception(error)
+
+        for booking in bookings:
+            refuse(booking)
+        self._bookings.release(lambda booking: refuse(booking) if now - booking.at >= PATIENCE_SECONDS else None)
+
+    async def _close(self) -> None:
+        while self._flights:
+            await asyncio.gather(*self._flights, return_exceptions=True)
+
+
+def _key(booking: Booking) -> int:
+    stored = booking.stored
+    assert stored is not None
+    assert stored.pk is not None
+    return stored.pk

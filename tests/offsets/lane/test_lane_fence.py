@@ -1,0 +1,201 @@
+"""The fence of the commit lane (invariant 2): an accepted commit is ordered before what would have refused it."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+
+from groups.core.model.replies import JoinReply
+from groups.engine.service import GroupService
+from kcoord.database import request_age
+from kcoord.database.clock import VirtualClock
+from kcoord.database.request_age import Receipt
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
+from offsets.lane import store as flights
+from offsets.service import OffsetService
+from tests.offsets.lane.ways import ways
+from tests.support.journal import assert_journal_agrees, journal_lines
+from tests.support.members import leave, pending_id, stable_member
+from tests.support.offsets import stored
+
+PATIENCE = 10
+
+
+@pytest.fixture
+async def member(service: GroupService, clock: VirtualClock, topic: str, runtime: Runtime) -> JoinReply:
+    """The only member of the group g, whose copy is in memory."""
+    member = await stable_member(service, clock)
+    assert await way_of(commit(runtime, member, 1)) == {"lane": 1}
+    return member
+
+
+def commit(runtime: Runtime, member: JoinReply, offset: int, *partitions: int) -> asyncio.Task[OffsetCommitReply]:
+    """A commit of a member of the group g."""
+    entries = tuple(PartitionCommit("orders", partition, offset) for partition in partitions or (0,))
+    command = OffsetCommit("g", member.member_id, None, member.generation_id, entries)
+    return asyncio.create_task(runtime.get(OffsetService).commit(command))
+
+
+async def way_of(task: asyncio.Task[OffsetCommitReply]) -> dict[str, float]:
+    """The ways that commits took until a commit was accepted."""
+    before = ways()
+    assert (await task).error is Error.NONE
+    after = ways()
+    return {way: after[way] - before.get(way, 0) for way in after if after[way] != before.get(way, 0)}
+
+
+class Held:
+    """Flights stop between their two statements until they are let go."""
+
+    def __init__(self) -> None:
+        self.locked, self.go = asyncio.Event(), asyncio.Event()
+
+
+@pytest.fixture
+def held(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Held:
+    """Of the first process."""
+    found, one = Held(), runtime.db.one
+
+    async def slow(connection: Any, statement: str, parameters: Any) -> Any:
+        if statement is flights.Q.write_flight:
+            await connection.execute("select 1")  # the locks are taken, whatever is still in the pipeline
+            await (await connection.execute("select 1")).fetchone()
+            found.locked.set()
+            async with asyncio.timeout(PATIENCE):
+                await found.go.wait()
+        return await one(connection, statement, parameters)
+
+    monkeypatch.setattr(runtime.db, "one", slow)
+    return found
+
+
+async def test_generation_waits_for_the_flight_that_holds_its_group(
+    member: JoinReply, runtime: Runtime, other: GroupService, held: Held
+) -> None:
+    committing = commit(runtime, member, 7)
+    await held.locked.wait()
+    leaving = asyncio.create_task(other.leave(leave(member.member_id)))
+    done, _ = await asyncio.wait({leaving}, timeout=0.3)
+    assert not done, "the flight holds the group"
+    held.go.set()
+    assert (await committing).error is Error.NONE
+    await leaving
+    assert await stored(runtime) == [("g", "orders", 0, 7)]
+
+
+async def test_commit_of_a_member_that_another_process_has_removed_is_refused(
+    member: JoinReply, runtime: Runtime, other: GroupService
+) -> None:
+    await other.leave(leave(member.member_id))
+    before = ways()
+    assert (await commit(runtime, member, 7)).error is Error.UNKNOWN_MEMBER_ID
+    assert ways()["fence"] == before.get("fence", 0) + 1, "the copy is out of date, and its own process does not know"
+    assert await stored(runtime) == [("g", "orders", 0, 1)]
+
+
+async def test_group_that_is_held_is_left_out_of_the_flight(
+    member: JoinReply, runtime: Runtime, service: GroupService, clock: VirtualClock, database: str
+) -> None:
+    neighbour = await stable_member(service, clock, "neighbour")
+    entries = (PartitionCommit("orders", 0, 5),)
+    other_commit = OffsetCommit("neighbour", neighbour.member_id, None, neighbour.generation_id, entries)
+    with psycopg.connect(database) as connection:
+        connection.execute("select from groups_group where group_id = 'g' for no key update")
+        waiting = commit(runtime, member, 7)
+        async with asyncio.timeout(PATIENCE):
+            assert (await runtime.get(OffsetService).commit(other_commit)).error is Error.NONE
+        assert not waiting.done()
+        connection.execute("update groups_group set generation_id = 9, version = version + 1 where group_id = 'g'")
+    assert (await waiting).error is Error.ILLEGAL_GENERATION
+
+
+async def test_group_of_the_same_name_is_another_one(member: JoinReply, runtime: Runtime, other: GroupService) -> None:
+    await other.leave(leave(member.member_id))
+    assert (await other.delete("g")).error is Error.NONE
+    await pending_id(other)
+    assert (await commit(runtime, member, 7)).error is Error.UNKNOWN_MEMBER_ID
+    assert await stored(runtime) == []
+
+
+async def test_request_that_is_too_old_writes_nothing_and_those_beside_it_do(
+    member: JoinReply, runtime: Runtime, database: str
+) -> None:
+    now = asyncio.get_running_loop().time()
+    before = len(journal_lines(database))
+    old = request_age.enter(Receipt(now - 60))
+    late = commit(runtime, member, 66)
+    request_age.leave(old)
+    young = request_age.enter(Receipt(now))
+    fresh = commit(runtime, member, 7)
+    request_age.leave(young)
+    with pytest.raises(ProtocolError) as refusal:
+        await late
+    assert refusal.value.error is Error.COORDINATOR_NOT_AVAILABLE
+    assert "old" in refusal.value.detail
+    assert (await fresh).error is Error.NONE
+    assert [line["committed_offset"] for line in journal_lines(database)[before:]] == [7]
+
+
+async def test_commits_of_one_group_keep_their_order_in_a_flight(
+    member: JoinReply, runtime: Runtime, database: str
+) -> None:
+    first = commit(runtime, member, 10)  # it takes off alone
+    await asyncio.sleep(0)
+    rest = [commit(runtime, member, offset, 0, 1) for offset in range(11, 30)]
+    for task in (first, *rest):
+        assert (await task).error is Error.NONE
+    assert await stored(runtime) == [("g", "orders", 0, 29), ("g", "orders", 1, 29)]
+    lines = [line["committed_offset"] for line in journal_lines(database) if line["partition"] == 0]
+    assert lines == [1, *range(10, 30)]
+    assert_journal_agrees(database)
+
+
+async def test_commits_keep_their_order_when_some_of_them_take_the_normal_way(
+    member: JoinReply, runtime: Runtime, database: str
+) -> None:
+    tasks = []
+    for offset in range(10, 40):
+        entries = (PartitionCommit("orders", 0, offset),)
+        retention_ms = 60_000 if Random(offset).random() < 0.3 else -1
+        command = OffsetCommit("g", member.member_id, None, member.generation_id, entries, retention_ms)
+        tasks.append(asyncio.create_task(runtime.get(OffsetService).commit(command)))
+    assert {reply.error for reply in await asyncio.gather(*tasks)} == {Error.NONE}
+    assert [line["committed_offset"] for line in journal_lines(database)] == [1, *range(10, 40)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_accepted_commit_is_there_when_a_later_generation_begins(
+    seed: int,
+    service: GroupService,
+    other: GroupService,
+    runtime: Runtime,
+    clock: VirtualClock,
+    topic: str,
+    database: str,
+) -> None:
+    random, accepted = Random(seed), 0
+    for number in range(25):
+        member = await stable_member(service, clock)
+        assert (await commit(runtime, member, number)).error is Error.NONE
+        committing = commit(runtime, member, 1_000 + number)
+        for _ in range(random.randrange(6)):
+            await asyncio.sleep(0)
+        await asyncio.sleep(random.choice((0, 0.001, 0.002, 0.004)))
+        await other.leave(leave(member.member_id))
+        seen = await stored(runtime)
+        reply = await committing
+        assert await stored(runtime) == seen, "nothing is written once the generation has ended"
+        if reply.error is Error.NONE:
+            accepted += 1
+            assert seen == [("g", "orders", 0, 1_000 + number)]
+        else:
+            assert reply.error is Error.UNKNOWN_MEMBER_ID
+            assert seen == [("g", "orders", 0, number)]
+    assert accepted
+    assert_journal_agrees(database)
