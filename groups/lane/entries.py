@@ -17,7 +17,10 @@ RECOUNT_AFTER_MS = 100
 """How long a group in which somebody seems overdue is left to the store before its deadlines are counted again."""
 
 STORED_PARTS = 10
-"""A session is stored again after this part of it: what rows say of members is never older than that."""
+"""A session that is renewed is stored if this part of it has passed since it was stored before."""
+
+LAST_PARTS = 5
+"""And if nothing more is heard of its member, after this part: what rows say of members is not older than that."""
 
 
 class Renewal(NamedTuple):
@@ -44,8 +47,9 @@ class Unstored(NamedTuple):
 class Entry:
     """One group. `due`: nothing in it is overdue before this instant (ms).
 
-    A session is stored again when a tenth of it has passed. Until then its member cannot expire by what is stored, so
-    nobody has to wait for the rest.
+    A renewed session is stored when a tenth of it has passed since it was stored before, so that one heartbeat of each
+    three seconds in 45 is written out of two. Until then its member cannot expire by what is stored, so nobody has to
+    wait for the others.
     """
 
     __slots__ = (
@@ -131,7 +135,7 @@ class Entry:
         """The sessions to store now, or `every` one that was renewed since; they count as stored until `put_back`."""
         for member_id in self._later:
             renewal = self._renewed[member_id]
-            if every or now - self._stored_at.get(member_id, 0) >= renewal.timeout_ms // STORED_PARTS:
+            if every or now - self._stored_at.get(member_id, 0) >= renewal.timeout_ms // LAST_PARTS:
                 self._unstored.setdefault(member_id, renewal.at)
         unstored, self._unstored = self._unstored, {}
         again, self._again = self._again, frozenset()

@@ -55,20 +55,37 @@ async def test_session_is_stored_after_the_answer(
     assert one.flushed_until() == clock.now_ms()
 
 
-async def test_session_is_stored_again_after_a_tenth_of_it(
+async def test_one_heartbeat_of_two_is_stored(
+    beat: Beat, one: Process, clock: VirtualClock, database: str, protocol: str, session_ms: int
+) -> None:
+    """They come each fifteenth of a session, as those of clients do."""
+    await beat(one)
+    stored = []
+    for _ in range(8):
+        await one.flusher.flush()
+        stored.append(deadlines(database, protocol)[0] - clock.now_ms())
+        assert one.flushed_until() == clock.now_ms(), "nobody has to wait: by its row the member lives"
+        clock.advance(session_ms // 15)
+        await beat(one)
+    late = [session_ms - left for left in stored]
+    assert late == [0, session_ms // 15] * 4
+
+
+async def test_last_heartbeat_is_stored_after_a_fifth_of_the_session(
     beat: Beat, one: Process, clock: VirtualClock, database: str, protocol: str, session_ms: int
 ) -> None:
     await beat(one)
     await one.flusher.flush()
-    first = deadlines(database, protocol)
-    clock.advance(session_ms // 10 - 1)
-    await beat(one)
+    first, began = deadlines(database, protocol), clock.now_ms()
+    clock.advance(100)
+    reply = await beat(one)
+    clock.advance(session_ms // 5 - 101)
     await one.flusher.flush()
     assert deadlines(database, protocol) == first
-    assert one.flushed_until() == clock.now_ms(), "nobody has to wait: by its row it lives"
     clock.advance(1)
     await one.flusher.flush()
-    assert deadlines(database, protocol) == [clock.now_ms() - 1 + session_ms], "the last one, though none came since"
+    assert clock.now_ms() == began + session_ms // 5
+    assert deadlines(database, protocol) == [reply.session_deadline]
 
 
 async def test_what_may_be_lost_is_stored_again(
