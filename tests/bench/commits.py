@@ -26,7 +26,10 @@ GROUPS = 1_000
 SIZES = (5, 50)
 WARM_SECONDS = 6.0
 """Every group is loaded once."""
-WAYS = {"normal": {"KCOORD_COMMIT_LANE": "false"}, "lane": {"KCOORD_COMMIT_LANE": "true"}}
+WAYS = {
+    "normal": {"KCOORD_COMMIT_LANE": "false", "KCOORD_FETCH_LANE": "false"},
+    "lane": {"KCOORD_COMMIT_LANE": "true", "KCOORD_FETCH_LANE": "true"},
+}
 
 
 def commits(token: str, size: int) -> list[bytes]:

@@ -1,0 +1,77 @@
+"""The fetch lane: what is asked at the same time shares a statement, and is answered as if each had asked alone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.engine.service import GroupService
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.types import FetchedOffset, OffsetFetch
+from offsets.lane import store as flights
+from offsets.service import OffsetService
+from tests.support.offsets import commit
+
+
+@pytest.fixture
+def statements(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows by each statement that reads rows."""
+    found: list[str] = []
+    rows = runtime.db.rows
+
+    async def counted(connection: Any, statement: str, parameters: Any = None) -> Any:
+        found.append(statement)
+        return await rows(connection, statement, parameters)
+
+    monkeypatch.setattr(runtime.db, "rows", counted)
+    return found
+
+
+async def fetched(runtime: Runtime, group_id: str, *partitions: int, **member: Any) -> list[int]:
+    """The committed offsets of some partitions of `orders`."""
+    fetch = OffsetFetch(group_id, topics=(("orders", partitions), ("nope", (0,))), **member)
+    reply = await runtime.get(OffsetService).fetch(fetch)
+    assert reply.offsets[-1] == FetchedOffset("nope", 0)
+    return [offset.committed_offset for offset in reply.offsets[:-1]]
+
+
+async def joined(service: GroupService, group_id: str) -> int:
+    """The member m of a consumer group; returns its epoch."""
+    names = frozenset({"orders"})
+    reply = await service.consumer_heartbeat(
+        ConsumerHeartbeat(
+            group_id, "m", 0, rebalance_timeout_ms=30_000, subscribed_topic_names=names, topic_partitions={}
+        )
+    )
+    assert reply.error is Error.NONE
+    return reply.member_epoch
+
+
+async def test_fetches_of_many_groups_share_a_statement(runtime: Runtime, topic: str, statements: list[str]) -> None:
+    for number in range(10):
+        await commit(runtime, f"g{number}", topic, 0, 2, offset=number)
+    statements.clear()
+    asked = [fetched(runtime, f"g{number}", 2, 1, 0) for number in range(11)]
+    expected = [[number, -1, number] for number in range(10)] + [[-1, -1, -1]]
+    assert await asyncio.gather(*asked) == expected
+    assert statements == [flights.Q.fetch_flight]
+
+
+@pytest.mark.parametrize("at", ["here", "elsewhere"])
+async def test_member_of_a_consumer_group_is_checked_by_what_is_stored(
+    at: str, runtime: Runtime, service: GroupService, other: GroupService, topic: str
+) -> None:
+    epoch = await joined(service, "g")
+    await commit(runtime, "g", topic, 0, offset=7, member_id="m", generation_id=epoch)
+    assert await fetched(runtime, "g", 0, member_id="m", member_epoch=epoch) == [7]
+    changer = service if at == "here" else other
+    assert (await changer.consumer_heartbeat(ConsumerHeartbeat("g", "m", -1))).error is Error.NONE
+    beside = asyncio.create_task(fetched(runtime, "g", 0))
+    with pytest.raises(ProtocolError) as refusal:
+        await fetched(runtime, "g", 0, member_id="m", member_epoch=epoch)
+    assert refusal.value.error is Error.UNKNOWN_MEMBER_ID
+    assert await beside == [7]
