@@ -82,6 +82,16 @@ proctype Node(byte n) {
 #endif
   :: atomic { st[n] == RUN && INTIME(n) -> commit() }
   :: atomic { st[n] == RUN && reg[n] && !cur[n] -> cur[n] = 1; old[n] = 0 } /* copy reloaded */
+#ifdef REST
+#ifdef REST_DIRTY
+#define CLEAN(n) true
+#else
+#define CLEAN(n) (!dirty[n*2] && !dirty[n*2+1])
+#endif
+  :: atomic { st[n] == RUN && reg[n] && LIVE(n) && !rest[n] && CLEAN(n) -> printf("node %d rests\n", n); rest[n] = 1 }
+  :: atomic { st[n] == RUN && reg[n] && LIVE(n) && rest[n] ->
+       printf("node %d renews in memory\n", n); rest[n] = 0; seen[n*2] = 0; seen[n*2+1] = 0 }
+#endif
   :: atomic { hands > 0 && st[n] == RUN && reg[n] && LIVE(n) && owner == n && epoch == myep[n] && !SHARED ->
        pick();                                                              /* balance: to any live node */
        if
@@ -89,7 +99,7 @@ proctype Node(byte n) {
        :: else
        fi; who = NONE }
   :: atomic { hands > 0 && st[n] == RUN && reg[n] && beat[n] && LIVE(n) && lock != n && !SHARED && UNLOCKED ->
-       printf("node %d stops\n", n); hands--; quiet = 0; flush(n); live[n] = 0;
+       printf("node %d stops\n", n); hands--; quiet = 0; flushall(n); live[n] = 0;
        if :: owner == n -> pick(); if :: who != NONE -> HAND(who) :: else -> owner = NONE; loaded = 0 fi; who = NONE :: else fi;
        forget(n); replaced[n] = 0; st[n] = DOWN }
   od

@@ -138,12 +138,18 @@ byte term, txterm;     /* hand-overs that left the epoch as it was */
 bool loading[N];       /* remembers that it has to set ACTIVE */
 #endif
 
+#ifdef REST
+bool rest[N];          /* node row: it renews nothing in memory, and has stored all that it did */
+#define RESTS(n) rest[n]
+#else
+#define RESTS(n) false
+#endif
 #define OLDARM (armed < MARK)
 #if defined(WRITE_THROUGH) || defined(NO_WATERMARK)
 #define FLUSHED(m) true
 #else
-#define UNFLUSHED0(n) (live[n] && !seen[n*2])
-#define UNFLUSHED1(n) (live[n] && !seen[n*2+1])
+#define UNFLUSHED0(n) (live[n] && !RESTS(n) && !seen[n*2])
+#define UNFLUSHED1(n) (live[n] && !RESTS(n) && !seen[n*2+1])
 #define FLUSHED(m) (m == 0 -> !ANY(UNFLUSHED0) : !ANY(UNFLUSHED1))
 #endif
 #define DUE(m) (in[m] && dl[m] == 0 && FLUSHED(m))
@@ -188,7 +194,7 @@ bool loading[N];       /* remembers that it has to set ACTIVE */
 #elif defined(LANE_ALWAYS)
 #define LANE(n,m) (mdl[n*2+m] > 0 && !(cur[n] && !mcur[m]))
 #else
-#define LANE(n,m) (mdl[n*2+m] > 0 && !(cur[n] && !mcur[m]) && reg[n] && left[n] > 0)
+#define LANE(n,m) (mdl[n*2+m] > 0 && !(cur[n] && !mcur[m]) && reg[n] && left[n] > 0 && !RESTS(n))
 #endif
 /* a second process with the node id of the first: nodes 0 and 1 */
 #ifdef DUPLICATE
@@ -270,13 +276,34 @@ inline learn(n) {
 #endif
   if :: owner == n -> myep[n] = epoch :: else -> myep[n] = 0 fi
 }
-inline flush(n) {
+inline flushall(n) {
 #ifndef WRITE_THROUGH
   if :: dirty[n*2] && in[0] && mdl[n*2] > dl[0] -> setdl(0, mdl[n*2]) :: else fi;
   if :: dirty[n*2+1] && in[1] && mdl[n*2+1] > dl[1] -> setdl(1, mdl[n*2+1]) :: else fi;
   dirty[n*2] = 0; dirty[n*2+1] = 0
 #else
   skip
+#endif
+}
+#ifdef DEFER_ANY
+#define LATER(n,m) (dirty[n*2+m])
+#else
+#define LATER(n,m) (dirty[n*2+m] && in[m] && dl[m] >= S+G-1)     /* stored less than a tick ago: its member stays */
+#endif
+inline flush(n) {
+#ifdef DEFER
+  if
+  :: LATER(n,0) -> skip
+  :: dirty[n*2] && in[0] && mdl[n*2] > dl[0] -> setdl(0, mdl[n*2]); dirty[n*2] = 0
+  :: else -> dirty[n*2] = 0
+  fi;
+  if
+  :: LATER(n,1) -> skip
+  :: dirty[n*2+1] && in[1] && mdl[n*2+1] > dl[1] -> setdl(1, mdl[n*2+1]); dirty[n*2+1] = 0
+  :: else -> dirty[n*2+1] = 0
+  fi
+#else
+  flushall(n)
 #endif
 }
 inline touched(m) { PROMISE(m); avoid[m] = NONE; if :: hb[m] = 1 :: hb[m] = H fi }
