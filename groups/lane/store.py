@@ -5,7 +5,7 @@ Source: docs/models, rules 15 to 18.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from groups.core.model.types import Millis
@@ -17,6 +17,9 @@ from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 
 Q = queries("groups")
+
+SESSIONS_AT_ONCE = 1_000
+"""Of one statement: others have their turn while it runs, and putting together what it is sent takes a few ms."""
 
 
 class Flushed(NamedTuple):
@@ -83,11 +86,11 @@ class LaneStore:
         classic = [session for session in sessions if session.again or not session.entry.is_consumer]
         consumer = [session for session in sessions if session.again or session.entry.is_consumer]
         stored = 0
-        if classic:
-            stored += await self._db.value(connection, Q.flush_members, _columns(classic))
-        if consumer:
-            timeouts = {"timeout_ms": [session.renewal.timeout_ms for session in consumer]}
-            stored += await self._db.value(connection, Q.flush_consumer_members, {**_columns(consumer), **timeouts})
+        for part in _parts(classic):
+            stored += await self._db.value(connection, Q.flush_members, _columns(part))
+        for part in _parts(consumer):
+            timeouts = {"timeout_ms": [session.renewal.timeout_ms for session in part]}
+            stored += await self._db.value(connection, Q.flush_consumer_members, {**_columns(part), **timeouts})
         return Flushed((), ()) if stored == len(sessions) else await self._missing(connection, sessions)
 
     async def _missing(self, connection: Connection, sessions: Collection[Unstored]) -> Flushed:
@@ -109,6 +112,10 @@ class LaneStore:
                 "version_tag": [copy.stored.version_tag for copy in copies],
             }
             return set(await self._db.column(connection, Q.changed_groups, parameters))
+
+
+def _parts(sessions: Sequence[Unstored]) -> Iterator[Sequence[Unstored]]:
+    return (sessions[first : first + SESSIONS_AT_ONCE] for first in range(0, len(sessions), SESSIONS_AT_ONCE))
 
 
 def _columns(sessions: Collection[Unstored]) -> dict[str, list[object]]:

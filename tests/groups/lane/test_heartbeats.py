@@ -11,7 +11,7 @@ import pytest
 from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMember
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
-from groups.lane import heartbeats
+from groups.lane import heartbeats, store
 from groups.lane.flusher import Flusher
 from groups.nodes.lease import Lease
 from groups.store.classic import ClassicRows
@@ -21,7 +21,7 @@ from kcoord.database.notifications import CHANGED, WAKE
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.lane.conftest import Beat
-from tests.groups.lane.support import MEMBERS, Process, deadlines, from_memory, query, register
+from tests.groups.lane.support import MEMBERS, Process, deadlines, from_memory, joined_consumer, query, register
 from tests.support.members import eventually, heartbeat, stable_member
 
 
@@ -200,6 +200,23 @@ async def test_row_that_another_transaction_holds_is_stored_later(
     await one.flusher.flush()
     assert deadlines(database, protocol) == [began + 1_000 + session_ms]
     assert one.flushed_until() == clock.now_ms()
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 1_000])
+async def test_sessions_of_many_members_are_stored_in_parts(
+    one: Process, clock: VirtualClock, database: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "SESSIONS_AT_ONCE", at_once)
+    commands = [await joined_consumer(one, member_id, f"of {member_id}") for member_id in "abcde"]
+    member = await stable_member(one.groups, clock)
+    await one.notified()
+    clock.advance(5_000)
+    for command in commands:
+        assert (await one.groups.consumer_heartbeat(command)).error is Error.NONE
+    assert (await one.groups.heartbeat(heartbeat(member))).error is Error.NONE
+    await one.flusher.flush()
+    assert deadlines(database, "consumer") == [clock.now_ms() + 45_000] * 5
+    assert deadlines(database, "classic") == [clock.now_ms() + 10_000]
 
 
 async def test_sessions_stay_to_be_stored_while_the_database_is_away(
