@@ -183,6 +183,10 @@ class Flusher:
             self._complain(error.detail)
             self._put_back(sessions)
             return False
+        except Exception:
+            log.exception("sessions_not_stored")
+            self._put_back(sessions)
+            return False
         except BaseException:
             self._put_back(sessions)
             raise
@@ -234,4 +238,6 @@ class Flusher:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         incarnation, self._incarnation = self._incarnation, None
-        return incarnation is None or await self._flush(incarnation, every=True)
+        if incarnation is not None:
+            await self._flush(incarnation, every=True)
+        return not self._entries

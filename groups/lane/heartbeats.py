@@ -10,6 +10,7 @@ Source: architecture.md 4, "Fast lanes"; docs/models, rules 15 to 18.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import time
 from collections.abc import Iterable
@@ -42,6 +43,9 @@ log = structlog.get_logger(__name__)
 
 STALE_SECONDS = 1.0
 """How old a copy of a group may be that answers come from, if a notification was lost."""
+
+SETTLE_SECONDS = 0.5
+"""How long the look at a group in which somebody seems overdue waits for renewed sessions to be stored."""
 
 OLD_SECONDS = 1.0
 """A request that was received longer ago is decided in the store, where its age is checked."""
@@ -163,14 +167,19 @@ class HeartbeatLane:
         return True
 
     async def settle(self, group_id: str) -> None:
-        """Before the store looks at a group: store what was renewed, if something in it seems overdue."""
+        """Before the store looks at a group: store what was renewed, if something in it seems overdue.
+
+        What is not stored by then does not expire, so an unresponsive Postgres is left to the transaction that follows.
+        """
         now = self._flusher.now()
         if now is None:
             return
         copy, entry = self._groups.copy_of(group_id), self._entries.get(group_id)
         due = copy.stored.wake_at if copy is not None else None
         if (due is not None and due <= now) or (copy is None and entry is not None and entry.has_unstored):
-            await self._flusher.flush()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_SECONDS):
+                    await self._flusher.flush()
 
     async def _look(self) -> None:
         """Compare the copies in doubt with the rows, all at once, until there are none."""

@@ -102,7 +102,7 @@ class NodeAgent:
                 task.cancel()
         await asyncio.gather(self._task, *filter(None, (self._timing,)), return_exceptions=True)
         self._task = self._timing = None
-        is_stored = await self._flusher.close()
+        is_stored = await self._stored()
         incarnation, self.lease.incarnation = self.lease.incarnation, None
         self._resign_all()
         if incarnation is None:
@@ -117,6 +117,14 @@ class NodeAgent:
             log.warning("node_left_without_hand_over", node=self._identity.node_id, reason=_reason(error))
         else:
             log.info("node_left", node=self._identity.node_id, incarnation=incarnation)
+
+    async def _stored(self) -> bool:
+        """Whether the sessions that this process renewed in memory are stored. None is renewed from now on."""
+        try:
+            async with asyncio.timeout(LEAVING_SECONDS):
+                return await self._flusher.close()
+        except TimeoutError:
+            return False
 
     async def _run(self) -> None:
         while True:

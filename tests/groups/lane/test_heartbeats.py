@@ -13,6 +13,7 @@ from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.lane import heartbeats, store
 from groups.lane.flusher import Flusher
+from groups.lane.store import LaneStore
 from groups.nodes.lease import Lease
 from groups.store.classic import ClassicRows
 from kcoord.config import Config
@@ -234,6 +235,43 @@ async def test_sessions_stay_to_be_stored_while_the_database_is_away(
         await one.flusher.flush()
     assert one.flushed_until() is not None
     assert deadlines(database, protocol) != [clock.now_ms() + session_ms]
+    await one.flusher.flush()
+    assert deadlines(database, protocol) == [clock.now_ms() + session_ms]
+
+
+async def test_look_at_a_group_does_not_wait_for_an_unresponsive_database(
+    beat: Beat, one: Process, clock: VirtualClock, session_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does the end of the process; what is not stored stays."""
+    await beat(one)
+    clock.advance(session_ms)
+    with monkeypatch.context() as patched:
+
+        async def silent(*_: object, **__: object) -> None:
+            await asyncio.Event().wait()
+
+        patched.setattr(LaneStore, "flush", silent)
+        await asyncio.wait_for(one.groups.tick("g"), 10)
+        assert await members(one) == 1
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await one.flusher.close()
+    assert not await one.flusher.close(), "what it answered is not stored, so its row must not end in peace"
+
+
+async def test_failure_to_store_is_told_and_the_sessions_stay(
+    beat: Beat, one: Process, clock: VirtualClock, database: str, protocol: str, session_ms: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    clock.advance(session_ms // 10)
+    await beat(one)
+    with monkeypatch.context() as patched:
+
+        async def broken(*_: object, **__: object) -> None:
+            raise RuntimeError("a bug")
+
+        patched.setattr(LaneStore, "flush", broken)
+        await one.flusher.flush()
     await one.flusher.flush()
     assert deadlines(database, protocol) == [clock.now_ms() + session_ms]
 
