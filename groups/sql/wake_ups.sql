@@ -1,10 +1,12 @@
 -- name: lock_due_groups
-select id
-from groups_group
-where wake_at <= %(now)s and held_until is null
-order by wake_at
+-- Not those whose deadlines start over: they are looked at one by one.
+select g.id
+from groups_group g
+left join groups_coordinatorpartition p on p.partition = g.partition
+where g.wake_at <= %(now)s and g.held_until is null and (p.partition is null or p.gap <= g.armed_gap)
+order by g.wake_at
 limit %(limit)s
-for update skip locked
+for update of g skip locked
 
 -- name: move_wake_ups
 -- Least and min ignore nulls: those are timers that are not armed.

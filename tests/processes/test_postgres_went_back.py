@@ -33,6 +33,15 @@ def own() -> Iterator[OwnPostgres]:
         yield postgres
 
 
+JOIN = {
+    "member_id": "",
+    "session_timeout_ms": 600_000,
+    "rebalance_timeout_ms": 10_000,
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "subscription": {"topics": ["t"]}}],
+}
+
+
 @pytest.mark.parametrize("frozen", [False, True], ids=["running", "frozen and thawed"])
 async def test_no_fenced_commit_and_no_second_owner_after_a_restore(own: OwnPostgres, frozen: bool) -> None:
     headers = {"Authorization": f"Bearer {make_token(own.conninfo)}"}
@@ -48,6 +57,8 @@ async def test_no_fenced_commit_and_no_second_owner_after_a_restore(own: OwnPost
             copy = await restart(own, None)
             await recovered(client, seen, fresh)
             assert (await old.heartbeat())[0] == 200
+            handed_out = await HttpMember(client, [seen.url], session_timeout_ms=600_000).post("join", JOIN)
+            assert handed_out[1].get("error") == "MEMBER_ID_REQUIRED", "a change, unlike a heartbeat"
             version = column(own, "version")
             if frozen:
                 seen.send(signal.SIGSTOP)

@@ -96,3 +96,18 @@ async def test_held_group_stays_due(service: GroupService, runtime: Runtime, clo
     assert await runtime.get(WakeUps).move(10) == 0
     assert await runtime.get(TimerService).tick_due_groups() == 1
     assert (await service.heartbeat(Heartbeat("g", "m", None, 0))).error is Error.UNKNOWN_MEMBER_ID
+
+
+async def test_group_whose_deadlines_start_over_stays_due(
+    service: GroupService, runtime: Runtime, clock: VirtualClock, database: str
+) -> None:
+    await stable_member(service, clock)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("update groups_group set wake_at = 0")
+        connection.execute(
+            "insert into groups_coordinatorpartition (partition, epoch, gap, state, state_since)"
+            " select partition, 1, 1, 'LOADING', 0 from groups_group"
+        )
+        assert await runtime.get(WakeUps).move(10) == 0
+        connection.execute("update groups_coordinatorpartition set gap = 0")
+        assert await runtime.get(WakeUps).move(10) == 1
