@@ -182,7 +182,7 @@ class HeartbeatLane:
                     await self._flusher.flush()
 
     async def _look(self) -> None:
-        """Compare the copies in doubt with the rows, all at once, until there are none."""
+        """Compare all doubtful copies with their rows in one statement; repeat while more arrive."""
         while self._doubtful:
             doubtful, self._doubtful = self._doubtful, {}
             try:

@@ -163,7 +163,7 @@ class Copies:
         return stored.group
 
     def current(self, group_id: str) -> Copy | None:
-        """The copy of a group, which may be out of date; None: there is none, or connections were lost since."""
+        """The copy of a group, which may be out of date; None if it is missing or predates a lost connection."""
         copy = self._copies.get(group_id)
         if copy is None or copy.era != self._era:
             return None

@@ -64,7 +64,7 @@ def request_id_of(headers: list[tuple[bytes, bytes]]) -> str:
 
 
 def sane_request_id(headers: list[tuple[bytes, bytes]]) -> str | None:
-    """The caller's `X-Request-Id`; None if there is none that is safe to log and to echo."""
+    """The caller's `X-Request-Id` if it is safe to log and to echo, else None."""
     for name, value in headers:
         if name == HEADER and _SANE.fullmatch(value):
             return value.decode("ascii")

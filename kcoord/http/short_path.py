@@ -60,7 +60,7 @@ _PLAIN_NAME = re.compile(rb"[A-Za-z0-9._~-]{1,255}")
 class Head(NamedTuple):
     """What a valid block of headers says.
 
-    `authorization`: that header, b"" if it is none that can be compared. `token`: digest of the secret. `scope`: of
+    `authorization`: that header, b"" if it cannot be compared. `token`: digest of the secret. `scope`: of
     ASGI, for the request that is answered at the moment.
     """
 

@@ -201,7 +201,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             return False
         self.transport.write(answer)  # and it stays open: the one before said the same
         self.server_state.total_requests += 1
-        self._repeated_at = self.loop.time()  # the timer goes on: setting it anew takes longer
+        self._repeated_at = self.loop.time()  # restarting the timer would take longer
         return True
 
     def _continue(self) -> None:

@@ -1,17 +1,22 @@
-"""Commits that wait for a flight, in order of arrival within each group, and what came of them."""
+"""The flights of a lane, and the commits that wait for one, in order of arrival within each group."""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from groups.core.commit_lane import SteadyCommit
 from groups.store.stored import Stored
 from kcoord.database.request_age import Receipt
 from offsets.core.lines import PlainCommit
 from offsets.core.types import Millis
+
+FLIGHTS = 2
+"""At once: one is prepared and answered while Postgres works on the other."""
 
 MOST_COMMITS = 256
 """Of one flight."""
@@ -55,7 +60,7 @@ class Booking:
 
 @dataclass(slots=True, eq=False)
 class GroupQueue:
-    """The bookings of one group. `flying`: some of them are on a flight. `slow`: so many take the normal way now."""
+    """The bookings of one group. `flying`: some of them are on a flight. `slow`: how many take the normal way now."""
 
     waiting: deque[Booking] = field(default_factory=deque)
     flying: bool = False
@@ -182,3 +187,39 @@ class Bookings:
         if not queue.slow and not queue.ready:
             queue.ready = True
             self._ready.append(group_id)
+
+
+class Flights:
+    """Parameters: `waits`, whether anything waits; `prepare`, the next flight, None if nothing can go now."""
+
+    def __init__(self, waits: Callable[[], bool], prepare: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
+        self._waits = waits
+        self._prepare = prepare
+        self._running: set[asyncio.Task[None]] = set()
+        self._is_called = False
+
+    def call(self) -> None:
+        """Let a flight take off, with everything that arrives in this turn of the loop."""
+        if self._waits() and not self._is_called and len(self._running) < FLIGHTS:
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._take_off)
+
+    def _take_off(self) -> None:
+        self._is_called = False
+        flight = self._prepare() if len(self._running) < FLIGHTS else None
+        if flight is None:
+            return
+        # A context of its own: it works for others after the request that called it has ended.
+        task = asyncio.get_running_loop().create_task(flight, context=contextvars.Context())
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        self.call()
+
+    def _ended(self, flight: asyncio.Task[None]) -> None:
+        self._running.discard(flight)
+        self.call()
+
+    async def close(self) -> None:
+        """Wait until all flights have ended."""
+        while self._running:
+            await asyncio.gather(*self._running, return_exceptions=True)

@@ -9,10 +9,10 @@ Source: architecture.md 4, "Fast lanes"; offsets.md 5; consumer.md 7.2.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
@@ -23,12 +23,11 @@ from kcoord import metrics
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import FetchedOffset, OffsetFetch, TopicPartition
+from offsets.lane.bookings import Flights
 from offsets.lane.store import Asked, FetchStore, Version
 
 log = structlog.get_logger(__name__)
 
-FLIGHTS = 2
-"""Statements at once."""
 MOST_FETCHES = 256
 """Of one statement."""
 MOST_PARTITIONS = 4_096
@@ -59,9 +58,8 @@ class FetchLane:
         self._is_on = runtime.config.bool("fetch.lane")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
         self._waiting: deque[_Ticket] = deque()
-        self._flights: set[asyncio.Task[None]] = set()
-        self._is_called = False
-        runtime.on_stop(self._close)
+        self._flights = Flights(lambda: bool(self._waiting), self._prepare)
+        runtime.on_stop(self._flights.close)
 
     def takes(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None) -> bool:
         """Whether a fetch of these partitions (None: all) may share a statement."""
@@ -78,35 +76,20 @@ class FetchLane:
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
         ticket = _Ticket(fetch, wanted)
         self._waiting.append(ticket)
-        self._call()
+        self._flights.call()
         offsets, version = await ticket.found
         if _names_member(fetch) and version is not None:  # a group that does not exist has no offsets either
             await self._check_member(fetch, version)
         return offsets
 
-    def _call(self) -> None:
-        """Let a statement go, with everything that is asked in this turn of the loop."""
-        if self._waiting and not self._is_called and len(self._flights) < FLIGHTS:
-            self._is_called = True
-            asyncio.get_running_loop().call_soon(self._take_off)
-
-    def _take_off(self) -> None:
-        self._is_called = False
+    def _prepare(self) -> Coroutine[Any, Any, None] | None:
         tickets, room = list[_Ticket](), MOST_PARTITIONS
         while self._waiting and len(tickets) < MOST_FETCHES and room > 0:
             ticket = self._waiting.popleft()
             if not ticket.found.done():
                 tickets.append(ticket)
                 room -= len(ticket.wanted)
-        if tickets:
-            flight = asyncio.get_running_loop().create_task(self._fly(tickets), context=contextvars.Context())
-            self._flights.add(flight)
-            flight.add_done_callback(self._ended)
-        self._call()
-
-    def _ended(self, flight: asyncio.Task[None]) -> None:
-        self._flights.discard(flight)
-        self._call()
+        return self._fly(tickets) if tickets else None
 
     async def _fly(self, tickets: Sequence[_Ticket]) -> None:
         metrics.FLIGHT_FETCHES.observe(len(tickets))
@@ -132,10 +115,6 @@ class FetchLane:
             await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
         elif isinstance(stored.group, ConsumerGroup):
             check_fetch(stored.group, fetch.member_id, fetch.member_epoch)
-
-    async def _close(self) -> None:
-        while self._flights:
-            await asyncio.gather(*self._flights, return_exceptions=True)
 
 
 def _names_member(fetch: OffsetFetch) -> bool:

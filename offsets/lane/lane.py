@@ -9,11 +9,10 @@ Source: architecture.md 4, "Fast lanes".
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import structlog
 from prometheus_client import Counter
@@ -27,22 +26,20 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.lines import PlainCommit
 from offsets.core.types import OffsetCommitReply
-from offsets.lane.bookings import Booking, Bookings, Landing
+from offsets.lane.bookings import Booking, Bookings, Flights, Landing
 from offsets.lane.store import FlightStore, Flown, NotWritten
 
 log = structlog.get_logger(__name__)
 
-FLIGHTS = 2
-"""At once: one is prepared and answered while Postgres works on the other."""
 LARGEST = 1_000
 """Offsets of a commit that may fly: a larger one would hold up the others of its flight."""
 MOST_WAITING = 10_000
 """Commits that wait. Beyond that they are answered COORDINATOR_NOT_AVAILABLE with `Retry-After`: the normal way takes
 more of Postgres, so it would not help."""
 PAUSE_SECONDS = 1.0
-"""After a flight that failed commits take the normal way for so long."""
+"""How long commits take the normal way after a failed flight."""
 PATIENCE_SECONDS = 1.0
-"""What has waited for so long when a flight fails is refused with it: the normal way would make it wait again."""
+"""Commits that have waited this long when a flight fails are refused with it, rather than made to wait again."""
 
 
 _LANE, _OFF, _KIND, _UNKNOWN, _CLOSED, _GROUP, _FENCE, _FAILED, _REFUSED = (
@@ -60,14 +57,13 @@ class CommitLane:
         self._is_on = runtime.config.bool("commit.lane")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
         self._bookings = Bookings(self._decide)
-        self._flights: set[asyncio.Task[None]] = set()
-        self._is_called = False
+        self._flights = Flights(lambda: bool(self._bookings), self._prepare)
         self._closed_until = 0.0
         partitions = runtime.config.int("offsets.topic.num.partitions")
         self._coordinator = lru_cache(runtime.config.int("cache.max.groups"))(
             partial(partition_of, partitions=partitions)
         )
-        runtime.on_stop(self._close)
+        runtime.on_stop(self._flights.close)
 
     async def write(
         self, group_id: str, plain: PlainCommit | None, otherwise: Callable[[], Awaitable[OffsetCommitReply]]
@@ -87,7 +83,7 @@ class CommitLane:
         finally:
             if booking.slow:
                 self._bookings.done(booking)
-                self._call()
+                self._flights.call()
 
     def _book(self, group_id: str, plain: PlainCommit | None) -> Booking:
         if self._bookings.waiting >= MOST_WAITING:
@@ -100,7 +96,7 @@ class CommitLane:
             plain = None
         booking = Booking(group_id, plain, receipt, time.monotonic(), self._coordinator(group_id))
         self._bookings.add(booking)
-        self._call()
+        self._flights.call()
         return booking
 
     def _decide(self, booking: Booking) -> bool:
@@ -122,26 +118,9 @@ class CommitLane:
         booking.stored, booking.steady = stored, steady
         return True
 
-    def _call(self) -> None:
-        """Let a flight take off, with everything that arrives in this turn of the loop."""
-        if self._bookings and not self._is_called and len(self._flights) < FLIGHTS:
-            self._is_called = True
-            asyncio.get_running_loop().call_soon(self._take_off)
-
-    def _take_off(self) -> None:
-        self._is_called = False
-        bookings = self._bookings.take() if len(self._flights) < FLIGHTS else []
-        if not bookings:
-            return
-        # A context of its own: it works for others after the request that called it has ended.
-        flight = asyncio.get_running_loop().create_task(self._fly(bookings), context=contextvars.Context())
-        self._flights.add(flight)
-        flight.add_done_callback(self._ended)
-        self._call()
-
-    def _ended(self, flight: asyncio.Task[None]) -> None:
-        self._flights.discard(flight)
-        self._call()
+    def _prepare(self) -> Coroutine[Any, Any, None] | None:
+        bookings = self._bookings.take()
+        return self._fly(bookings) if bookings else None
 
     async def _fly(self, bookings: list[Booking]) -> None:
         # Groups are locked in the order of their keys; their commits keep their order.
@@ -185,10 +164,6 @@ class CommitLane:
         for booking in bookings:
             refuse(booking)
         self._bookings.release(lambda booking: refuse(booking) if now - booking.at >= PATIENCE_SECONDS else None)
-
-    async def _close(self) -> None:
-        while self._flights:
-            await asyncio.gather(*self._flights, return_exceptions=True)
 
 
 def _key(booking: Booking) -> int:

@@ -78,7 +78,7 @@ def machine(scale: str, settings: Mapping[str, str]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """TimeIsUp in the main thread after so many seconds."""
+    """Raise TimeIsUp in the main thread after this number of seconds."""
 
     def over(number: int, frame: FrameType | None) -> None:
         raise TimeIsUp

@@ -19,7 +19,7 @@ SESSION_MS = 21_600_000
 
 
 def form(conninfo: str, server: Running, members: int, wide: int) -> tuple[str, dict[str, Template]]:
-    """A token that may do everything, and a template for each protocol; the consumer group's has so many members."""
+    """An unrestricted token and a template for each protocol; the size is that of the consumer group."""
     token = make_token(conninfo)
     with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
         for name, partitions in ((TOPIC, 50 * max(10, members)), (CONSUMER_TOPIC, members), (WIDE_TOPIC, wide)):

@@ -152,7 +152,7 @@ class _Checking:
     constants: Mapping[str, float]
 
     def value(self, name: str, unit: str, measured: float, *parts: tuple[float, str]) -> list[Check]:
-        """The prediction is the sum of these constants, each so many times; nothing if one was not measured."""
+        """The weighted sum of these constants; None if one was not measured."""
         if any(constant not in self.constants for _, constant in parts):
             return []
         return [Check(name, unit, measured, sum(times * self.constants[constant] for times, constant in parts))]

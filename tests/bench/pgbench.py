@@ -35,7 +35,7 @@ def program() -> str:
 
 
 def upserts(conninfo: str, seconds: float) -> Found:
-    """Upserts for so long. The server of the result is none, the load generator pgbench."""
+    """Upserts for the given time. The result has no server; its load generator is pgbench."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("drop table if exists bench_upsert")
         connection.execute(TABLE)

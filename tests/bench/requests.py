@@ -58,7 +58,7 @@ def consumer_heartbeats(people: Population, token: str) -> list[bytes]:
 
 
 def commits(people: Population, token: str, partitions: int, topic: str = TOPIC) -> list[bytes]:
-    """A commit of so many partitions of each member, to partitions of its own."""
+    """A commit by each member, to partitions of its own; all have the same number."""
     return [
         request(
             "POST",

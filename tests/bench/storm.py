@@ -27,7 +27,7 @@ PROTOCOLS = [{"name": "range", "subscription": {"topics": ["t"]}}]
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """So many groups, named PREFIX-n, of so many members. Times in ms; `limit` in seconds."""
+    """Groups of equal size, named PREFIX-n. Times in ms; `limit` in seconds."""
 
     port: int
     token: str

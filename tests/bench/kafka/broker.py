@@ -58,7 +58,7 @@ class Broker:
 
 
 def jars_of(given: str) -> Path:
-    """The directory with the jars. Raises AssertionError where there are none."""
+    """The directory with the jars. Raises AssertionError if it has no jars."""
     if given == DOWNLOAD:
         return downloaded()
     for directory in (Path(given) / "libs", Path(given)):

@@ -54,7 +54,7 @@ class Group:
 
 
 async def form(port: int, topic: str, partitions: int, groups: int, members: int) -> list[Group]:
-    """A topic, and so many Stable groups of so many members each."""
+    """A topic, and Stable groups of equal size."""
     control = await Connection.open(port)
     assert await control.ask(frames.create_topic(topic, partitions), frames.read_created) in (0, TOPIC_EXISTS)
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS

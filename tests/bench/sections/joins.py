@@ -35,7 +35,7 @@ def run(bench: Bench) -> None:
 
 
 def _add(bench: Bench, size: tuple[int, int], delay: float, key: str, name: str) -> float:
-    """Both times of so many (groups, members of each); returns the seconds until all had joined."""
+    """Both times for a shape (groups, members of each); returns the seconds until all had joined."""
     for given in (delay, 3 * delay, LONGEST_DELAY):
         with bench.database() as database:
             found, took, spent = _measured(bench, database, size, given, is_last=given == LONGEST_DELAY)
@@ -90,7 +90,7 @@ def _measured(
 
 
 def joined(database: Database, members: int, joining: Joining, patience: float) -> float:
-    """When all were members, or so many seconds had passed."""
+    """Return when all are members, or when the time is up."""
     until = time.perf_counter() + patience
     with psycopg.connect(database.conninfo, autocommit=True) as connection:
         while not joining.is_over() and time.perf_counter() < until:
