@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kcoord.server_settings import SERVER
 from kcoord.setting import PREFIX, Setting, Switch, Text, Value
+from kcoord.verdict_settings import VERDICTS
 
 INT_MAX = 2_147_483_647
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -179,6 +180,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("lag.sample.interval.ms", 60_000, "ms", "How often watermarks and lag are sampled.", 1_000, INT_MAX),
     Setting("lag.stale.ms", 300_000, "ms", "Age of a watermark beyond which lag is stale.", 1_000, INT_MAX),
     Setting("lag.sample.retention.days", 7, "days", "How long samples of watermarks and lag are kept.", 1, 365),
+    *VERDICTS,
     # Archive and other jobs of Spark
     Setting(
         ARCHIVE_PATH,

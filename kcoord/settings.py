@@ -173,6 +173,7 @@ CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 _TICK_SECONDS = KCOORD.int("timer.tick.interval.ms") / 1000
 _RETENTION_SECONDS = KCOORD.int("offsets.retention.check.interval.ms") / 1000
 _SAMPLE_SECONDS = KCOORD.int("lag.sample.interval.ms") / 1000
+_CHECK_SECONDS = KCOORD.int("verdict.check.interval.ms") / 1000
 
 
 def _hourly(task: str) -> dict[str, object]:
@@ -200,6 +201,16 @@ CELERY_BEAT_SCHEDULE = {
     "offsets: keep the days of the journal": _hourly("offsets.keep_journal_days"),
     "offsets: sample watermarks and lag": {
         "task": "offsets.sample",
+        "schedule": _SAMPLE_SECONDS,
+        "options": {"expire_seconds": max(1, round(_SAMPLE_SECONDS))},
+    },
+    "offsets: judge groups by their members": {
+        "task": "offsets.check_members",
+        "schedule": _CHECK_SECONDS,
+        "options": {"expire_seconds": max(1, round(_CHECK_SECONDS))},
+    },
+    "offsets: judge groups by their offsets": {
+        "task": "offsets.check_offsets",
         "schedule": _SAMPLE_SECONDS,
         "options": {"expire_seconds": max(1, round(_SAMPLE_SECONDS))},
     },

@@ -16,6 +16,7 @@ from offsets.retention.deleted_topics import DeletedTopicSweep
 from offsets.retention.sweep import Report, RetentionService
 from offsets.runs.service import SparkRuns
 from offsets.transactions.service import TransactionService
+from offsets.verdicts.checks import VerdictChecks
 
 LONGEST_RUN_SECONDS = 3_600.0
 """A run that takes longer is interrupted; what it has removed stays removed, the next one continues."""
@@ -42,6 +43,18 @@ def sample() -> int:
 def thin_samples() -> int:
     """Thin samples and drop old ones; see `SampleService.thin`."""
     return bridge.call(lambda runtime: runtime.get(SampleService).thin(), LONGEST_RUN_SECONDS)
+
+
+@shared_task(name="offsets.check_members")  # type: ignore[untyped-decorator]
+def check_members() -> int:
+    """Judge all groups by their members; see `VerdictChecks.check_members`."""
+    return bridge.call(lambda runtime: runtime.get(VerdictChecks).check_members(), LONGEST_RUN_SECONDS)
+
+
+@shared_task(name="offsets.check_offsets")  # type: ignore[untyped-decorator]
+def check_offsets() -> int:
+    """Judge all groups by their offsets; see `VerdictChecks.check_offsets`."""
+    return bridge.call(lambda runtime: runtime.get(VerdictChecks).check_offsets(), LONGEST_RUN_SECONDS)
 
 
 @shared_task(name="offsets.abort_abandoned_transactions")  # type: ignore[untyped-decorator]

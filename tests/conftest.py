@@ -35,7 +35,8 @@ truncate groups_group, groups_member, groups_consumermember, groups_pendingmembe
          groups_coordinatorpartition, groups_partitionchange, offsets_committedoffset, kcoord_apitoken,
          offset_commit_log, offsets_producer, offsets_pendingoffset, offsets_retentionpin, offsets_offsetplan,
          offsets_plannedoffset, offsets_watermarksample, offsets_lagsample, offsets_grouplag, offsets_topiclag,
-         offsets_deletedtopic, offsets_sparkrun, offsets_archivedday,
+         offsets_deletedtopic, offsets_sparkrun, offsets_archivedday, offsets_groupverdict, offsets_verdictrun,
+         offsets_activity,
          kcoord_accessrule, kcoord_timerheartbeat
          restart identity cascade
 """

@@ -9,12 +9,15 @@ from offsets.models.samples import GroupLag, LagSample, TopicLag, WatermarkSampl
 from offsets.models.spark_runs import ArchivedDay, SparkRun
 from offsets.models.topics import DeletedTopic
 from offsets.models.transactions import PendingOffset, Producer
+from offsets.models.verdicts import Activity, GroupVerdict, VerdictRun
 
 __all__ = [
+    "Activity",
     "ArchivedDay",
     "CommittedOffset",
     "DeletedTopic",
     "GroupLag",
+    "GroupVerdict",
     "LagSample",
     "OffsetCommitLog",
     "OffsetPlan",
@@ -25,5 +28,6 @@ __all__ = [
     "RetentionPin",
     "SparkRun",
     "TopicLag",
+    "VerdictRun",
     "WatermarkSample",
 ]

@@ -29,7 +29,7 @@ ARGUMENTS = [
 EMPTIED = (
     "truncate groups_group, groups_topic, groups_event, kcoord_apitoken, frontend_signinattempt, offsets_lagsample,"
     " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_topiclag, offsets_retentionpin,"
-    " offsets_sparkrun"
+    " offsets_sparkrun, offsets_groupverdict, offsets_verdictrun, offsets_activity"
     " restart identity cascade"
 )
 MAKE_USER = f"""

@@ -1,0 +1,155 @@
+"""Rows for groups to be judged by, written straight into the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from tests.conftest import START_MS
+
+LONG_AGO = START_MS - 86_400_000
+
+
+class Rows:
+    """Writes rows; instants are ms, as of `START_MS`."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+
+    def group(self, group_id: str, state: str = "Stable", since: int = LONG_AGO, **columns: Any) -> int:
+        """A group; returns its key."""
+        values = {
+            "group_id": group_id, "type": "classic", "state": state, "previous_state": "Empty", "state_since": since,
+            "generation_id": 1, "protocol_type": "consumer", "new_member_added": False, "version": 1, "created_at": 0,
+            "updated_at": 0, **columns,
+        }  # fmt: skip
+        return self._insert("groups_group", values, "id")
+
+    def member(self, group: int, member_id: str, armed_at: int, session_ms: int = 45_000) -> None:
+        """A member of a classic group."""
+        self._insert(
+            "groups_member",
+            {
+                "group_id": group, "member_id": member_id, "client_id": "c", "client_host": "h",
+                "session_timeout_ms": session_ms, "rebalance_timeout_ms": 1, "protocol_type": "consumer",
+                "protocol_names": ["range"], "protocol_metadata": [b""], "assignment": b"", "is_new": False,
+                "pending_sync": False, "session_deadline": armed_at + session_ms, "last_heartbeat_at": armed_at,
+            },
+        )  # fmt: skip
+
+    def consumer_member(self, group: int, member_id: str, armed_at: int, deadline: int, **columns: Any) -> None:
+        """A member of a consumer group."""
+        values = {
+            "group_id": group, "member_id": member_id, "client_id": "c", "client_host": "h", "rebalance_timeout_ms": 1,
+            "subscribed_topic_names": [], "subscribed_topic_regex": "", "member_epoch": 1, "previous_member_epoch": 0,
+            "state": 0, "target": "{}", "session_deadline": deadline, "session_armed_at": armed_at, **columns,
+        }  # fmt: skip
+        self._insert("groups_consumermember", values)
+
+    def topic(self, name: str, partitions: int) -> int:
+        """A topic; returns its key."""
+        topic = {"name": name, "topic_id": self._uuid(), "partitions": partitions, "labels": "{}", "created_at": 0}
+        return self._insert("groups_topic", topic, "id")
+
+    def watermark(self, topic: int, partition: int, end: int, *, start: int = 0, at: int = START_MS) -> None:
+        """Where a log begins and ends."""
+        self._insert(
+            "groups_watermark",
+            {
+                "topic_id": topic, "partition": partition, "log_start_offset": start, "log_end_offset": end,
+                "sampled_at": at,
+            },
+        )  # fmt: skip
+
+    def sample(self, topic: int, partition: int, at: int, end: int) -> None:
+        """Where a log ended at an instant."""
+        self._insert(
+            "offsets_watermarksample",
+            {
+                "topic_id": topic, "partition": partition, "at": at, "until": at, "log_start_offset": 0,
+                "log_end_offset": end,
+            },
+        )  # fmt: skip
+
+    def owner(self, group: int, topic: str, *partitions: int, member_id: str = "m", pending: bool = False) -> None:
+        """Somebody owns these partitions."""
+        for partition in partitions:
+            self._insert(
+                "groups_assignment",
+                {
+                    "group_id": group, "topic_id": topic, "topic": topic, "partition": partition,
+                    "member_id": member_id, "generation_id": 1, "pending": pending,
+                },
+            )  # fmt: skip
+
+    def commit(self, group: int, topic: str, partition: int, offset: int, at: int, expire: int | None = None) -> None:
+        """A committed offset."""
+        self._insert(
+            "offsets_committedoffset",
+            {
+                "group_id": group, "topic": topic, "partition": partition, "committed_offset": offset,
+                "leader_epoch": -1, "metadata": "", "commit_timestamp": at, "expire_timestamp": expire,
+                "member_id": "", "generation_id": -1,
+            },
+        )  # fmt: skip
+
+    def journal(self, group_id: str, topic: str, partition: int, offset: int, at: int) -> None:
+        """A commit in the past."""
+        self._insert(
+            "offset_commit_log",
+            {
+                "at": at, "kind": "commit", "group_name": group_id, "topic": topic, "partition": partition,
+                "committed_offset": offset,
+            },
+        )  # fmt: skip
+
+    def generation_topics(self, group: int, topics: Sequence[str]) -> None:
+        """What the members of a classic group read."""
+        self._insert("groups_generationtopics", {"group_id": group, "topics": list(topics)})
+
+    def pin(self, group_id: str, topic: str = "") -> None:
+        """A pin."""
+        self._insert(
+            "offsets_retentionpin",
+            {"group_name": group_id, "topic": topic, "pinned_at": 0, "pinned_by": "ops", "reason": ""},
+        )
+
+    def events(self, group_id: str, kind: str, *instants: int) -> None:
+        """Something that happened several times."""
+        for at in instants:
+            self._insert(
+                "groups_event",
+                {"group_name": group_id, "at": at, "kind": kind, "generation_id": 1, "detail": "{}"},
+            )
+
+    def node(
+        self, *, flushed_until: int | None, expires_at: int = START_MS + 3_000, ended_at: int | None = None
+    ) -> int:
+        """A coordinator node; returns its incarnation."""
+        name = str(self._uuid())
+        values = {
+            "node_id": name, "url": "", "version": "1", "started_at": 0, "renewed_at": START_MS,
+            "expires_at": expires_at, "flushed_until": flushed_until, "ended_at": ended_at,
+        }  # fmt: skip
+        return self._insert("groups_coordinatornode", values, "id")
+
+    def coordinator_partition(self, partition: int, owner: int | None, state: str = "ACTIVE", gap: int = 0) -> None:
+        """Who runs the timers of some groups."""
+        self._insert(
+            "groups_coordinatorpartition",
+            {"partition": partition, "owner_id": owner, "epoch": 1, "gap": gap, "state": state, "state_since": 0},
+        )
+
+    def _uuid(self) -> Any:
+        row = self.connection.execute("select gen_random_uuid()").fetchone()
+        assert row is not None
+        return row[0]
+
+    def _insert(self, table: str, values: dict[str, Any], returning: str = "") -> int:
+        names, places = ", ".join(values), ", ".join(["%s"] * len(values))
+        text = f"insert into {table} ({names}) values ({places})" + (f" returning {returning}" if returning else "")
+        row = self.connection.execute(text.encode(), list(values.values()))
+        found = row.fetchone() if returning else None
+        return int(found[0]) if found else 0
