@@ -57,7 +57,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
-    """What the list of groups shows. Empty `states`: all. At most one of `after` and `before` is set."""
+    """What the list of groups shows. Empty `states`, `verdicts`: all. At most one of `after` and `before` is set."""
 
     q: str = ""
     states: tuple[str, ...] = ()
@@ -65,15 +65,17 @@ class GroupFilter:
     order: Order = Order.NAME
     after: Cursor | None = None
     before: Cursor | None = None
+    verdicts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GroupList:
-    """A page of the list of groups; `counts` are by state, regardless of the chosen states."""
+    """A page of the list of groups; counts are by state and by verdict, regardless of those that are chosen."""
 
     now: Millis
     groups: tuple[GroupSummary, ...]
     counts: Mapping[str, int]
+    verdict_counts: Mapping[str, int]
     previous: Cursor | None
     next: Cursor | None
 
@@ -166,7 +168,10 @@ async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
 
     async def read(connection: Connection) -> GroupList:
         matching = Matching(
-            q=wanted.q, types=[wanted.type] if wanted.type else None, states=list(wanted.states) or None
+            q=wanted.q,
+            types=[wanted.type] if wanted.type else None,
+            states=list(wanted.states) or None,
+            verdicts=wanted.verdicts or None,
         )
         finder = GroupFinder(db, connection)
         found = await finder.find(matching, _SORTS[wanted.order], _start(wanted), PAGE_SIZE + 1)
@@ -179,6 +184,7 @@ async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
             now=await db.now_ms(connection),
             groups=tuple(groups),
             counts=await finder.counts(matching),
+            verdict_counts=await finder.verdict_counts(matching),
             previous=_edge(groups, 0, wanted.order, more if wanted.before else wanted.after is not None),
             next=_edge(groups, -1, wanted.order, True if wanted.before else more),
         )

@@ -45,7 +45,8 @@ class GroupFilter:
     `topic`: one that members own partitions of, or on which offsets are committed. `labels` are those of topics, name
     and value, None for any value: some such topic has the label, or one that members of a consumer group subscribe to
     by name (the subscriptions of members of a classic group are only in their bytes). `min_lag`: groups that were at
-    least this many records behind when lag was last sampled; groups with unknown lag do not match.
+    least this many records behind when lag was last sampled; groups with unknown lag do not match. `verdicts`: groups
+    that had one of these, about a visible topic or none, when they were last judged.
     """
 
     q: str = ""
@@ -55,6 +56,7 @@ class GroupFilter:
     member: str | None = None
     min_lag: int | None = None
     labels: Sequence[tuple[str, str | None]] | None = None
+    verdicts: Sequence[str] | None = None
 
     def parameters(self) -> dict[str, Any]:
         """In the form that the statements take."""
@@ -65,6 +67,7 @@ class GroupFilter:
             "topic": self.topic,
             "member": self.member,
             "min_lag": self.min_lag,
+            "verdicts": None if self.verdicts is None else list(self.verdicts),
         }
 
 
@@ -73,6 +76,7 @@ class GroupSummary:
     """A group in a list. Instants in ms.
 
     `lag` in records and `time_lag_ms` as of `lag_sampled_at`, when lag was last sampled; None if it is unknown.
+    `verdicts`: kinds and since when, the worst first, as of `judged_at`; None: groups were never judged.
     """
 
     pk: int
@@ -89,6 +93,8 @@ class GroupSummary:
     lag: int | None
     time_lag_ms: Millis | None
     lag_sampled_at: Millis | None
+    verdicts: Sequence[tuple[str, Millis]] = ()
+    judged_at: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from groups.core.model.verdicts import VerdictKind
 from groups.engine.service import GroupService
 from groups.nodes.hosting import Hosting
 from groups.readmodel import MAX_TOPICS, GroupFilter, GroupSort, GroupSummary
@@ -104,7 +105,13 @@ class GroupFinder:
 
         `committed`: also of topics that a group has committed offsets on, and not only of those its members own.
         """
-        shown = {"ids": list(ids), "topics": topics, "committed": committed, **self._visible_topics.parameters()}
+        shown = {
+            "ids": list(ids),
+            "topics": topics,
+            "committed": committed,
+            "worst_first": [kind.value for kind in VerdictKind],
+            **self._visible_topics.parameters(),
+        }
         found = await self._db.records(self._connection, GroupSummary, Q.group_summaries, shown)
         if not self._visible_topics.unlimited:
             lags = dict(await self._lags(ids, None))
@@ -117,6 +124,11 @@ class GroupFinder:
         parameters = await self._conditions(replace(wanted, states=None), by_lag=False)
         return dict(await self._db.rows(self._connection, Q.count_groups_by_state, parameters))
 
+    async def verdict_counts(self, wanted: GroupFilter) -> dict[str, int]:
+        """How many groups with each verdict match, whatever verdicts are wanted."""
+        parameters = await self._conditions(replace(wanted, verdicts=None), by_lag=False)
+        return dict(await self._db.rows(self._connection, Q.count_groups_by_verdict, parameters))
+
     async def _conditions(self, wanted: GroupFilter, *, by_lag: bool) -> dict[str, Any]:
         """Parameters of all statements that find groups.
 
@@ -125,6 +137,8 @@ class GroupFinder:
         parameters: dict[str, Any] = {
             **wanted.parameters(),
             **self._visible.parameters(),
+            "topic_names": list(self._visible_topics.names),
+            "topic_prefixes": list(self._visible_topics.prefixes),
             "labelled": await self._labelled(wanted.labels),
             "lagging": None,
             "lag_of": None,

@@ -21,9 +21,22 @@ from frontend.queries import Cursor, GroupFilter, GroupList, Limits, Order
 from frontend.rows import Coordinator
 from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
-from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, is_panel, page, show, text
+from frontend.verdicts.presenters import KINDS
+from frontend.views.page import (
+    BadAddress,
+    address,
+    choice,
+    choices_of,
+    cursor,
+    cursor_address,
+    is_panel,
+    page,
+    show,
+    text,
+)
 from frontend.wording import plural
 from groups.core.coordinator import partition_of
+from groups.core.model.verdicts import VerdictKind
 from groups.core.subscription import NONE as NO_TOPICS
 from groups.engine.decision_context import DecisionContexts
 from groups.models import Group
@@ -51,11 +64,19 @@ EVERYTHING = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A state to filter by."""
+    """A state or a verdict to filter by."""
 
     state: State
     count: int
     chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A verdict on a group in the list."""
+
+    state: State
+    since: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +88,7 @@ class ListLine:
     url: str
     topics: str
     all_topics: str
+    verdicts: Sequence[Seen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +116,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
     wanted = _wanted(request)
     found = bridge.call(lambda runtime: queries.group_list(runtime.db, wanted))
     total = sum(found.counts.values())
-    filtered = bool(wanted.q or wanted.type or wanted.states)
+    filtered = _is_filtered(wanted)
     return show(
         request,
         "groups",
@@ -103,6 +125,10 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "wanted": wanted,
             "lines": [_line(group) for group in found.groups],
             "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in wanted.states) for s in STATES],
+            "verdict_choices": [
+                Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in wanted.verdicts)
+                for kind, shown in KINDS.items()
+            ],
             "sorts": [
                 ("", "Name"),
                 (Order.CHANGED.value, "Last change"),
@@ -124,17 +150,14 @@ def group_list(request: HttpRequest) -> HttpResponse:
 
 
 def _wanted(request: HttpRequest) -> GroupFilter:
-    states = tuple(dict.fromkeys(request.GET.getlist("state")))
-    for name in states:
-        if name not in BY_NAME:
-            raise BadAddress(f"state: {name!r} is not one of {', '.join(BY_NAME)}.")
     after = cursor(request, "after", str, int)
     before = cursor(request, "before", str, int)
     if after and before:
         raise BadAddress("after, before: use only one of them.")
     return GroupFilter(
         q=text(request, "q"),
-        states=states,
+        states=choices_of(request, "state", BY_NAME),
+        verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]),
         type=choice(request, "type", tuple(Group.Type.values)),
         order=Order(choice(request, "sort", SORTS) or Order.NAME.value),
         after=Cursor(*after) if after else None,  # type: ignore[arg-type]
@@ -147,7 +170,8 @@ def _line(group: GroupSummary) -> ListLine:
     shown = ", ".join(group.topics[:TOPICS_SHOWN])
     if len(group.topics) > TOPICS_SHOWN:
         shown += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
-    return ListLine(group, state(group.state), group_url(group.group_id), shown, ", ".join(group.topics))
+    verdicts = [Seen(KINDS[VerdictKind(kind)], since) for kind, since in group.verdicts]
+    return ListLine(group, state(group.state), group_url(group.group_id), shown, ", ".join(group.topics), verdicts)
 
 
 def group_url(group_id: str) -> str:
@@ -177,14 +201,20 @@ def _filter_words(wanted: GroupFilter) -> str:
         words.append(f"“{wanted.q}” in its id")
     if wanted.states:
         words.append("the state " + " or ".join(state(name).label for name in wanted.states))
+    if wanted.verdicts:
+        words.append("the verdict " + " or ".join(KINDS[VerdictKind(name)].label for name in wanted.verdicts))
     if wanted.type:
         words.append(f"the type {wanted.type}")
     return ", and ".join(words) or "a place on this page of the list"
 
 
+def _is_filtered(wanted: GroupFilter) -> bool:
+    return bool(wanted.q or wanted.type or wanted.states or wanted.verdicts)
+
+
 def _summary(found: GroupList, wanted: GroupFilter, total: int) -> str:
     chosen = sum(found.counts.get(name, 0) for name in wanted.states) if wanted.states else total
-    if wanted.q or wanted.type or wanted.states:
+    if _is_filtered(wanted):
         return f"{plural(chosen, 'group')} found"
     return plural(total, "group")
 
@@ -287,11 +317,7 @@ def _pace(state_name: str, members: int, partitions: int, shown: tuple[str, ...]
 
 
 def _shown(request: HttpRequest) -> tuple[str, ...]:
-    shown = tuple(dict.fromkeys(request.GET.getlist("show")))
-    for panel in shown:
-        if panel not in PANELS:
-            raise BadAddress(f"show: {panel!r} is not one of {', '.join(PANELS)}.")
-    return shown
+    return choices_of(request, "show", PANELS)
 
 
 @require_safe

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlencode
 
@@ -104,6 +104,15 @@ def choice(request: HttpRequest, name: str, allowed: Mapping[str, object] | tupl
     if value and value not in allowed:
         raise BadAddress(f"{name}: {value!r} is not one of {', '.join(allowed)}.")
     return value
+
+
+def choices_of(request: HttpRequest, name: str, allowed: Collection[str]) -> tuple[str, ...]:
+    """Several of the allowed values from the URL, each once. Raises BadAddress."""
+    values = tuple(dict.fromkeys(request.GET.getlist(name)))
+    for value in values:
+        if value not in allowed:
+            raise BadAddress(f"{name}: {value!r} is not one of {', '.join(allowed)}.")
+    return values
 
 
 def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...] | None:

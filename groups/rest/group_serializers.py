@@ -9,6 +9,7 @@ from rest_framework import serializers
 from groups.core.model.consumer_state import ConsumerGroupState
 from groups.core.model.events import EventKind
 from groups.core.model.types import GroupState
+from groups.core.model.verdicts import VerdictKind
 from groups.models import Group
 from groups.readmodel import MAX_TOPICS, GroupSort
 from groups.rest.description import MemberState
@@ -34,6 +35,7 @@ MOST_ID_CHARACTERS = 1_000
 
 STATES_OF_EITHER = list(dict.fromkeys([*(s.value for s in GroupState), *(s.value for s in ConsumerGroupState)]))
 STATES = ", ".join(STATES_OF_EITHER)
+VERDICTS = [kind.value for kind in VerdictKind]
 
 
 class TopicLabel(Text):
@@ -97,9 +99,22 @@ class GroupQuery(PageQuery):
         help_text="Groups at least this many records behind, as of the last sample. Groups of unknown lag do not "
         "match.",
     )
+    verdict = serializers.ListField(
+        child=Choice(VERDICTS),
+        required=False,
+        max_length=MOST_FILTERS,
+        help_text="Groups that had this verdict when they were last judged. Repeatable.",
+    )
     sort = Choice(
         [sort.value for sort in GroupSort], required=False, default=GroupSort.GROUP_ID.value, help_text="Order."
     )
+
+
+class GroupVerdict(serializers.Serializer[Any]):
+    """Why a group needs attention."""
+
+    verdict = serializers.ChoiceField(VERDICTS)
+    since = Instant()
 
 
 class GroupLine(serializers.Serializer[Any]):
@@ -125,6 +140,12 @@ class GroupLine(serializers.Serializer[Any]):
     lag_sampled_at = Instant(
         allow_null=True,
         help_text="When the last sample was taken (every `lag.sample.interval.ms`); null: no sample yet.",
+    )
+    verdicts = GroupVerdict(many=True, help_text="The worst first, as of `judged_at`; empty: nothing is wrong.")
+    judged_at = Instant(
+        allow_null=True,
+        help_text="When all groups were last judged, by their members (every `verdict.check.interval.ms`) or by their "
+        "offsets (every `lag.sample.interval.ms`), whichever is longer ago; null: never.",
     )
     updated_at = Instant(help_text="Last change of the group other than a heartbeat.")
 

@@ -85,6 +85,7 @@ class GroupsView(ControlView):
             member=query.get("member"),
             min_lag=query.get("min_lag"),
             labels=query.get("label"),
+            verdicts=query.get("verdict"),
         )
         visible_topics = self.visible(Resource.TOPIC)
         visible = self.visible(Resource.GROUP)
@@ -261,5 +262,7 @@ def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
         "coordinator_partition": partition_of(group.group_id, partitions),
         "lag": group.lag,
         "lag_sampled_at": group.lag_sampled_at,
+        "verdicts": [{"verdict": kind, "since": since} for kind, since in group.verdicts],
+        "judged_at": group.judged_at,
         "updated_at": group.updated_at,
     }

@@ -5,13 +5,20 @@ from __future__ import annotations
 from msgspec import Struct
 
 
+class GroupVerdict(Struct, frozen=True):
+    """Why a group needs attention."""
+
+    verdict: str
+
+
 class GroupLine(Struct, frozen=True):
-    """A group in the list."""
+    """A group in the list. `verdicts`: the worst first; an older service says nothing about them."""
 
     group_id: str
     type: str
     state: str
     protocol_type: str
+    verdicts: list[GroupVerdict] = []
 
 
 class GroupPage(Struct, frozen=True):

@@ -52,9 +52,12 @@ class Api:
         self._alone = alone
         self.notices: list[str] = []
 
-    def groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[answers.GroupLine]:
-        """The groups with these states and types, by id; no state (type) given: all."""
-        wanted = [("limit", str(PAGE)), *(("state", state) for state in states), *(("type", kind) for kind in types)]
+    def groups(
+        self, states: Sequence[str] = (), types: Sequence[str] = (), verdicts: Sequence[str] = ()
+    ) -> list[answers.GroupLine]:
+        """The groups with these states, types and verdicts, by id; no state (type, verdict) given: all."""
+        filters = {"state": states, "type": types, "verdict": verdicts}
+        wanted = [("limit", str(PAGE)), *((name, value) for name, values in filters.items() for value in values)]
         nodes = self._nodes()
         if len(nodes) < 2:
             return self._listed(self._url, wanted)

@@ -22,6 +22,7 @@ STATES = (
     "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable", "Dead", "Empty",
 )  # fmt: skip
 TYPES = ("Classic", "Consumer")
+VERDICTS = ("uncovered", "stalled", "stuck", "late", "expiring", "flapping", "stale")
 
 LONGEST_TIMEOUT_MS = 3_600_000
 
@@ -60,8 +61,8 @@ class Reset:
 class Arguments:
     """The requested action.
 
-    `groups` and `topics` None: all of them. `states` and `types` None: the column is not shown; empty: no filter.
-    `url` None: this installation.
+    `groups` and `topics` None: all of them. `states`, `types` and `verdicts` None: the column is not shown; empty: no
+    filter. `url` None: this installation.
     """
 
     action: Action
@@ -71,6 +72,7 @@ class Arguments:
     verbose: bool
     states: tuple[str, ...] | None
     types: tuple[str, ...] | None
+    verdicts: tuple[str, ...] | None
     reset: Reset | None
     regex: str
     url: str | None
@@ -95,6 +97,7 @@ def check(given: argparse.Namespace) -> Arguments:
         verbose=options.has("verbose"),
         states=_names(options, "state", STATES) if listing else None,
         types=_names(options, "type", TYPES) if listing else None,
+        verdicts=_names(options, "verdict", VERDICTS) if listing else None,
         reset=_reset(options) if action is Action.RESET_OFFSETS else None,
         regex=options.text(Action.VALIDATE_REGEX.value) or "",
         url=_url(options),

@@ -16,15 +16,17 @@ SHOWN_PROTOCOL_TYPES = ("", "consumer")
 BESIDE_LONGEST = 10
 
 
-def consumer_groups(api: Api, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupLine]:
+def consumer_groups(
+    api: Api, states: Sequence[str] = (), types: Sequence[str] = (), verdicts: Sequence[str] = ()
+) -> list[GroupLine]:
     """The selected groups, by id."""
-    return [group for group in api.groups(states, types) if group.protocol_type in SHOWN_PROTOCOL_TYPES]
+    return [group for group in api.groups(states, types, verdicts) if group.protocol_type in SHOWN_PROTOCOL_TYPES]
 
 
 def list_groups(arguments: Arguments, api: Api, output: Output) -> None:
-    """Print the groups; as a table if states or types were requested."""
-    found = consumer_groups(api, arguments.states or (), arguments.types or ())
-    if arguments.states is None and arguments.types is None:
+    """Print the groups; as a table if states, types or verdicts were requested."""
+    found = consumer_groups(api, arguments.states or (), arguments.types or (), arguments.verdicts or ())
+    if arguments.states is None and arguments.types is None and arguments.verdicts is None:
         for group in found:
             output.line(cell(group.group_id))
         return
@@ -34,6 +36,8 @@ def list_groups(arguments: Arguments, api: Api, output: Output) -> None:
         columns.append(Column("TYPE", 20))
     if arguments.states is not None:
         columns.append(Column("STATE", 20))
+    if arguments.verdicts is not None:
+        columns.append(Column("VERDICTS", 20))
     for line in render(columns, [_row(group, arguments) for group in found]):
         output.line(line)
 
@@ -44,4 +48,6 @@ def _row(group: GroupLine, arguments: Arguments) -> list[str]:
         row.append(group.type.capitalize())
     if arguments.states is not None:
         row.append(group.state)
+    if arguments.verdicts is not None:
+        row.append(",".join(verdict.verdict for verdict in group.verdicts) or "-")
     return row

@@ -57,6 +57,7 @@ TAKEN_BY: dict[str, tuple[Action, ...]] = {
     "state": (Action.DESCRIBE, Action.LIST),
     "verbose": (Action.DESCRIBE,),
     "type": (Action.LIST,),
+    "verdict": (Action.LIST,),
     "dry-run": _RESET,
     "execute": _RESET,
     "export": _RESET,
@@ -91,6 +92,8 @@ def declare(
     views.add_argument("--state", nargs="?", const="", metavar="STATES", help=text)
     text = "--list: the types too, or only groups of TYPES (classic, consumer)"
     views.add_argument("--type", nargs="?", const="", metavar="TYPES", help=text)
+    text = "--list: the verdicts too, or only groups with VERDICTS: what needs attention (not in Kafka)"
+    views.add_argument("--verdict", nargs="?", const="", metavar="VERDICTS", help=text)
     _declare_reset(parser.add_argument_group("with --reset-offsets"))
     _declare_service(parser.add_argument_group(service))
 

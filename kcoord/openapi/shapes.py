@@ -27,6 +27,7 @@ ENUMS: Mapping[str, tuple[str, str]] = {
     "ResultName": ("CommittedPartition", "error"),
     "GroupType": ("GroupLine", "type"),
     "GroupState": ("GroupLine", "state"),
+    "VerdictKind": ("GroupVerdict", "verdict"),
     "ClassicGroupState": ("GroupView", "state"),
     "ConsumerGroupState": ("ConsumerGroupView", "state"),
     "ClassicMemberState": ("MemberView", "state"),

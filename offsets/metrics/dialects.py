@@ -64,6 +64,14 @@ class TopicRow(NamedTuple):
         return None if self.time_lag_ms is None else self.time_lag_ms / 1000
 
 
+class VerdictRow(NamedTuple):
+    """A verdict on a group as last judged: see `offsets.core.verdicts`. `since`: ms."""
+
+    group: str
+    verdict: str
+    since: int
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """A metric. `labels`: name -> attribute of the row; `constants`: labels that are the same for every row."""
@@ -87,6 +95,13 @@ class TopicFamily(Family):
     """A metric of the topics of groups."""
 
     value: Callable[[TopicRow], Number | None] = lambda row: None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictFamily(Family):
+    """A metric of the verdicts on groups."""
+
+    value: Callable[[VerdictRow], Number | None] = lambda row: None
 
 
 GROUP = {"group": "group"}
@@ -147,6 +162,15 @@ TOPICS: Mapping[str, TopicFamily] = {
         value=lambda row: row.unknown_partitions,
     ),
 }
+
+
+VERDICT = VerdictFamily(
+    "kcoord_group_verdict_since_seconds",
+    "Since when (Unix time) the group has had the verdict; absent without it.",
+    {**GROUP, "verdict": "verdict"},
+    value=lambda row: row.since / 1000,
+)
+"""No exporter has anything like it, so it is the same in every dialect."""
 
 
 @dataclass(frozen=True, slots=True)

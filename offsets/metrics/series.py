@@ -11,13 +11,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from groups.core.model.verdicts import VerdictKind
 from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.types import Millis
-from offsets.metrics.dialects import DIALECTS, GroupRow, TopicRow
+from offsets.metrics.dialects import DIALECTS, GroupRow, TopicRow, VerdictRow
 from offsets.metrics.text import heading, rendered
 
 Q = queries("offsets")
@@ -48,6 +49,15 @@ class Named:
 
     groups: Sequence[GroupRow] = ()
     topics: Sequence[TopicRow] = ()
+    verdicts: Sequence[VerdictRow] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How many groups have each verdict, and when each check last ran."""
+
+    groups: Mapping[str, int]
+    runs: Mapping[str, Millis]
 
 
 class GroupMetrics:
@@ -81,12 +91,17 @@ class GroupMetrics:
         async with self._db.snapshot() as connection:
             now = await self._db.now_ms(connection)
             overview = await self._db.records(connection, Overview, Q.sampled_overview)
+            judged = Judged(
+                dict(await self._db.rows(connection, Q.counted_verdicts)),
+                dict(await self._db.rows(connection, Q.verdict_runs)),
+            )
             named = Named() if caller is None else await self._named(connection, caller)
-        text = _overview(overview, now)
+        text = _overview(overview, now) + _judged(judged, now)
         if caller is not None:
             text += _left_out(named)
-        series = len(named.groups) + len(named.topics)
-        return text.encode() + await off_loop.run(series, rendered, self._dialect, named.groups, named.topics)
+        series = len(named.groups) + len(named.topics) + len(named.verdicts)
+        rows = named.groups, named.topics, named.verdicts
+        return text.encode() + await off_loop.run(series, rendered, self._dialect, *rows)
 
     async def _named(self, connection: Connection, caller: Principal) -> Named:
         visible_groups, visible_topics = caller.visible(Resource.GROUP), caller.visible(Resource.TOPIC)
@@ -96,7 +111,8 @@ class GroupMetrics:
             connection, GroupRow, Q.sampled_groups, {**groups_of, **topics_of, "limit": self._max_groups}
         )
         parameters = {**topics_of, "groups": [row.id for row in groups], "limit": self._max_topics}
-        return Named(groups, await off_loop.records(connection, TopicRow, Q.sampled_topics, parameters))
+        topics = await off_loop.records(connection, TopicRow, Q.sampled_topics, parameters)
+        return Named(groups, topics, await off_loop.records(connection, VerdictRow, Q.visible_verdicts, parameters))
 
 
 def _key(caller: Principal | None) -> str:
@@ -121,6 +137,25 @@ def _overview(found: Sequence[Overview], now: Millis) -> str:
             *(f'kcoord_members{{type="{kind}"}} {count}\n' for kind, count in members.items()),
             heading("kcoord_sample_age_seconds", "gauge", "How long ago groups were last sampled."),
             f"kcoord_sample_age_seconds {age}\n",
+        ]
+    )
+
+
+def _judged(judged: Judged, now: Millis) -> str:
+    if not judged.runs:
+        return ""
+    return "".join(
+        [
+            heading("kcoord_verdicts", "gauge", "Groups with a verdict, when they were last judged."),
+            *(
+                f'kcoord_verdicts{{verdict="{kind.value}"}} {judged.groups.get(kind.value, 0)}\n'
+                for kind in VerdictKind
+            ),
+            heading("kcoord_verdict_age_seconds", "gauge", "How long ago groups were last judged."),
+            *(
+                f'kcoord_verdict_age_seconds{{check="{check}"}} {max(now - at, 0) / 1000}\n'
+                for check, at in sorted(judged.runs.items())
+            ),
         ]
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from offsets.metrics.dialects import Dialect, Family, GroupRow, Number, TopicRow
+from offsets.metrics.dialects import VERDICT, Dialect, Family, GroupRow, Number, TopicRow, VerdictRow
 
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-def rendered(dialect: Dialect, groups: Sequence[GroupRow], topics: Sequence[TopicRow]) -> bytes:
+def rendered(
+    dialect: Dialect, groups: Sequence[GroupRow], topics: Sequence[TopicRow], verdicts: Sequence[VerdictRow]
+) -> bytes:
     """All series of these rows."""
     labels = _Labels()
     lines: list[str] = []
@@ -18,6 +20,7 @@ def rendered(dialect: Dialect, groups: Sequence[GroupRow], topics: Sequence[Topi
         lines += _family(of_group, of_group.value, groups, labels)
     for of_topic in dialect.topics.values():
         lines += _family(of_topic, of_topic.value, topics, labels)
+    lines += _family(VERDICT, VERDICT.value, verdicts, labels)
     return "".join(lines).encode()
 
 

@@ -24,6 +24,12 @@ and (%(member)s::text is null
 and (%(min_lag)s::bigint is null
      or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
 and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
+and (%(verdicts)s::text[] is null
+     or exists (select from offsets_groupverdict v
+                where v.group_id = g.id and v.kind = any(%(verdicts)s)
+                  and (v.topic = '' or v.topic = any(%(topic_names)s::text[])
+                       or exists (select from unnest(%(topic_prefixes)s::text[]) prefix
+                                  where starts_with(v.topic, prefix)))))
 and (g.group_id = any(%(visible_names)s::text[])
      or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
 
@@ -122,6 +128,14 @@ where true
   -- include: matching
 group by g.state
 
+-- name: count_groups_by_verdict
+select w.kind, count(*)
+from (select distinct group_id, kind from offsets_groupverdict) w
+join groups_group g on g.id = w.group_id
+where true
+  -- include: matching
+group by w.kind
+
 -- name: labelled_topics
 -- Topics that have one of these labels. There are thousands of them at most, so all are looked at.
 select name
@@ -159,7 +173,16 @@ select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, 
              and (topic = any(%(visible_names)s::text[])
                   or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
            limit %(topics)s) as topics,
-       l.lag, l.time_lag_ms, l.at as lag_sampled_at
+       l.lag, l.time_lag_ms, l.at as lag_sampled_at,
+       array(select jsonb_build_array(v.kind, min(v.since))
+             from offsets_groupverdict v
+             where v.group_id = g.id
+               and (v.topic = '' or v.topic = any(%(visible_names)s::text[])
+                    or exists (select from unnest(%(visible_prefixes)s::text[]) prefix
+                               where starts_with(v.topic, prefix)))
+             group by v.kind
+             order by array_position(%(worst_first)s::text[], v.kind::text)) as verdicts,
+       (select min(at) from offsets_verdictrun) as judged_at
 from groups_group g
 left join offsets_grouplag l on l.group_id = g.id
 where g.id = any(%(ids)s)

@@ -7,6 +7,23 @@ where l.state <> ''
 group by g.type, l.state
 order by g.type, l.state
 
+-- name: counted_verdicts
+-- Groups by verdict. No names.
+select kind, count(distinct group_id)
+from offsets_groupverdict
+group by kind
+
+-- name: visible_verdicts
+-- Of these groups, those about visible topics or none, and since when.
+select g.group_id as "group", v.kind as verdict, min(v.since) as since
+from offsets_groupverdict v
+join groups_group g on g.id = v.group_id
+where v.group_id = any(%(groups)s::bigint[])
+  and (v.topic = '' or v.topic = any(%(topic_names)s::text[])
+       or exists (select from unnest(%(topic_prefixes)s::text[]) prefix where starts_with(v.topic, prefix)))
+group by g.group_id, v.kind
+order by g.group_id, v.kind
+
 -- name: sampled_groups
 -- The groups of the largest lag, as last sampled, and how many there are. Totals are those of visible topics.
 with totals as (

@@ -75,6 +75,8 @@ async def test_a_line_of_the_list(api: httpx.AsyncClient, five: None) -> None:
             "coordinator_partition": partition_of("billing", 50),
             "lag": None,
             "lag_sampled_at": None,
+            "verdicts": [],
+            "judged_at": None,
             "updated_at": rfc3339(START_MS),
         },
         {
@@ -89,6 +91,8 @@ async def test_a_line_of_the_list(api: httpx.AsyncClient, five: None) -> None:
             "coordinator_partition": partition_of("billing-old", 50),
             "lag": None,
             "lag_sampled_at": None,
+            "verdicts": [],
+            "judged_at": None,
             "updated_at": rfc3339(START_MS + 2_000),
         },
     ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from groups.core.model.types import GroupState
+from groups.core.model.verdicts import VerdictKind
 from groups.engine.service import GroupService
+from kcoord.kgroups.arguments import VERDICTS
 from tests.kcoord.kgroups.conftest import Committer, Kgroups
 from tests.support.api_consumers import Consumers
 from tests.support.rest_groups import group, member, stable_group
@@ -81,3 +84,22 @@ async def test_many_groups_come_in_pages(kgroups: Kgroups, many: list[str]) -> N
 async def test_ids_with_blanks_and_letters_of_any_language(kgroups: Kgroups, commit: Committer, orders: str) -> None:
     await commit("späte Züge 漢字", {0: 1})
     assert (await kgroups("--list")).out == "späte Züge 漢字\n"
+
+
+async def test_with_verdicts(kgroups: Kgroups, some: None, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "insert into offsets_groupverdict (group_id, kind, topic, since, number, names)"
+            " select g.id, k.kind, '', 1, 1, '{}' from groups_group g, (values ('late'), ('stuck')) k (kind)"
+            " where g.group_id = 'stock'"
+        )
+    assert (await kgroups("--list", "--verdict")).rows == [
+        ["GROUP", "VERDICTS"], ["billing", "-"], ["simple", "-"], ["stock", "stuck,late"],
+    ]  # fmt: skip
+    assert (await kgroups("--list", "--verdict", "LATE, stalled")).rows[1:] == [["stock", "stuck,late"]]
+    refused = await kgroups("--list", "--verdict", "fine")
+    assert "'fine' is not one of uncovered, stalled" in refused.err
+
+
+def test_the_verdicts_are_those_of_the_service() -> None:
+    assert list(VERDICTS) == [kind.value for kind in VerdictKind]

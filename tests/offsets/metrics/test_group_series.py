@@ -11,15 +11,17 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from groups.catalogue.topics import TopicService, Watermark
+from groups.core.model.verdicts import VerdictKind
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from kcoord.setting import Value
 from offsets.lag.samples import SampleService
-from offsets.metrics.dialects import DIALECTS, GroupRow, TopicRow
+from offsets.metrics.dialects import DIALECTS, GroupRow, TopicRow, VerdictRow
 from offsets.metrics.series import GroupMetrics
 from offsets.metrics.text import rendered
+from offsets.verdicts.checks import VerdictChecks
 from tests.support.api import Members, assert_problem, client_of
 from tests.support.fixtures import ClientWith
 from tests.support.offsets import commit
@@ -132,6 +134,34 @@ async def test_a_token_sees_what_it_may_describe(client_with: ClientWith, sample
     found = await scrape(await client_with("describe:topic:*"))
     assert "kcoord_group_members" not in found
     assert "kcoord_groups" in found
+
+
+async def test_verdicts_are_counted_for_all_and_named_to_those_who_may_know(
+    api: httpx.AsyncClient,
+    client_with: ClientWith,
+    sampled: object,
+    runtime: Runtime,
+    clock: VirtualClock,
+) -> None:
+    """The group was left alone, by its members and by those who report watermarks."""
+    wrong = {"uncovered", "stalled", "late", "stale"}
+    checks = runtime.get(VerdictChecks)
+    assert "kcoord_verdicts" not in await scrape(api), "nobody has judged them"
+    clock.advance(400_000)
+    await checks.check_members()
+    await checks.check_offsets()
+    clock.advance(2_500)
+    async with client_of(None) as client:
+        text = (await client.get("/metrics")).text
+    counts = {dict(labels)["verdict"]: count for labels, count in series(text)["kcoord_verdicts"].items()}
+    assert counts == {kind.value: 0 for kind in VerdictKind} | dict.fromkeys(wrong, 1)
+    assert series(text)["kcoord_verdict_age_seconds"] == {(("check", "members"),): 2.5, (("check", "offsets"),): 2.5}
+    assert "billing" not in text
+    named = {dict(labels)["verdict"] for labels in (await scrape(api))["kcoord_group_verdict_since_seconds"]}
+    assert named == wrong
+    blind = await scrape(await client_with("describe:group:*"))
+    named = {dict(labels)["verdict"] for labels in blind["kcoord_group_verdict_since_seconds"]}
+    assert named == {"late"}, "the others are about topics"
 
 
 async def test_a_wrong_token_is_refused_not_ignored(runtime: Runtime) -> None:
@@ -281,12 +311,14 @@ def row(group: str, **changes: Any) -> GroupRow:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_names_are_escaped_and_unknown_values_absent(dialect: str) -> None:
     odd = 'a"b\\c\nd{}, é'
-    found = series(rendered(DIALECTS[dialect], [row(odd)], [TopicRow(1, odd, odd, None, None, 5, None, 1)]).decode())
+    topic = TopicRow(1, odd, odd, None, None, 5, None, 1)
+    found = series(rendered(DIALECTS[dialect], [row(odd)], [topic], [VerdictRow(odd, "late", 1_500)]).decode())
+    assert found["kcoord_group_verdict_since_seconds"] == {(("group", odd), ("verdict", "late")): 1.5}
     labels = [dict(labels) for of in found.values() for labels in of]
     assert odd in {text for of in labels for text in of.values()}
     assert not any("lag" in name for name in found)
     largest = 2**63 - 1
-    behind = series(rendered(DIALECTS[dialect], [row("g", lag=largest, time_lag_ms=1_500)], []).decode())
+    behind = series(rendered(DIALECTS[dialect], [row("g", lag=largest, time_lag_ms=1_500)], [], []).decode())
     assert largest in {value for of in behind.values() for value in of.values()}
     assert 1.5 in {value for of in behind.values() for value in of.values()}
 

@@ -22,6 +22,7 @@ from kcoord.config import SETTINGS
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import SampleService
 from offsets.metrics.dialects import DIALECTS
+from offsets.verdicts.checks import VerdictChecks
 from tests.docs.pages import ROOT
 from tests.support.offsets import commit
 
@@ -70,7 +71,12 @@ async def served(api: httpx.AsyncClient, runtime: Runtime, database: str) -> dic
     await runtime.get(SampleService).sample()
     await commit(runtime, "g", "orders", 0, offset=9)
     await runtime.get(SampleService).sample()
+    await runtime.get(VerdictChecks).check_members()
     with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "insert into offsets_groupverdict (group_id, kind, topic, since, number, names)"
+            " select id, 'stuck', '', 1, 0, '{}' from groups_group"
+        )
         connection.execute("select pgmq.create('kcoord')")
         connection.execute("insert into kcoord_counter values ('task_failed:x', 1) on conflict do nothing")
         text = (await api.get("/metrics")).text

@@ -1,0 +1,1 @@
+"""Verdicts on groups as text, and the overview of what needs attention."""
