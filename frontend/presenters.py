@@ -130,7 +130,7 @@ def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
     return [
         MemberLine(
             member=member,
-            state=member_state(member, page.header.state, page.now),
+            state=member_state(member, page.header.state, page.now, is_late=member.member_id in page.late),
             colour=chosen.get(member.member_id),
             leads=member.member_id == page.header.leader_id,
             owned=tuple(_owned(part) for part in owned.get(member.member_id, ())),

@@ -121,6 +121,8 @@ class GroupPage:
     lag: LagPart = NO_LAG
     consumer: ConsumerPart | None = None
     """What only groups of the consumer protocol have."""
+    late: frozenset[str] = frozenset()
+    """Ids of the shown members that miss heartbeats."""
 
 
 @dataclass(frozen=True, slots=True)

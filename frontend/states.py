@@ -148,13 +148,16 @@ def next_timer(page: GroupPage) -> NextTimer | None:
 
 
 ACTIVE = State("active", "Active", "good", "It sends heartbeats in time.")
+LATE = State("late", "Late", "warn", "It misses heartbeats: it loses its partitions when its session ends.")
 OVERDUE = State("overdue", "Overdue", "bad", "Its session has expired; it is removed at the next check.")
 
 
-def member_state(member: Member, group_state: str, now: Millis) -> State:
+def member_state(member: Member, group_state: str, now: Millis, *, is_late: bool = False) -> State:
     """What a member of a classic group is doing."""
     if member.session_deadline is not None and member.session_deadline <= now:
         return OVERDUE
+    if is_late:
+        return LATE
     if group_state == "PreparingRebalance":
         if member.awaiting_join:
             return State("joined", "Joined", "busy", "It has joined and waits for the others.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.contrib.auth.views import PasswordChangeDoneView
 from django.urls import path
-from django.views.generic import RedirectView
 
 from frontend.live import live
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
@@ -13,6 +12,7 @@ from frontend.views.archive import archive, cancel_run, findings, run_page, star
 from frontend.views.commits import group_commits
 from frontend.views.groups import group_events, group_list, group_page
 from frontend.views.nodes import node_page
+from frontend.views.overview import overview
 from frontend.views.pins import group_pins
 from frontend.views.plans import offset_plan, reset_offsets
 from frontend.views.reports import group_report, report_groups, report_partitions
@@ -21,7 +21,7 @@ from frontend.views.topics import topic_list
 app_name = "frontend"
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="frontend:groups"), name="home"),
+    path("", overview, name="home"),
     path("sign-in", SignIn.as_view(), name="login"),
     path("sign-out", SignOut.as_view(), name="logout"),
     path("password", ChangePassword.as_view(), name="password"),

@@ -84,7 +84,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "frontend:login"
-LOGIN_REDIRECT_URL = "frontend:groups"
+LOGIN_REDIRECT_URL = "frontend:home"
 LOGOUT_REDIRECT_URL = "frontend:login"
 
 LANGUAGE_CODE = "en"

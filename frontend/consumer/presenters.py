@@ -95,7 +95,7 @@ def _member(page: GroupPage, part: ConsumerPart, member: Member, chosen: Mapping
     return MemberLine(
         member=member,
         detail=detail,
-        state=member_state(member, target_epoch, page.now),
+        state=member_state(member, target_epoch, page.now, is_late=member.member_id in page.late),
         colour=chosen.get(member.member_id),
         behind=None if away or member.member_epoch == target_epoch else target_epoch,
         away=away,

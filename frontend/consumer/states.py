@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from frontend.consumer.rows import AWAY_EPOCH, ConsumerPart, Handover
 from frontend.queries import GroupPage
 from frontend.rows import Member
-from frontend.states import ACTIVE, OVERDUE, State
+from frontend.states import ACTIVE, LATE, OVERDUE, State
 from frontend.timeline import epoch_cause
 from frontend.wording import duration, joined, plural, ranges, short_id
 from groups.core.model.events import EventKind
@@ -26,12 +26,14 @@ FENCED = State("fenced", "Unknown", "bad", "This version does not know the state
 _BY_NUMBER = {1: GIVING_UP, 2: WAITING}
 
 
-def member_state(member: Member, target_epoch: int, now: int) -> State:
+def member_state(member: Member, target_epoch: int, now: int, *, is_late: bool = False) -> State:
     """What a member of a consumer group is doing. `target_epoch`: the epoch of the group's target."""
     if member.session_deadline is not None and member.session_deadline <= now:
         return OVERDUE
     if member.member_epoch == AWAY_EPOCH:
         return AWAY
+    if is_late:
+        return LATE
     if member.consumer_state != 0:
         return _BY_NUMBER.get(member.consumer_state or 0, FENCED)
     return ACTIVE if member.member_epoch == target_epoch else BEHIND

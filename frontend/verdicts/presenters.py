@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 
 from frontend.rows import Millis
 from frontend.states import State, state
 from frontend.wording import joined, plural, short_id
 from groups.core.model.verdicts import VerdictKind
-from offsets.core.verdicts import Verdict, worst_first
+from offsets.verdicts.reads import Summary
 
 KINDS: Mapping[VerdictKind, State] = {
     VerdictKind.UNCOVERED: State("uncovered", "Uncovered", "bad", "Nobody owns some partitions of a topic it reads."),
@@ -58,89 +57,84 @@ class VerdictLine:
     lasts: bool = True
 
 
-def lines(verdicts: Iterable[Verdict], group_state: str) -> list[VerdictLine]:
-    """The verdicts on one group, one line for each kind, the worst first. `group_state`: its state's protocol name."""
-    return [_line(kind, list(found), group_state) for kind, found in groupby(worst_first(verdicts), lambda v: v.kind)]
+def lines(verdicts: Iterable[Summary], group_state: str) -> list[VerdictLine]:
+    """The verdicts on one group in their order. `group_state`: the protocol's name of its state."""
+    return [_line(verdict, group_state) for verdict in verdicts]
 
 
-def _line(kind: VerdictKind, found: Sequence[Verdict], group_state: str) -> VerdictLine:
-    text, advice = _words(kind, found, group_state)
-    due = [verdict.due_at for verdict in found if verdict.due_at is not None]
+def _line(verdict: Summary, group_state: str) -> VerdictLine:
+    text, advice = _words(verdict, group_state)
     return VerdictLine(
-        KINDS[kind],
-        min(verdict.since for verdict in found),
+        KINDS[verdict.kind],
+        verdict.since,
         text,
         advice,
-        ANCHORS[kind],
-        NEXT.get(kind, "") if due else "",
-        min(due, default=None),
-        kind is not VerdictKind.EXPIRING,
+        ANCHORS[verdict.kind],
+        NEXT.get(verdict.kind, "") if verdict.due_at is not None else "",
+        verdict.due_at,
+        verdict.kind is not VerdictKind.EXPIRING,
     )
 
 
 NEXT: Mapping[VerdictKind, str] = {
-    VerdictKind.STUCK: "Who is missing is removed",
-    VerdictKind.LATE: "Removed",
-    VerdictKind.EXPIRING: "The first is removed",
+    VerdictKind.STUCK: "Members that have not joined or synced are removed",
+    VerdictKind.LATE: "The first loses its partitions",
+    VerdictKind.EXPIRING: "The first expires",
 }
 """What happens by itself when a verdict is due; the instant follows."""
 
 
-def _words(kind: VerdictKind, found: Sequence[Verdict], group_state: str) -> tuple[str, str]:
-    first, number = found[0], sum(verdict.number for verdict in found)
-    match kind:
+def _words(verdict: Summary, group_state: str) -> tuple[str, str]:
+    """What is wrong, and what to do."""
+    number, one = verdict.number, verdict.number == 1
+    match verdict.kind:
         case VerdictKind.UNCOVERED:
-            has = "has" if number == 1 else "have"
-            return f"{_partitions(found)} {has} no owner.", (
-                "See who the members are and what they subscribe to. A classic group assigns new partitions when its "
-                "members join again: restart one of them."
+            return f"{_partitions(verdict)} {'has' if one else 'have'} no owner.", (
+                "Look at what the members subscribe to. A classic group assigns new partitions when its members join "
+                "again: restart one of them."
             )
         case VerdictKind.STALLED:
-            lag = sum(verdict.lag or 0 for verdict in found)
-            verb = "makes" if number == 1 else "make"
-            return f"{_partitions(found)} {verb} no progress, {plural(lag, 'record')} behind.", (
-                "The owner sends heartbeats but does not commit: look at its log for an error, a record it cannot "
-                "process, or a call that hangs. Removing the member gives its partitions to others."
+            behind = plural(verdict.lag or 0, "record")
+            return f"{_partitions(verdict)} {'makes' if one else 'make'} no progress, {behind} behind.", (
+                "The owner sends heartbeats but commits nothing new: look in its log for an error, a record that it "
+                "cannot process, or a call that hangs. Removing the member gives its partitions to others."
             )
         case VerdictKind.STUCK:
-            return f"{state(group_state).label} does not end. {state(group_state).meaning}", (
-                "The page of the group names who is waited for. Look at that worker, or remove the member."
+            shown = state(group_state)
+            return f"“{shown.label}” does not end. {shown.meaning}", (
+                "See which members it waits for, and look at these workers or remove them."
             )
         case VerdictKind.LATE:
-            sends = "sends" if number == 1 else "send"
-            return f"{_members(first, number)} {sends} no heartbeats.", (
-                "Look whether the worker hangs, is overloaded or has lost its network."
+            who = short_id(verdict.names[0]) if one and verdict.names else plural(number, "member")
+            return f"{who} {'sends' if one else 'send'} no heartbeats.", (
+                "See whether the worker hangs, is overloaded, or has lost its network."
             )
         case VerdictKind.EXPIRING:
-            return f"{plural(number, 'committed offset')} of {_topics(found)} will expire.", (
+            return f"{plural(number, 'committed offset')} of {_topics(verdict)} will be removed.", (
                 "Nobody reads these topics in this group any more. Pin the offsets if somebody will come back."
             )
         case VerdictKind.FLAPPING:
             return f"{plural(number, 'rebalance')} within a few minutes.", (
-                "The events say who came, left or timed out. Frequent causes are workers that crash, and processing "
-                "that takes longer than the session."
+                "The events say who came, left or timed out. Common causes are workers that crash, and processing that "
+                "takes longer than the session."
             )
         case VerdictKind.STALE:
-            return f"No watermark has been reported of {_partitions(found)}.", (
-                "Lag is not known meanwhile. Check what reports the watermarks: producers, or a probe."
+            return f"No watermarks are reported of {_partitions(verdict, plain=True)}.", (
+                "Lag is not known meanwhile. Check what reports the watermarks: the producers, or a probe."
             )
 
 
-def _partitions(found: Sequence[Verdict]) -> str:
-    number = sum(verdict.number for verdict in found)
-    if len(found) > 1:
-        return f"{plural(number, 'partition')} of {_topics(found)}"
-    only = found[0]
-    if number > len(only.names) or number > NAMED:
-        return f"{plural(number, 'partition')} of {only.topic}"
-    return f"{'Partition' if number == 1 else 'Partitions'} {joined(only.names, NAMED)} of {only.topic}"
+def _partitions(verdict: Summary, *, plain: bool = False) -> str:
+    """`Partition 3 of orders`, `12 partitions of orders and refunds`; `plain`: within a sentence."""
+    named = verdict.topic_count == 1 and verdict.number <= min(len(verdict.names), NAMED)
+    if not named:
+        return f"{plural(verdict.number, 'partition')} of {_topics(verdict)}"
+    word = "partition" if verdict.number == 1 else "partitions"
+    return f"{word if plain else word.capitalize()} {joined(verdict.names, NAMED)} of {_topics(verdict)}"
 
 
-def _topics(found: Sequence[Verdict]) -> str:
-    return joined([verdict.topic for verdict in found], NAMED)
-
-
-def _members(verdict: Verdict, number: int) -> str:
-    if number == 1 and verdict.names:
-        return short_id(verdict.names[0])
-    return plural(number, "member")
+def _topics(verdict: Summary) -> str:
+    names = list(verdict.topics[:NAMED])
+    if verdict.topic_count > len(names):
+        names = [*names[: NAMED - 1], f"{verdict.topic_count - NAMED + 1:,} more topics"]
+    return joined(names, NAMED)

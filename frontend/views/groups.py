@@ -22,6 +22,8 @@ from frontend.rows import Coordinator
 from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
 from frontend.verdicts.presenters import KINDS
+from frontend.verdicts.presenters import lines as verdict_lines
+from frontend.verdicts.queries import judged
 from frontend.views.page import (
     BadAddress,
     address,
@@ -44,8 +46,10 @@ from groups.readmodel import GroupSummary
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.core.retention import RetentionRule
+from offsets.core.verdicts import Verdict
 from offsets.retention.sweep import RetentionService
 from offsets.runs.findings import FindingReads, GroupFindings
+from offsets.verdicts.reads import summaries
 
 HOLD, KICK = "groups.change_group", "groups.delete_member"
 """Django permissions that keep members out, and remove one."""
@@ -255,6 +259,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "may_hold": request.user.has_perm(HOLD),
         "kick_url": f"{group_url(group_id)}/kick" if request.user.has_perm(KICK) else "",
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
+        "verdicts": verdict_lines(summaries(looked.verdicts), found.header.state),
         "findings": looked.findings,
         "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
         "history_url": f"{group_url(group_id)}/events",
@@ -277,6 +282,7 @@ class Look:
     rule: RetentionRule | None
     findings: GroupFindings | None
     coordinator: Coordinator | None
+    verdicts: Sequence[Verdict]
 
 
 async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
@@ -289,7 +295,9 @@ async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
     rule = await runtime.get(RetentionService).rule(group_id)
     findings = await runtime.get(FindingReads).of_group(group_id)
     partition = partition_of(group_id, runtime.config.int("offsets.topic.num.partitions"))
-    return Look(found, assignors, rule, findings, await queries.coordinator(runtime.db, partition))
+    coordinator = await queries.coordinator(runtime.db, partition)
+    found, verdicts = await judged(runtime, found)
+    return Look(found, assignors, rule, findings, coordinator, verdicts)
 
 
 def _limits(shown: tuple[str, ...]) -> Limits:

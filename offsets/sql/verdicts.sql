@@ -266,3 +266,37 @@ where group_id = %(group_id)s
 
 -- name: verdict_runs
 select name, at from offsets_verdictrun
+
+-- name: groups_in_need
+-- Of each kind the groups for which it has lasted longest; a group counts with its worst.
+select w.group_id
+from unnest(%(worst_first)s::text[]) with ordinality k (kind, place)
+cross join lateral (
+    select v.group_id, min(v.since) as since
+    from offsets_groupverdict v
+    join groups_group g on g.id = v.group_id
+    where v.kind = k.kind
+    group by v.group_id
+    order by 2, 1
+    limit %(limit)s) w
+group by w.group_id
+order by min(k.place), min(w.since), w.group_id
+limit %(limit)s
+
+-- name: summed_verdicts
+select g.group_id, g.state, v.kind, min(v.since) as since, min(v.due_at) as due_at, sum(v.number)::bigint as number,
+       least(sum(v.lag), 9223372036854775807)::bigint as lag,
+       coalesce((array_agg(v.topic order by v.since, v.topic) filter (where v.topic <> ''))[:%(named)s], '{}') as topics,
+       count(*) filter (where v.topic <> '') as topic_count,
+       (array_agg(to_jsonb(v.names) order by v.since, v.topic))[1] as names
+from unnest(%(groups)s::bigint[]) with ordinality n (id, place)
+join groups_group g on g.id = n.id
+join offsets_groupverdict v on v.group_id = g.id
+group by n.place, g.group_id, g.state, v.kind
+order by n.place, array_position(%(worst_first)s::text[], v.kind::text)
+
+-- name: count_needy_groups
+select count(distinct group_id) from offsets_groupverdict
+
+-- name: activity_since
+select at, record_offset, rebalances from offsets_activity where at > %(since)s order by at

@@ -19,7 +19,16 @@ from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.types import Millis
-from offsets.core.verdicts import FIRST_SEEN, NAMED, Thresholds, Verdict, with_beginnings, worst_first
+from offsets.core.verdicts import (
+    FIRST_SEEN,
+    NAMED,
+    StoredSession,
+    Thresholds,
+    Verdict,
+    late,
+    with_beginnings,
+    worst_first,
+)
 from offsets.lag.samples import GROUP_BATCH, OFFSET_BATCH
 
 Q = queries("offsets")
@@ -140,6 +149,10 @@ class VerdictChecks:
         return worst_first(
             [*with_beginnings(found, began), *(verdict for verdict in stored if verdict.kind not in live)]
         )
+
+    def is_late(self, armed_at: Millis, deadline: Millis, now: Millis) -> bool:
+        """Whether a member with this session (ms) misses heartbeats, in a group on which there is a verdict LATE."""
+        return late(StoredSession(armed_at, deadline), now, self._thresholds) is not None
 
     async def _of(self, connection: Connection, check: Check, now: Millis, group: int) -> list[Judged]:
         return await self._find(connection, check, now, group - 1, group)

@@ -1,0 +1,34 @@
+"""The verdicts on the group of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from frontend.queries import COMPARED, GroupPage
+from groups.core.model.verdicts import VerdictKind
+from kcoord.process.runtime import Runtime
+from offsets.core.verdicts import Verdict
+from offsets.verdicts.checks import Check, VerdictChecks
+
+
+async def judged(runtime: Runtime, page: GroupPage) -> tuple[GroupPage, Sequence[Verdict]]:
+    """The page with the members that miss heartbeats, and the verdicts on its group, the worst first.
+
+    They are as of the page; those on the offsets of a large group are as last stored. Raises ProtocolError
+    COORDINATOR_NOT_AVAILABLE.
+    """
+    checks = (Check.MEMBERS,) if page.totals.partitions > COMPARED else tuple(Check)
+    service = runtime.get(VerdictChecks)
+    async with runtime.db.snapshot() as connection:
+        verdicts = await service.of_group(connection, page.header.pk, page.now, checks)
+    if all(verdict.kind is not VerdictKind.LATE for verdict in verdicts):
+        return page, verdicts  # while sessions do not count, nobody is late
+    silent = (
+        member.member_id
+        for member in page.members
+        if member.session_deadline is not None
+        and member.last_heartbeat_at is not None
+        and service.is_late(member.last_heartbeat_at, member.session_deadline, page.now)
+    )
+    return replace(page, late=frozenset(silent)), verdicts

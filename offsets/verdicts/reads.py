@@ -1,0 +1,134 @@
+"""What needs attention, as groups were last judged, and how busy they are. Nothing here judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+from groups.core.model.verdicts import VerdictKind
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
+from kcoord.sql import queries
+from offsets.core.types import Millis
+from offsets.core.verdicts import NAMED, Verdict, worst_first
+
+Q = queries("offsets")
+
+MINUTE_MS: Millis = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All verdicts of one kind on a group, whatever their topics.
+
+    `topics`: the first of them, of `topic_count`; none if the kind is not about topics. `names`: the first members, or
+    the first partitions of the first topic. The others as in `Verdict`: the earliest instants, and sums.
+    """
+
+    kind: VerdictKind
+    since: Millis
+    due_at: Millis | None
+    number: int
+    lag: int | None
+    topics: Sequence[str]
+    topic_count: int
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedyGroup:
+    """A group that needs attention, and why, the worst first."""
+
+    group_id: str
+    state: str
+    verdicts: Sequence[Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """The groups in the worst condition; `total`: how many have a verdict, `counts`: how many have each.
+
+    `judged_at` (ms): when all groups were last judged, by check; without one that never ran.
+    """
+
+    groups: Sequence[NeedyGroup]
+    total: int
+    counts: Mapping[VerdictKind, int]
+    judged_at: Mapping[str, Millis]
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """How busy all groups were until `at` (ms): per minute, since the instant before."""
+
+    at: Millis
+    commits: float
+    rebalances: float
+
+
+def summaries(verdicts: Iterable[Verdict]) -> list[Summary]:
+    """The verdicts on one group by kind, the worst first."""
+    return [_summary(kind, list(found)) for kind, found in groupby(worst_first(verdicts), lambda verdict: verdict.kind)]
+
+
+def _summary(kind: VerdictKind, found: Sequence[Verdict]) -> Summary:
+    due = [verdict.due_at for verdict in found if verdict.due_at is not None]
+    lags = [verdict.lag for verdict in found if verdict.lag is not None]
+    topics = [verdict.topic for verdict in found if verdict.topic]
+    return Summary(
+        kind,
+        found[0].since,
+        min(due, default=None),
+        sum(verdict.number for verdict in found),
+        sum(lags) if lags else None,
+        topics[:NAMED],
+        len(topics),
+        found[0].names,
+    )
+
+
+class VerdictReads:
+    """Reads what `VerdictChecks` stored. Methods may raise COORDINATOR_NOT_AVAILABLE."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+
+    async def attention(self, limit: int) -> Attention:
+        """The first `limit` groups: the worst verdict first, then what has lasted longest."""
+        kinds = [kind.value for kind in VerdictKind]
+        async with self._db.snapshot() as connection:
+            ids = await self._db.column(connection, Q.groups_in_need, {"worst_first": kinds, "limit": limit})
+            rows = await self._rows(connection, ids, kinds)
+            counts: dict[str, int] = dict(await self._db.rows(connection, Q.counted_verdicts))
+            total = await self._db.value(connection, Q.count_needy_groups)
+            runs: dict[str, Millis] = dict(await self._db.rows(connection, Q.verdict_runs))
+        groups = [
+            NeedyGroup(group_id, state, [row[2] for row in found])
+            for (group_id, state), found in groupby(rows, lambda row: row[:2])
+        ]
+        return Attention(groups, total, {VerdictKind(kind): count for kind, count in counts.items()}, runs)
+
+    async def _rows(
+        self, connection: Connection, ids: Sequence[int], kinds: Sequence[str]
+    ) -> list[tuple[str, str, Summary]]:
+        parameters = {"groups": list(ids), "worst_first": list(kinds), "named": NAMED}
+        return await self._db.records(connection, _row, Q.summed_verdicts, parameters)
+
+    async def activity(self, since: Millis) -> list[Minute]:
+        """How busy groups were after an instant (ms), about every minute."""
+        async with self._db.connection() as connection:
+            rows = await self._db.rows(connection, Q.activity_since, {"since": since})
+        return [
+            Minute(
+                at,
+                max(lines - lines_before, 0) * MINUTE_MS / (at - before),
+                rebalances * MINUTE_MS / (at - before),
+            )
+            for (before, lines_before, _), (at, lines, rebalances) in pairwise(rows)
+        ]
+
+
+def _row(*, group_id: str, state: str, kind: str, **fields: Any) -> tuple[str, str, Summary]:
+    return group_id, state, Summary(VerdictKind(kind), **fields)
