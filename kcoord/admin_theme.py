@@ -59,7 +59,7 @@ UNFOLD: dict[str, Any] = {
                     {
                         "title": "Live pages",
                         "icon": "monitoring",
-                        "link": reverse_lazy("frontend:groups"),
+                        "link": reverse_lazy("frontend:home"),
                         "active": lambda request: False,
                     }
                 ],
@@ -92,6 +92,8 @@ UNFOLD: dict[str, Any] = {
                     _entry("Pins", "keep", "offsets", "retentionpin"),
                     _entry("Producers", "edit_note", "offsets", "producer"),
                     _entry("Lag", "speed", "offsets", "grouplag"),
+                    _entry("Verdict runs", "rule", "offsets", "verdictrun"),
+                    _entry("Activity", "monitoring", "offsets", "activity"),
                     _entry("Deleted topics", "delete", "offsets", "deletedtopic"),
                     _entry("Spark runs", "bolt", "offsets", "sparkrun"),
                 ],

@@ -21,6 +21,7 @@ from groups.models import Group
 from kcoord.admin import ReadOnlyAdmin, instant, kind_filter, utc
 from offsets.core.types import ChangeKind
 from offsets.models import (
+    Activity,
     ArchivedDay,
     CommittedOffset,
     DeletedTopic,
@@ -33,6 +34,7 @@ from offsets.models import (
     ReconcileFinding,
     RetentionPin,
     SparkRun,
+    VerdictRun,
 )
 from offsets.spark.archive.days import written_day
 
@@ -218,6 +220,28 @@ class GroupLagAdmin(ReadOnlyAdmin):
     readonly_fields = ("sampled",)
     ordering = ("group__group_id",)
     sampled = instant("at", "sampled at")
+
+
+@admin.register(VerdictRun)
+class VerdictRunAdmin(ReadOnlyAdmin):
+    """When all groups were last judged."""
+
+    list_display = ("name", "judged")
+    fields = ("name", "judged")
+    readonly_fields = ("judged",)
+    ordering = ("name",)
+    judged = instant("at", "judged at")
+
+
+@admin.register(Activity)
+class ActivityAdmin(ReadOnlyAdmin):
+    """How much had happened by each minute of the last day."""
+
+    list_display = ("noted", "record_offset", "event_id", "rebalances")
+    fields = ("noted", "record_offset", "event_id", "rebalances")
+    readonly_fields = ("noted",)
+    ordering = ("-at",)
+    noted = instant("at", "noted at")
 
 
 @admin.register(DeletedTopic)

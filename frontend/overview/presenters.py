@@ -138,7 +138,7 @@ def _rate(name: str, minutes: Sequence[Minute], now: Millis, value: Callable[[Mi
 
 def announcement(found: Attended | None) -> str:
     """What a screen reader announces when it changes."""
-    if found is None:
+    if found is None or found.judged_at is None:
         return ""
     if not found.total:
         return "Nothing needs attention"

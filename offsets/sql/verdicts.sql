@@ -285,7 +285,7 @@ limit %(limit)s
 
 -- name: summed_verdicts
 select g.group_id, g.state, v.kind, min(v.since) as since, min(v.due_at) as due_at, sum(v.number)::bigint as number,
-       least(sum(v.lag), 9223372036854775807)::bigint as lag,
+       case when count(v.lag) > 0 then least(sum(v.lag), 9223372036854775807)::bigint end as lag,
        coalesce((array_agg(v.topic order by v.since, v.topic) filter (where v.topic <> ''))[:%(named)s], '{}') as topics,
        count(*) filter (where v.topic <> '') as topic_count,
        (array_agg(to_jsonb(v.names) order by v.since, v.topic))[1] as names

@@ -48,8 +48,8 @@ def test_the_stream_refuses_strangers(client: Client) -> None:
     assert client.get("/live").status_code == 401
 
 
-def test_the_first_address_leads_to_the_groups(person: Client) -> None:
-    assert person.get("/").headers["Location"] == "/groups"
+def test_the_first_address_is_the_overview(person: Client) -> None:
+    assert "<title>Overview · kcoord</title>" in person.get("/").content.decode()
 
 
 def test_signing_out_takes_a_post(person: Client) -> None:

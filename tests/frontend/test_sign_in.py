@@ -36,7 +36,7 @@ def test_the_right_password_opens_the_page_that_was_asked_for(client: Client) ->
 
 def test_no_address_of_another_host_is_opened_after_signing_in(client: Client) -> None:
     answer = sign_in(client, password=PASSWORD, next="https://elsewhere.example/")
-    assert answer.headers["Location"] == "/groups"
+    assert answer.headers["Location"] == "/"
 
 
 def test_wrong_password_and_unknown_account_are_told_apart_by_nobody(client: Client) -> None:

@@ -1,0 +1,271 @@
+"""The overview: its words, its parts that fail by themselves, and what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+from django.test import Client
+
+from frontend.overview import presenters
+from frontend.overview.health import BAD, GOOD, OFF, UNKNOWN, WATCH, HealthLine, Limits, health
+from frontend.overview.parts import Archive, Celery, OverviewParts, Part, Postgres, Sampler
+from frontend.verdicts.presenters import ANCHORS, KINDS, lines
+from groups.core.model.verdicts import VerdictKind
+from groups.nodes.overview import Overview as Nodes
+from groups.nodes.overview import SeenPartition
+from kcoord.config import Config
+from kcoord.database.pool_usage import PoolUsage
+from kcoord.database.task_health import TaskHealth
+from kcoord.http.health import Check
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.verdicts import Verdict
+from offsets.verdicts.reads import Minute, VerdictReads, summaries
+from tests.frontend.seed import Seed
+from tests.frontend.verdict_seed import judged, troubled, verdict
+
+NOW = 1_700_000_000_000
+LIMITS = Limits(timers_ms=15_000, sample_ms=60_000, check_ms=5_000)
+
+
+def texts(*verdicts: Verdict, state: str = "Stable") -> list[str]:
+    """What is wrong, for each kind."""
+    return [line.text for line in lines(summaries(verdicts), state)]
+
+
+def test_every_kind_has_its_words_and_its_place() -> None:
+    assert set(KINDS) == set(ANCHORS) == set(VerdictKind)
+    for kind in VerdictKind:
+        (line,) = lines(summaries([Verdict(kind, NOW, "t", NOW, 1, 1, ("1",))]), "PreparingRebalance")
+        assert line.state.name == kind.value
+        assert line.text.endswith(".")
+        assert line.advice.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([Verdict(VerdictKind.UNCOVERED, 1, "orders", None, 1, None, ("3",))], "Partition 3 of orders has no owner."),
+        (
+            [Verdict(VerdictKind.UNCOVERED, 1, "orders", None, 40, None, tuple("01234"))],
+            "40 partitions of orders have no owner.",
+        ),
+        (
+            [Verdict(VerdictKind.STALLED, 1, topic, None, 2, 50, ("1", "2")) for topic in ("a", "b", "c", "d", "e")],
+            "10 partitions of a, b and 3 more topics make no progress, 250 records behind.",
+        ),
+        ([Verdict(VerdictKind.LATE, 1, "", 5, 1, None, ("worker-1",))], "worker-1 sends no heartbeats."),
+        ([Verdict(VerdictKind.LATE, 1, "", 5, 2, None, ("a", "b"))], "2 members send no heartbeats."),
+        (
+            [Verdict(VerdictKind.STALE, 1, "orders", None, 2, None, ("1", "2"))],
+            "No watermarks are reported of partitions 1 and 2 of orders.",
+        ),
+        ([Verdict(VerdictKind.EXPIRING, 1, "orders", 5, 1)], "1 committed offset of orders will be removed."),
+    ],
+)
+def test_words(verdicts: list[Verdict], expected: str) -> None:
+    assert texts(*verdicts) == [expected]
+
+
+def test_a_stuck_group_says_what_its_state_means() -> None:
+    (text,) = texts(Verdict(VerdictKind.STUCK, 1), state="Assigning")
+    assert text == "“Assigning” does not end. The group changed: the coordinator computes a new target assignment."
+
+
+async def test_the_summary_of_stored_verdicts_is_that_of_verdicts(seed: Seed, runtime: Runtime) -> None:
+    pk = seed.group("g")
+    made = [
+        Verdict(VerdictKind.STALLED, 9, "b", None, 2, 5, ["1", "2"]),
+        Verdict(VerdictKind.STALLED, 7, "a", None, 1, 6, ["3"]),
+        Verdict(VerdictKind.LATE, 8, "", 50, 1, None, ["m"]),
+    ]
+    for one in made:
+        seed.connection.execute(
+            "insert into offsets_groupverdict (group_id, kind, topic, since, due_at, number, lag, names)"
+            " values (%s, %s, %s, %s, %s, %s, %s, %s)",
+            [pk, one.kind.value, one.topic, one.since, one.due_at, one.number, one.lag, list(one.names)],
+        )
+    found = await runtime.get(VerdictReads).attention(10)
+    assert list(found.groups[0].verdicts) == summaries(made)
+    assert found.counts == {VerdictKind.STALLED: 1, VerdictKind.LATE: 1}
+
+
+async def test_the_worst_groups_come_first_whatever_their_number(seed: Seed, runtime: Runtime) -> None:
+    for number in range(12):
+        pk = seed.group(f"late-{number:02}")
+        verdict(seed, pk, "late", ms_ago=1_000 * number)
+    pk = seed.group("worse")
+    for topic in range(200):
+        verdict(seed, pk, "stalled", f"t{topic}", ms_ago=10)
+    verdict(seed, seed.group("worst"), "uncovered", "t", ms_ago=1)
+    verdict(seed, pk, "late", ms_ago=9_000_000)
+    found = await runtime.get(VerdictReads).attention(4)
+    assert [group.group_id for group in found.groups] == ["worst", "worse", "late-11", "late-10"]
+    assert found.total == 14
+
+
+NODE = SeenPartition(0, "ACTIVE", "n", 1, 1, 0, 1, 5)
+WELL = {
+    "server": {"database": Check(True)},
+    "nodes": Nodes(NOW, [], [NODE], []),
+    "celery": Celery(NOW - 900, True, TaskHealth({}, 0)),
+    "sampler": Sampler(NOW - 30_000, {"members": NOW - 4_000, "offsets": NOW - 30_000}),
+    "postgres": Postgres("18.1", 0.8, 20, 100, {"read": PoolUsage(1, 2, 8, 0)}),
+    "archive": Archive("", ()),
+}
+
+
+def shown(**changes: object) -> dict[str, HealthLine]:
+    """The lines of health by name."""
+    parts = {name: Part(value, NOW) for name, value in {**WELL, **changes}.items()}
+    return {line.name: line for line in health(parts, NOW, LIMITS, {})}
+
+
+def test_nothing_is_wrong_with_a_service_that_is_well() -> None:
+    states = {name: line.state for name, line in shown().items()}
+    assert states.pop("Archive") is OFF
+    assert set(states.values()) == {GOOD}
+    assert len(states) == 7
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "name", "state", "text"),
+    [
+        ("server", {"disk": Check(False, "the disk is full")}, "Server", BAD, "the disk is full"),
+        ("nodes", Nodes(NOW, [], [replace(NODE, state="CLOSED")], []), "Nodes", BAD, "1 partition without an owner"),
+        ("celery", Celery(None, True, TaskHealth({}, 0)), "Celery", BAD, "never run"),
+        ("celery", Celery(NOW - 16_000, True, TaskHealth({}, 0)), "Celery", BAD, "does not run"),
+        ("celery", Celery(NOW, True, TaskHealth({"x": 2}, 101)), "Queue", WATCH, "101 tasks waiting; 2 failed runs"),
+        ("celery", Celery(NOW, False, TaskHealth({}, None)), "Queue", OFF, "another broker"),
+        ("sampler", Sampler(NOW, {"offsets": NOW}), "Verdicts", BAD, "by their members"),
+        ("sampler", Sampler(NOW, {"offsets": NOW - 200_000, "members": NOW}), "Verdicts", BAD, "by their offsets"),
+        ("sampler", Sampler(NOW - 200_000, WELL["sampler"].judged_at), "Sampler", WATCH, "sampled"),  # type: ignore[attr-defined]
+        ("postgres", Postgres("18", 1, 95, 100, {}), "Postgres", WATCH, "95 of 100"),
+        ("postgres", Postgres("18", 1, 9, 99, {"read": PoolUsage(8, 0, 8, 3)}), "Postgres", WATCH, "3 requests wait"),
+        ("archive", Archive("/archive", ()), "Archive", OFF, "no run yet"),
+    ],
+)
+def test_what_is_wrong_is_said(part: str, value: object, name: str, state: object, text: str) -> None:
+    line = shown(**{part: value})[name]
+    assert line.state is state
+    assert text in line.text
+
+
+def test_a_part_that_was_never_read_is_unknown() -> None:
+    parts = {name: Part(value, NOW) for name, value in WELL.items()} | {"nodes": Part(failed="no connection")}
+    line = next(line for line in health(parts, NOW, LIMITS, {}) if line.name == "Nodes")
+    assert (line.state, line.failed) == (UNKNOWN, "no connection")
+
+
+def test_bars_are_drawn_where_their_minutes_are() -> None:
+    minutes = [Minute(NOW - 60_000 * age, 100.0 * (age + 1), 0) for age in (59, 1, 0)]
+    commits, rebalances = presenters.rates(minutes, NOW)
+    assert [round(bar.x) for bar in commits.bars] == [1, 581, 591]
+    assert commits.bars[0].height == presenters.HEIGHT
+    assert (commits.latest, rebalances.latest) == (100, 0)
+    assert {bar.height for bar in rebalances.bars} == {0}
+    assert presenters.rates([], NOW)[0].latest is None
+
+
+@pytest.fixture
+async def parts(database: str) -> AsyncIterator[OverviewParts]:
+    """What reads the parts, in a service of its own."""
+    from kcoord.process import runtime as runtimes
+
+    running = Runtime(Config({}), database)
+    await running.start()
+    runtimes.use(running)
+    yield running.get(OverviewParts)
+    runtimes.use(None)
+    await running.stop()
+
+
+async def test_a_part_that_fails_blanks_only_itself_and_stays_as_it_was(
+    seed: Seed, parts: OverviewParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    troubled(seed)
+    monkeypatch.setattr("frontend.overview.parts.REPEATED_SECONDS", 0)
+    before = await parts.read()
+    assert {name: part.failed for name, part in before.items() if part.failed} == {}
+
+    async def unavailable(self: OverviewParts) -> None:
+        raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "no connection")
+
+    async def refused(self: OverviewParts) -> None:
+        raise psycopg.errors.InsufficientPrivilege("pg_stat_activity")
+
+    monkeypatch.setattr(OverviewParts, "_attention", unavailable)
+    monkeypatch.setattr(OverviewParts, "_postgres", refused)
+    after = await parts.read()
+    assert {name: part.failed for name, part in after.items() if part.failed} == {
+        "attention": "no connection",
+        "postgres": "The database refused to read it.",
+    }
+    assert after["attention"].value == before["attention"].value
+    assert after["attention"].at == before["attention"].at
+    assert (after["counts"].at or 0) >= (before["counts"].at or 0)
+
+
+async def test_many_viewers_cost_as_much_as_one(
+    seed: Seed, parts: OverviewParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontend.overview.parts.REPEATED_SECONDS", 60)
+    first = await parts.read()
+    seed.group("g")
+    assert await parts.read() is first
+
+
+def test_the_landing_page(person: Client, seed: Seed) -> None:
+    troubled(seed)
+    page = person.get("/")
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert "7 of 8 groups need attention" in text
+    assert text.count('class="need"') == 7
+    assert "Partitions 12 and 13 of orders have no owner." in text
+    assert "/groups/payments-settlement#partitions-title" in text
+
+
+def test_the_landing_page_says_so_where_nothing_is_wrong_or_nothing_is_there(person: Client, seed: Seed) -> None:
+    assert "No groups yet" in person.get("/").content.decode()
+
+
+def test_without_celery_the_page_says_that_nobody_has_judged(person: Client, seed: Seed) -> None:
+    seed.group("g")
+    text = person.get("/").content.decode()
+    assert "Groups have not been judged yet" in text
+    assert "Nothing needs attention" not in text
+
+
+def test_nothing_needs_attention(person: Client, seed: Seed) -> None:
+    seed.group("g")
+    judged(seed)
+    assert "Nothing needs attention" in person.get("/").content.decode()
+
+
+def test_the_list_filters_by_verdict_and_counts_them(person: Client, seed: Seed) -> None:
+    troubled(seed)
+    text = person.get("/groups?verdict=late").content.decode()
+    assert text.count('class="row-link"') == 2
+    assert "2 groups found" in text
+    assert person.get("/groups?verdict=fine").status_code == 400
+    none = person.get("/groups?verdict=late&q=nothing").content.decode()
+    assert "the verdict Late" in none
+
+
+def test_the_page_of_a_group_has_its_verdicts_as_of_now(person: Client, seed: Seed) -> None:
+    pk = seed.group("g", "PreparingRebalance", since_ms_ago=120_000)
+    seed.members(pk, ["silent", "heard"], heartbeat_ms_ago=0)
+    seed.connection.execute(
+        "update groups_member set session_deadline = session_deadline - 30000,"
+        " last_heartbeat_at = last_heartbeat_at - 30000 where member_id = 'silent'"
+    )
+    verdict(seed, pk, "flapping", number=99)
+    text = person.get("/groups/g").content.decode()
+    assert "silent sends no heartbeats." in text
+    assert "“Preparing rebalance” does not end." in text
+    assert "99 rebalances" not in text, "that was some time ago"
+    assert text.count(">Late</span>") == 2, "the verdict and the member"
