@@ -49,7 +49,7 @@ class Entry:
 
     A renewed session is stored when a tenth of it has passed since it was stored before, so that one heartbeat of each
     three seconds in 45 is written out of two. Until then its member cannot expire by what is stored, so nobody has to
-    wait for the others.
+    wait for the others. `look_at`: no session of those that are stored later has to be stored before this instant (ms).
     """
 
     __slots__ = (
@@ -65,6 +65,7 @@ class Entry:
         "group",
         "group_id",
         "is_consumer",
+        "look_at",
         "pk",
     )
 
@@ -79,6 +80,7 @@ class Entry:
         """By member id: a lower bound of when it was first renewed after it was last stored."""
         self._stored_at: dict[str, Millis] = {}
         self._later: set[str] = set()
+        self.look_at: float = math.inf
         self._again: frozenset[str] = frozenset()
         self._recount_at: Millis = 0
         self.adopt(copy)
@@ -128,15 +130,14 @@ class Entry:
         stored_at = self._stored_at.get(member_id)
         if stored_at is None or renewal.at - stored_at >= renewal.timeout_ms // STORED_PARTS:
             self._unstored.setdefault(member_id, renewal.at)
-        else:
+        elif member_id not in self._later:
             self._later.add(member_id)
+            self.look_at = min(self.look_at, stored_at + renewal.timeout_ms // LAST_PARTS)
 
     def take_unstored(self, now: Millis, *, every: bool = False) -> Iterator[Unstored]:
         """The sessions to store now, or `every` one that was renewed since; they count as stored until `put_back`."""
-        for member_id in self._later:
-            renewal = self._renewed[member_id]
-            if every or now - self._stored_at.get(member_id, 0) >= renewal.timeout_ms // LAST_PARTS:
-                self._unstored.setdefault(member_id, renewal.at)
+        if every or now >= self.look_at:
+            self._look_at_later(now, every)
         unstored, self._unstored = self._unstored, {}
         again, self._again = self._again, frozenset()
         self._later -= unstored.keys()
@@ -145,6 +146,16 @@ class Entry:
             known_until = first if stored_at is None else stored_at + renewal.timeout_ms - 1
             self._stored_at[member_id] = renewal.at
             yield Unstored(self, member_id, renewal, known_until, member_id in again)
+
+    def _look_at_later(self, now: Millis, every: bool) -> None:
+        self.look_at = math.inf
+        for member_id in self._later:
+            renewal = self._renewed[member_id]
+            last_at = self._stored_at.get(member_id, 0) + renewal.timeout_ms // LAST_PARTS
+            if every or now >= last_at:
+                self._unstored.setdefault(member_id, renewal.at)
+            else:
+                self.look_at = min(self.look_at, last_at)
 
     def put_back(self, unstored: Unstored) -> None:
         """It could not be stored, or perhaps it was not."""
@@ -158,12 +169,14 @@ class Entry:
         """What was renewed and not stored is lost, and nothing is known of what is stored."""
         self._stored_at.clear()
         self._later.clear()
+        self.look_at = math.inf
         self._unstored.clear()
 
     def distrust(self) -> None:
         """What was stored may be lost: store it all again."""
         self._stored_at.clear()
         self._later.clear()
+        self.look_at = math.inf
         self._unstored = dict.fromkeys(self._renewed, 0)
 
     def forget(self, member_id: str) -> None:
@@ -171,6 +184,11 @@ class Entry:
         self._later.discard(member_id)
         for known in (self._renewed, self._unstored, self._stored_at):
             known.pop(member_id, None)
+
+    @property
+    def has_due(self) -> bool:
+        """Some renewed sessions are stored with the next flush."""
+        return bool(self._unstored)
 
     @property
     def has_unstored(self) -> bool:

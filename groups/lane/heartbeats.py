@@ -182,10 +182,12 @@ class HeartbeatLane:
             return
         copy, entry = self._groups.copy_of(group_id), self._entries.get(group_id)
         due = copy.stored.wake_at if copy is not None else None
-        if (due is not None and due <= now) or (copy is None and entry is not None and entry.has_unstored):
+        if copy is None and entry is not None and entry.has_unstored:
+            due = now
+        if due is not None and due <= now:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLE_SECONDS):
-                    await self._flusher.flush()
+                    await self._flusher.settle(entry, due)
 
     async def _compare(self, group_ids: Sequence[str]) -> None:
         """Compare copies with their rows in one statement."""
