@@ -43,7 +43,7 @@ STALE_SECONDS = 1.0
 SETTLE_SECONDS = 0.5
 """How long the look at a group in which somebody seems overdue waits for renewed sessions to be stored."""
 
-LOAD_SECONDS = 1.0
+LOAD_SECONDS = 3.0
 """How long a heartbeat waits for its group to be loaded or compared before it is decided in the store."""
 
 LOADED_AT_ONCE = 250
@@ -75,7 +75,7 @@ class HeartbeatLane:
         self._entries: dict[str, Entry] = {}
         self._room = LEAST_ENTRIES
         self._comparing = Turns(self._compare, COMPARED_AT_ONCE, "copies_not_compared")
-        self._loading = Turns(self._groups.load, LOADED_AT_ONCE, "groups_not_loaded")
+        self._loading = Turns(self._load, LOADED_AT_ONCE, "groups_not_loaded")
         runtime.on_stop(self._close)
 
     def heartbeat(self, command: Heartbeat) -> HeartbeatReply | None:
@@ -188,6 +188,12 @@ class HeartbeatLane:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLE_SECONDS):
                     await self._flusher.settle(entry, due)
+
+    async def _load(self, group_ids: Sequence[str]) -> None:
+        """Load groups, and what heartbeats of consumer groups depend on besides."""
+        await self._topics.view()
+        await self._configs.resolved(group_ids[0])
+        await self._groups.load(group_ids)
 
     async def _compare(self, group_ids: Sequence[str]) -> None:
         """Compare copies with their rows in one statement."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import islice
 
 import structlog
@@ -21,18 +22,22 @@ class Turns:
         self._work = work
         self._most = most
         self._failed = failed
-        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._waiting: dict[str, asyncio.Future[bool]] = {}
         self._running: asyncio.Task[None] | None = None
 
     async def take_part(self, key: str, seconds: float) -> bool:
-        """Whether a turn with `key` that began after this call has ended, well or not, within `seconds`."""
+        """Whether a turn with `key` that began after this call has ended, well or not, within `seconds`.
+
+        They count from the first call with the key; those who gave up do not keep others from taking part.
+        """
         waiting = self._waiting.get(key)
         if waiting is None:
-            waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            waiting = self._waiting[key] = loop.create_future()
+            waiting.add_done_callback(partial(_cancel, loop.call_later(seconds, _settle, waiting, False)))
             if self._running is None:
                 self._running = asyncio.create_task(self._run(), context=contextvars.Context())
-        done, _ = await asyncio.wait([waiting], timeout=seconds)
-        return bool(done)
+        return await asyncio.shield(waiting)
 
     async def _run(self) -> None:
         while self._waiting:
@@ -45,7 +50,7 @@ class Turns:
                 log.exception(self._failed)
             finally:
                 for future in turn.values():
-                    future.set_result(None)
+                    _settle(future, True)
         self._running = None
 
     async def close(self) -> None:
@@ -53,3 +58,12 @@ class Turns:
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
+
+
+def _settle(future: asyncio.Future[bool], ended: bool) -> None:
+    if not future.done():
+        future.set_result(ended)
+
+
+def _cancel(handle: asyncio.TimerHandle, _: asyncio.Future[bool]) -> None:
+    handle.cancel()
