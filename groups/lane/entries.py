@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.deadlines import wake_at
+from groups.core.model.deadlines import wake_at, wake_at_extended
 from groups.core.model.group import Group
-from groups.core.model.sessions import Session, with_sessions
 from groups.core.model.types import Millis
 from groups.store.stored import Copy
 
@@ -82,7 +81,7 @@ class Entry:
         self._later: set[str] = set()
         self.look_at: float = math.inf
         self._again: frozenset[str] = frozenset()
-        self._recount_at: Millis = 0
+        self._recount_at: Millis
         self.adopt(copy)
 
     def adopt(self, copy: Copy) -> None:
@@ -91,7 +90,8 @@ class Entry:
         self.copy = copy
         self.group: Group = copy.stored.group
         self.is_consumer = isinstance(self.group, ConsumerGroup)
-        self._count()
+        self.due: float = _or_never(wake_at(self.group))
+        self._recount_at = 0
 
     def nothing_is_overdue(self, now: Millis) -> bool:
         """Whether all members are in time, as far as is known here: those heard from elsewhere may seem late."""
@@ -101,28 +101,10 @@ class Entry:
             return False
         for member_id in self._renewed.keys() - self.group.members.keys() - self._unstored.keys() - self._later:
             self.forget(member_id)
-        self.group = with_sessions(self.group, dict(self._extended()))
-        self._count()
+        ends = {member_id: renewal.at + renewal.timeout_ms for member_id, renewal in self._renewed.items()}
+        self.due = _or_never(wake_at_extended(self.group, ends))
         self._recount_at = now + RECOUNT_AFTER_MS
         return now < self.due
-
-    def _extended(self) -> Iterator[tuple[str, Session]]:
-        """The sessions that were renewed here since the copy was made."""
-        for member_id, renewal in self._renewed.items():
-            deadline = renewal.at + renewal.timeout_ms
-            if member_id in self.group.members and deadline > self._deadline_of(member_id):
-                yield member_id, Session(deadline, renewal.at)
-
-    def _deadline_of(self, member_id: str) -> Millis:
-        if isinstance(self.group, ConsumerGroup):
-            timer = self.group.timers.session.get(member_id)
-            return timer.deadline if timer is not None else 0
-        return self.group.members[member_id].session_deadline or 0
-
-    def _count(self) -> None:
-        at = wake_at(self.group)
-        self.due: float = math.inf if at is None else at
-        self._recount_at = 0
 
     def renew(self, member_id: str, renewal: Renewal) -> None:
         """A session was renewed."""
@@ -194,3 +176,7 @@ class Entry:
     def has_unstored(self) -> bool:
         """Some renewed sessions are not stored yet."""
         return bool(self._unstored or self._later)
+
+
+def _or_never(at: Millis | None) -> float:
+    return math.inf if at is None else at
