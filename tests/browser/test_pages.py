@@ -200,6 +200,13 @@ async def test_every_page_is_readable_and_sound(
     await page.get_by_role("button", name="Create plan").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Offset plan")
     await audit(page.url)
+    seed.commit(pk, {("orders", 0): 99_999})
+    await page.goto("/groups/billing/reset")
+    await page.get_by_label("Copy another group").check()
+    await page.get_by_label("Group id").fill("idle")
+    await page.get_by_role("button", name="Create plan").click()
+    await expect(page.get_by_role("button", name="Clamp to the log")).to_be_visible()
+    await audit(page.url)
     assert complaints == {}
     await context.close()
 
