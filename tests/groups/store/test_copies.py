@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from groups.core.model.types import ClassicGroup, ClassicMember, Members
 from groups.store.stored import Copies, GroupRow, Stored
+from kcoord.config import Config
 
 TAG = uuid.uuid4()
 
@@ -47,8 +48,6 @@ def test_groups_used_least_recently_go_when_there_are_too_many_members() -> None
 
 
 def test_hundred_thousand_members_in_ten_thousand_groups_fit_by_default() -> None:
-    from kcoord.config import Config
-
     config = Config({})
     assert config.int("cache.max.groups") >= 10_000
     assert config.int("cache.max.members") >= 10_000 * 11
@@ -63,6 +62,14 @@ def test_snapshot_does_not_replace_what_was_known_later() -> None:
     found = copies.current("g")
     assert found is not None
     assert found.stored is new
+
+
+def test_snapshot_does_not_replace_a_group_that_was_created_since() -> None:
+    copies = Copies(10, 100)
+    deleted, created = stored("g", version=9), replace(stored("g"), pk=2)
+    before, era = time.monotonic(), copies.era
+    copies.put("g", created, time.monotonic())
+    assert not copies.put_snapshot("g", row(deleted), deleted, before, era)
 
 
 def test_snapshot_of_a_row_that_went_back_is_left_to_the_lock() -> None:
