@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from groups.store.arrays import number_array, text_array
 from groups.store.locked import Deletion, LockedGroup
 from kcoord.database.pool import Database
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
-from offsets.core.types import ChangeKind, FetchedOffset, OffsetRecord, Provenance, TopicPartition
+from offsets.core.types import ChangeKind, FetchedOffset, Millis, OffsetRecord, Provenance, TopicPartition
 
 Q = queries("offsets")
 
@@ -27,22 +29,10 @@ class OffsetStore:
         """Write committed offsets, and a line of the journal for each. A partition is in `records` only once."""
         if not records:
             return
-        await locked.connection.execute(
-            Q.write_offsets.encode(),
-            {
-                **_context(locked, provenance),
-                "transactional_id": provenance.transactional_id,
-                "topic": [record.topic for record in records],
-                "partition": [record.partition for record in records],
-                "committed_offset": [record.offset for record in records],
-                "leader_epoch": [record.leader_epoch for record in records],
-                "metadata": [record.metadata for record in records],
-                "expire_timestamp": [record.expire_timestamp for record in records],
-                "commit_timestamp": [
-                    locked.now if record.commit_timestamp is None else record.commit_timestamp for record in records
-                ],
-            },
-        )
+        size = off_loop.PER_OFFSET * len(records)
+        columns = await off_loop.run_within(locked.connection, size, _columns, records, locked.now)
+        parameters = {**_context(locked, provenance), "transactional_id": provenance.transactional_id, **columns}
+        await locked.connection.execute(Q.write_offsets.encode(), parameters)
 
     async def remove(
         self,
@@ -95,6 +85,21 @@ async def journal_deletion(deletion: Deletion) -> None:
             "principal": deletion.principal,
         },
     )
+
+
+def _columns(records: Sequence[OffsetRecord], now: Millis) -> dict[str, str]:
+    """The parameters of `write_offsets` with an element for each record."""
+    return {
+        "topic": text_array(record.topic for record in records),
+        "partition": number_array(record.partition for record in records),
+        "committed_offset": number_array(record.offset for record in records),
+        "leader_epoch": number_array(record.leader_epoch for record in records),
+        "metadata": text_array(record.metadata for record in records),
+        "expire_timestamp": number_array(record.expire_timestamp for record in records),
+        "commit_timestamp": number_array(
+            now if record.commit_timestamp is None else record.commit_timestamp for record in records
+        ),
+    }
 
 
 def _context(locked: LockedGroup, provenance: Provenance) -> dict[str, object]:
