@@ -24,7 +24,7 @@ from kcoord.http.endpoint import Endpoint
 from kcoord.process import off_loop
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Turnstile
+from kcoord.process.turnstile import AGAIN, Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -132,7 +132,7 @@ class Operation:
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         runtime = current_runtime()
         if not self.is_hot:
-            await runtime.get(Turnstile).pass_through()
+            await runtime.get(Turnstile).pass_through(again=scope.get(AGAIN, False))
         headers = scope["headers"]
         principal = trusted_caller(scope) or await runtime.get(Access).authenticate(bearer(headers))
         group_id, transactional_id = self._path_names(scope)
