@@ -217,7 +217,7 @@ async def test_a_large_commit_is_written_as_a_small_one_but_in_a_thread(
     threads = set()
     columns = store._columns
 
-    def noted(*args: Any) -> dict[str, str]:
+    def noted(*args: Any) -> dict[str, Any]:
         threads.add(threading.get_ident())
         return columns(*args)
 
