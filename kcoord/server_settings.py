@@ -51,6 +51,15 @@ SERVER: tuple[Setting, ...] = (
     Setting("http.max.wait.ms", 60_000, "ms", "Upper bound of the max_wait_ms of a request.", 0, 3_600_000),
     Setting("http.max.connections", 10_000, "connections", "Open connections; above it 503.", 10, 1_000_000),
     Setting("http.max.queue", 10_000, "requests", "Requests that wait for their turn; above it 503.", 1, 1_000_000),
+    Setting(
+        "http.max.big.requests",
+        0,
+        "requests",
+        "Requests with large bodies or answers that are worked on at a time; 0: as many as cores, at least 2.",
+        0,
+        1_000,
+    ),
+    Setting("http.max.big.queue", 64, "requests", "Such requests that wait for their turn; above it 503.", 0, 10_000),
     Setting("http.head.timeout.ms", 10_000, "ms", "Time limit for the head of a request.", 100, 600_000),
     Setting(
         "http.body.timeout.ms",
@@ -74,6 +83,15 @@ SERVER: tuple[Setting, ...] = (
     Setting("mailbox.max.batch", 256, "commands", "Most commands of one group handled in one transaction.", 1, 10_000),
     Setting("commit.lane", True, "switch", "Write steady commits of all groups together."),
     Setting("fetch.lane", True, "switch", "Read the offsets that fetches of all groups ask for together."),
-    Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
+    Setting("cache.max.groups", 100_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
+    Setting(
+        "cache.max.members",
+        200_000,
+        "members",
+        "Members of groups a process keeps in memory, at about 2 kB. A group counts as one member, and so do ten"
+        " partitions that a consumer group owns. The groups used least recently go first.",
+        0,
+        100_000_000,
+    ),
     Setting("token.cache.ms", 5_000, "ms", "How long a process caches an API token.", 0, 600_000),
 )

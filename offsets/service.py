@@ -16,6 +16,7 @@ from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.pool import Connection
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.core.commit import NO_RETENTION, Results, membership_half, record, refuse
@@ -66,11 +67,13 @@ class OffsetService:
         `counts`: of its topics, if the caller has looked them up. If the partition filter leaves nothing, the
         coordinator is not asked at all (offsets.md 2.2).
         """
-        refused, passed = refuse(commit, await counts_for(self._topics, commit) if counts is None else counts)
+        known = await counts_for(self._topics, commit) if counts is None else counts
+        size = off_loop.PER_OFFSET * len(commit.partitions)
+        refused, passed = await off_loop.run(size, refuse, commit, known)
         if not passed:
             return OffsetCommitReply(Error.NONE, refused)
         self._groups.check_active(commit.group_id)
-        results, records = record(passed, NO_RETENTION, 0, self.metadata_limit)
+        results, records = await off_loop.run(size, record, passed, NO_RETENTION, 0, self.metadata_limit)
         plain = plain_commit(commit, records) if commit.retention_time_ms == NO_RETENTION else None
         written = await self._lane.write(commit.group_id, plain, partial(self._commit_slowly, commit, refused, passed))
         if isinstance(written, OffsetCommitReply):
@@ -91,21 +94,24 @@ class OffsetService:
     async def _commit_plain_slowly(self, plain: PlainCommit) -> OffsetCommitReply:
         if plain.catalogue is not None and (await self._topics.current()).version != plain.catalogue:
             raise CatalogueChanged
-        commit = plain.general()
+        commit = await off_loop.run(off_loop.PER_OFFSET * len(plain.lines), plain.general)
         return await self._commit_slowly(commit, (), commit.partitions)
 
     async def _commit_slowly(
         self, commit: OffsetCommit, refused: Results, passed: tuple[PartitionCommit, ...]
     ) -> OffsetCommitReply:
         """The normal way: in the transaction in which the group decides whether this caller may commit."""
+        size = off_loop.PER_OFFSET * len(passed)
 
         async def write(locked: LockedGroup) -> OffsetCommitReply:
             assert isinstance(locked.reply, CommitReply)
-            results, records = record(passed, commit.retention_time_ms, locked.now, self.metadata_limit)
+            recorded = partial(record, passed, commit.retention_time_ms, locked.now, self.metadata_limit)
+            results, records = await off_loop.run_within(locked.connection, size, recorded)
             await self._store.write(locked, records, provenance(commit, locked, ChangeKind.COMMIT))
             return OffsetCommitReply(Error.NONE, refused + results, locked.reply.session_deadline)
 
-        outcome: Any = await self._groups.execute(membership_half(commit, passed, self.metadata_limit), write)
+        asked = await off_loop.run(size, membership_half, commit, passed, self.metadata_limit)
+        outcome: Any = await self._groups.execute(asked, write)
         if isinstance(outcome, OffsetCommitReply):
             return outcome
         assert isinstance(outcome, CommitReply)

@@ -24,7 +24,7 @@ from kcoord.http.endpoint import Endpoint
 from kcoord.process import off_loop
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Turnstile
+from kcoord.process.turnstile import AGAIN, Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -36,6 +36,9 @@ CLIENT_GONE_STATUS = 499
 
 BYTES_PER_PARTITION = 10
 """Of a body: as many cost as much to decode as other work on one partition."""
+
+BIG_BYTES = BYTES_PER_PARTITION * off_loop.ABOVE
+"""Of a body: a larger one makes a request a big one, which waits for a place (`kcoord.process.turnstile`)."""
 
 TRANSACTIONAL_ID = "{transactional_id}"
 NO_QUERY: Mapping[str, Sequence[str]] = {}
@@ -69,10 +72,17 @@ class Operation:
     """An endpoint with the code that answers it; an ASGI application. Parameters: those of `serve`."""
 
     def __init__(
-        self, endpoint: Endpoint, handler: Handler, waits: bool, is_hot: bool = False, at_once: AtOnce | None = None
+        self,
+        endpoint: Endpoint,
+        handler: Handler,
+        waits: bool,
+        is_hot: bool = False,
+        at_once: AtOnce | None = None,
+        is_big: bool = False,
     ) -> None:
         self.endpoint = endpoint
         self.is_hot = is_hot
+        self._is_big = is_big
         self._at_once = at_once
         self._handler = handler
         self._waits = waits
@@ -122,21 +132,39 @@ class Operation:
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         runtime = current_runtime()
         if not self.is_hot:
-            await runtime.get(Turnstile).pass_through()
+            await runtime.get(Turnstile).pass_through(again=scope.get(AGAIN, False))
         headers = scope["headers"]
         principal = trusted_caller(scope) or await runtime.get(Access).authenticate(bearer(headers))
         group_id, transactional_id = self._path_names(scope)
         query = self._query(scope["query_string"])
-        content = None
+        body = b""
         if self._decoder is not None:
             bodies.check_content_type(headers)
             body = await bodies.read(receive)
-            content = await off_loop.run(len(body) // BYTES_PER_PARTITION, bodies.decode, self._decoder, body)
         client = scope.get("client")
         host = client[0] if client else ""
-        call = Call(runtime, principal, content, group_id, query, host, transactional_id)
-        work = self._handler(call)
-        result = await (answered_or_gone(work, receive) if self._waits else work)
+
+        def called(content: Any) -> Call[Any]:
+            return Call(runtime, principal, content, group_id, query, host, transactional_id)
+
+        if not (self._is_big or len(body) > BIG_BYTES):
+            content = None if self._decoder is None else bodies.decode(self._decoder, body)
+            work = self._handler(called(content))
+            return self._encoded(await (answered_or_gone(work, receive) if self._waits else work))
+        async with runtime.get(Turnstile).place():
+            content = await self._decoded(body)
+            if not self._waits:
+                return self._encoded(await self._handler(called(content)))
+        # Others wait for the place, and what this one waits for may be another request.
+        return self._encoded(await answered_or_gone(self._handler(called(content)), receive))
+
+    async def _decoded(self, body: bytes) -> Any:
+        """The content of a large body."""
+        if self._decoder is None:
+            return None
+        return await off_loop.run(len(body) // BYTES_PER_PARTITION, bodies.decode, self._decoder, body)
+
+    def _encoded(self, result: msgspec.Struct) -> Response:
         return Response(self._encoder.encode(result), media_type="application/json")
 
     def _path_names(self, scope: Scope) -> tuple[str, str]:
@@ -192,16 +220,22 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def serve(
-    endpoint: Endpoint, *, waits: bool = False, is_hot: bool = False, at_once: AtOnce | None = None
+    endpoint: Endpoint,
+    *,
+    waits: bool = False,
+    is_hot: bool = False,
+    at_once: AtOnce | None = None,
+    is_big: bool = False,
 ) -> Callable[[Handler], Operation]:
     """Decorator: the function answers `endpoint`.
 
     `waits`: it may hold the request, so the connection is watched. `is_hot`: members call it all the time, see the
     setting `log.hot.requests`. `at_once`: answers some requests without waiting, just as the function would
     (`kcoord.http.short_path`); None, or a ProtocolError: the function shall answer, and nothing has been done yet.
+    `is_big`: even a request with a small body waits for a place (`Turnstile.place`).
     """
 
     def bind(handler: Handler) -> Operation:
-        return Operation(endpoint, handler, waits, is_hot, at_once)
+        return Operation(endpoint, handler, waits, is_hot, at_once, is_big)
 
     return bind

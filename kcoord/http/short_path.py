@@ -111,6 +111,8 @@ class ShortPath:
         self._lines = AccessLines(runtime.config.int("log.hot.requests"))
         self.longest_body = min(LONGEST_BODY, runtime.config.int("http.max.body.bytes"))
         self._by_suffix: dict[bytes, Served] = {}
+        operations = tuple(operations)
+        self._hot_ends = {o.endpoint.path.encode().rpartition(b"/")[2] for o in operations if o.is_hot}
         for operation in operations:
             if operation.is_short:
                 assert operation.endpoint.method == "POST", operation.endpoint
@@ -121,6 +123,10 @@ class ShortPath:
         self._routes = lru_cache(maxsize=ROUTES)(self._find_route)
         self._defaults: list[tuple[bytes, bytes]] | None = None
         self._start = b""
+
+    def is_hot(self, path: bytes) -> bool:
+        """Whether a path ends like one of those that members call all the time."""
+        return path.rpartition(b"/")[2] in self._hot_ends
 
     def route(self, target: bytes) -> Route | None:
         """The operation of a POST request's target; None: it goes the usual way."""

@@ -23,6 +23,7 @@ from kcoord.http.framing import BadFraming, ambiguous_framing, body_length
 from kcoord.http.peers import Peers, Phase, Reason
 from kcoord.http.short_path import STATE, ShortPath
 from kcoord.process import runtime as runtimes
+from kcoord.process.turnstile import AGAIN
 from kcoord.stack.protocol import INVALID, LONGEST_HEAD_BYTES, PeerProtocol
 from kcoord.stack.shortcut import Held, Shortcut
 
@@ -269,6 +270,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
     ) -> None:
         """Start the application for a request whose head was parsed. `receipt`: None if it has come just now."""
         path, _, query = target.partition(b"?")
+        again = self.cycle is not None or self._has_answered
         self.scope = {
             **self._scope(method, version, self.headers),  # type: ignore[typeddict-item]
             "path": self.root_path + unquote(path.decode()),
@@ -276,17 +278,20 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             "query_string": query,
             "state": self.app_state.copy(),
             RECEIPT: receipt,
+            AGAIN: again,
         }
         self.cycle = self._cycle(version)
         self._cut.expect(length)
         if self._is_complete:
             self._complete()
-        if self._peers.starts.is_free():
+        is_hot = self._shortcut is not None and self._shortcut.path.is_hot(path)
+        starts = self._peers.hot_starts if is_hot else self._peers.starts
+        if starts.is_free():
             self._start_asgi_task(self.cycle, self.app)
             return
         if receipt is None and runtimes.is_running():  # its age counts from now
             self.scope[RECEIPT] = runtimes.current().db.request_age.receive()  # type: ignore[literal-required]
-        self._peers.starts.later(partial(self._start_asgi_task, self.cycle, self.app))
+        starts.later(partial(self._start_asgi_task, self.cycle, self.app), again=again)
 
     def _scope(self, method: bytes, version: bytes, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
         """What ASGI says about a request, without its target."""

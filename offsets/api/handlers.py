@@ -15,6 +15,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import int64, rfc3339
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
+from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.api import endpoints, wire
 from offsets.api.commits import answered, denied, partitions_of
@@ -35,7 +36,10 @@ async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     call.principal.require_group(Operation.READ, call.group_id)
     service = call.runtime.get(OffsetService)
     view = await call.runtime.get(TopicService).view()
-    plain = plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
+    size = off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in call.body.topics])
+    plain = await off_loop.run(
+        size, plain_commit, call.group_id, call.body, view, call.principal, service.metadata_limit
+    )
     if plain is not None:
         try:
             reply = await service.commit_plain(plain)
@@ -47,21 +51,22 @@ async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     OFFSETS_COMMITTED.inc(len(plain.lines))
-    return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(reply.session_deadline))
+    results = await off_loop.run(size, all_accepted, call.body.topics, plain, view)
+    return wire.CommitResponse(results, rfc3339(reply.session_deadline))
 
 
 async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:
     topics = Topics(call.runtime, call.principal)
     named = await topics.resolve(call.body.topics)
-    command = _commit_command(call, named)
+    size = off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in call.body.topics])
+    command = await off_loop.run(size, _commit_command, call, named)
     reply = await service.commit(command, topics.counts(command))
     _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
-    return wire.CommitResponse(
-        topics=answered(call.body.topics, named, reply.results), session_expires_at=rfc3339(reply.session_deadline)
-    )
+    results = await off_loop.run(size, answered, call.body.topics, named, reply.results)
+    return wire.CommitResponse(topics=results, session_expires_at=rfc3339(reply.session_deadline))
 
 
 def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> OffsetCommit:
@@ -140,7 +145,7 @@ async def _fetch(
         return reply, []
     if named is None or asked.topics is None:
         return reply, await _everything(call, topics, reply)
-    return reply, _as_asked(asked.topics, named, reply)
+    return reply, await off_loop.run(off_loop.PER_OFFSET * len(reply.offsets), _as_asked, asked.topics, named, reply)
 
 
 async def _everything(
