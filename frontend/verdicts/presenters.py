@@ -57,13 +57,18 @@ class VerdictLine:
     lasts: bool = True
 
 
-def lines(verdicts: Iterable[Summary], group_state: str) -> list[VerdictLine]:
-    """The verdicts on one group in their order. `group_state`: the protocol's name of its state."""
-    return [_line(verdict, group_state) for verdict in verdicts]
+def lines(verdicts: Iterable[Summary], group_state: str, *, explained: bool = False) -> list[VerdictLine]:
+    """The verdicts on one group in their order.
+
+    `group_state`: the protocol's name of its state. `explained`: the page says beside them why the group is in it.
+    """
+    return [_line(verdict, state(group_state), explained=explained) for verdict in verdicts]
 
 
-def _line(verdict: Summary, group_state: str) -> VerdictLine:
+def _line(verdict: Summary, group_state: State, *, explained: bool) -> VerdictLine:
     text, advice = _words(verdict, group_state)
+    if verdict.kind is VerdictKind.STUCK and not explained:
+        text += f" {group_state.meaning}"
     return VerdictLine(
         KINDS[verdict.kind],
         verdict.since,
@@ -84,7 +89,7 @@ NEXT: Mapping[VerdictKind, str] = {
 """What happens by itself when a verdict is due; the instant follows."""
 
 
-def _words(verdict: Summary, group_state: str) -> tuple[str, str]:
+def _words(verdict: Summary, group_state: State) -> tuple[str, str]:
     """What is wrong, and what to do."""
     number, one = verdict.number, verdict.number == 1
     match verdict.kind:
@@ -100,8 +105,7 @@ def _words(verdict: Summary, group_state: str) -> tuple[str, str]:
                 "cannot process, or a call that hangs. Removing the member gives its partitions to others."
             )
         case VerdictKind.STUCK:
-            shown = state(group_state)
-            return f"“{shown.label}” does not end. {shown.meaning}", (
+            return f"“{group_state.label}” does not end.", (
                 "See which members it waits for, and look at these workers or remove them."
             )
         case VerdictKind.LATE:

@@ -260,7 +260,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "may_hold": request.user.has_perm(HOLD),
         "kick_url": f"{group_url(group_id)}/kick" if request.user.has_perm(KICK) else "",
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
-        "verdicts": verdict_lines(summaries(looked.verdicts), found.header.state),
+        "verdicts": verdict_lines(summaries(looked.verdicts), found.header.state, explained=True),
         "findings": looked.findings,
         "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
         "history_url": f"{group_url(group_id)}/events",

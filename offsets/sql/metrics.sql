@@ -9,8 +9,8 @@ order by g.type, l.state
 
 -- name: counted_verdicts
 -- Groups by verdict. No names.
-select kind, count(distinct group_id)
-from offsets_groupverdict
+select kind, count(*)
+from (select distinct group_id, kind from offsets_groupverdict) v
 group by kind
 
 -- name: visible_verdicts

@@ -274,7 +274,6 @@ from unnest(%(worst_first)s::text[]) with ordinality k (kind, place)
 cross join lateral (
     select v.group_id, min(v.since) as since
     from offsets_groupverdict v
-    join groups_group g on g.id = v.group_id
     where v.kind = k.kind
     group by v.group_id
     order by 2, 1
@@ -296,7 +295,7 @@ group by n.place, g.group_id, g.state, v.kind
 order by n.place, array_position(%(worst_first)s::text[], v.kind::text)
 
 -- name: count_needy_groups
-select count(distinct group_id) from offsets_groupverdict
+select count(*) from (select distinct group_id from offsets_groupverdict) v
 
 -- name: activity_since
 select at, record_offset, rebalances from offsets_activity where at > %(since)s order by at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,7 +12,7 @@ from django.test import Client
 
 from frontend.overview import presenters
 from frontend.overview.health import BAD, GOOD, OFF, UNKNOWN, WATCH, HealthLine, Limits, health
-from frontend.overview.parts import Archive, Celery, OverviewParts, Part, Postgres, Sampler
+from frontend.overview.parts import GROUPS_SHOWN, Archive, Celery, OverviewParts, Part, Postgres, Sampler
 from frontend.verdicts.presenters import ANCHORS, KINDS, lines
 from groups.core.model.verdicts import VerdictKind
 from groups.nodes.overview import Overview as Nodes
@@ -209,6 +210,34 @@ async def test_a_part_that_fails_blanks_only_itself_and_stays_as_it_was(
     assert (after["counts"].at or 0) >= (before["counts"].at or 0)
 
 
+async def test_the_number_of_statements_does_not_grow_with_the_groups(
+    seed: Seed, parts: OverviewParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontend.overview.parts.REPEATED_SECONDS", 0)
+    executed = []
+    execute = psycopg.AsyncCursor.execute
+
+    async def counted(self: psycopg.AsyncCursor[Any], *args: Any, **kwargs: Any) -> Any:
+        executed.append(args[0])
+        return await execute(self, *args, **kwargs)
+
+    await parts.read()  # some things are looked at only once
+    monkeypatch.setattr(psycopg.AsyncCursor, "execute", counted)
+    counts = []
+    for groups in (10, 1_000):
+        seed.many_groups(groups)
+        seed.connection.execute(
+            "insert into offsets_groupverdict (group_id, kind, topic, since, number, names)"
+            " select id, 'stalled', 't' || n, id, 1, '{}' from groups_group, generate_series(1, 9) n"
+        )
+        executed.clear()
+        found = (await parts.read())["attention"].value
+        assert len(found.groups) == min(GROUPS_SHOWN, groups)
+        counts.append(len(executed))
+        seed.connection.execute("truncate groups_group, offsets_groupverdict restart identity cascade")
+    assert counts[0] == counts[1] < 50
+
+
 async def test_many_viewers_cost_as_much_as_one(
     seed: Seed, parts: OverviewParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +295,6 @@ def test_the_page_of_a_group_has_its_verdicts_as_of_now(person: Client, seed: Se
     verdict(seed, pk, "flapping", number=99)
     text = person.get("/groups/g").content.decode()
     assert "silent sends no heartbeats." in text
-    assert "“Preparing rebalance” does not end." in text
+    assert "“Preparing rebalance” does not end.</p>" in text.replace("\n", ""), "why is said above"
     assert "99 rebalances" not in text, "that was some time ago"
     assert text.count(">Late</span>") == 2, "the verdict and the member"
