@@ -168,7 +168,7 @@ class GatheringPipeline(psycopg.AsyncPipeline):
 
 def _size_of(command: PipelineCommand) -> int:
     """Bytes of the parameters of a statement, as psycopg queues it."""
-    arguments = getattr(command, "args", ())
+    arguments: tuple[Any, ...] = getattr(command, "args", ())
     parameters = arguments[1] if len(arguments) > 1 else None
     if isinstance(parameters, bytes):
         return len(parameters)
