@@ -211,7 +211,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         looked.coordinator,
     )
     subscribed = looked.rule.subscribed if looked.rule else NO_TOPICS
-    context |= lag(found.lag, subscribed, found.counts.members)
+    context |= lag(found.lag, subscribed, found.counts.members, settings.KCOORD.int("lag.stale.ms"))
     context |= {
         "lag_range": limits.lag,
         "lag_ranges": choices(limits.lag, {drawn.name: address(request, range=drawn.name) for drawn in RANGES}),
@@ -228,6 +228,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "findings": looked.findings,
         "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
         "history_url": f"{group_url(group_id)}/events",
+        "rebalances_url": f"{group_url(group_id)}/rebalances",
         "commits_url": f"{group_url(group_id)}/commits",
         "report_url": f"{group_url(group_id)}/report",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
