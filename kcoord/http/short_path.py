@@ -212,8 +212,7 @@ class ShortPath:
         if principal is None:
             return None
         served, operation = route.served, route.served.operation
-        # What is pending is current for longer than the scope of its connection stays as it is.
-        scope = {**head.scope} if served.can_begin else head.scope
+        scope = head.scope  # of one request at a time: the next one waits until this one is answered
         scope["path"], scope["raw_path"] = route.path, route.target
         request_id = head.request_id or context.new_request_id()
         request = context.RequestContext(request_id, served.route, scope=scope, is_hot=True)

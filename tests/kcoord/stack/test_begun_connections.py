@@ -194,10 +194,11 @@ def test_a_server_that_cannot_wait_any_longer_says_that_the_outcome_is_not_known
     assert b"outcome is not known" in read
 
 
-def test_a_client_that_wants_to_close() -> None:
-    found = [all_of(door, COMMIT, commit("ok", CLOSE) + COMMIT) for door, _ in offset_doors()]
+@pytest.mark.parametrize(("member", "status"), [("ok", 200), ("slow", 200), ("who", 404)])
+def test_a_client_that_wants_to_close(member: str, status: int) -> None:
+    found = [all_of(door, COMMIT, commit(member, CLOSE) + COMMIT) for door, _ in offset_doors()]
     assert found[0] == found[1]
-    assert statuses(found[0]) == [200, 200]
+    assert statuses(found[0]) == [200, status]
     assert found[0].count(b"connection: close") == 1
 
 
