@@ -71,7 +71,7 @@ class ListLine:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action available to the user; `bad`: it is destructive."""
+    """An action available to the user; `permission` "": to everybody. `bad`: it is destructive."""
 
     label: str
     url: str
@@ -159,12 +159,13 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
     """What the user may do to a group."""
     here = group_url(group_id)
     actions = [
+        Action("Simulate…", f"{here}/simulate", ""),
         Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
         Action("Hold…", f"{here}/hold", HOLD),
         Action("Pins…", f"{here}/pins", PIN),
         Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True),
     ]
-    return [action for action in actions if request.user.has_perm(action.permission)]
+    return [action for action in actions if not action.permission or request.user.has_perm(action.permission)]
 
 
 def _edge(request: HttpRequest, name: str, edge: Cursor | None, wanted: GroupFilter) -> str | None:

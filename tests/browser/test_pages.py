@@ -188,7 +188,9 @@ async def test_every_page_is_readable_and_sound(
     seed.journal("billing", "reset", "orders", 0, 1, principal="mara")
     for address in (
         "/groups", "/groups?sort=lag", "/groups?q=nothing", "/groups/billing", "/groups/search", "/groups/ledger",
-        "/groups/billing/events", "/groups/billing/rebalances", "/groups/none", "/groups/billing?range=week", "/groups/billing/delete",
+        "/groups/billing/events", "/groups/billing/rebalances",
+        "/groups/billing/simulate", "/groups/billing/simulate?add=2&assignor=sticky",
+        "/groups/none", "/groups/billing?range=week", "/groups/billing/delete",
         "/groups/idle/delete", "/groups/billing/hold", "/groups/billing/pins", "/groups/billing/kick?member=m",
         "/groups/billing/reset", "/groups/billing/commits", "/groups/billing/commits?topic=nothing",
         "/topics", "/topics?q=nothing", "/nowhere", "/groups?state=x", "/password", "/password/changed",
