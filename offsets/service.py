@@ -5,6 +5,7 @@ Source: offsets.md 3 and 5; consumer.md 7.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -35,7 +36,8 @@ from offsets.core.types import (
     Provenance,
     TopicPartition,
 )
-from offsets.lane.fetching import FetchLane
+from offsets.lane.bookings import Booking
+from offsets.lane.fetching import FetchLane, Found
 from offsets.lane.lane import CommitLane
 from offsets.store import OffsetStore
 from offsets.transactions.store import TransactionStore
@@ -90,6 +92,18 @@ class OffsetService:
         if isinstance(written, OffsetCommitReply):
             return written
         return OffsetCommitReply(Error.NONE, (), written.session_deadline)
+
+    def begin_plain(self, plain: PlainCommit) -> Booking | None:
+        """As `commit_plain`, without waiting: if the booking lands with None, call `commit_begun`.
+
+        None: nothing was begun. Raises ProtocolError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        self._groups.check_active(plain.group_id)
+        return self._lane.begin(plain)
+
+    async def commit_begun(self, booking: Booking, plain: PlainCommit) -> OffsetCommitReply:
+        """The normal way of a commit that was begun. Raises as `commit_plain`."""
+        return await self._lane.write_slowly(booking, partial(self._commit_plain_slowly, plain))
 
     async def _commit_plain_slowly(self, plain: PlainCommit) -> OffsetCommitReply:
         if plain.catalogue is not None and (await self._topics.current()).version != plain.catalogue:
@@ -150,6 +164,22 @@ class OffsetService:
             for partition in partitions
         ]
         return OffsetFetchReply(Error.NONE, tuple(offsets))
+
+    def begin_fetch(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition]) -> asyncio.Future[Found] | None:
+        """As `fetch`, without waiting, if none of the topics is denied. The caller may not be who it claims to be.
+
+        None: nothing was begun. Raises ProtocolError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        self._groups.check_active(fetch.group_id)
+        return self._fetches.begin(fetch, wanted) if self._fetches.takes(fetch, wanted) else None
+
+    def is_fetcher(self, fetch: OffsetFetch, found: Found) -> bool:
+        """Whether the caller is known to be who it claims to be; False: call `check_fetcher`. Raises as `fetch`."""
+        return self._fetches.is_member(fetch, found)
+
+    async def check_fetcher(self, fetch: OffsetFetch) -> None:
+        """Raises as `fetch`."""
+        await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
 
     async def _fetch_stable(
         self, connection: Connection, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None

@@ -8,8 +8,8 @@ Source: http-api.md 1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -64,8 +64,19 @@ class Call(msgspec.Struct, Generic[B], frozen=True):
         return self.runtime.config.int("http.max.wait.ms")
 
 
+class Underway(NamedTuple):
+    """A request that was begun. `finish` makes its result of what the future holds, or returns a coroutine that does.
+
+    Whoever begins it waits for the future to the end, and runs such a coroutine.
+    """
+
+    waits_for: asyncio.Future[Any]
+    finish: Callable[[Any], msgspec.Struct | Coroutine[Any, Any, msgspec.Struct]]
+
+
 Handler = Callable[[Call[Any]], Awaitable[msgspec.Struct]]
 AtOnce = Callable[[Call[Any]], msgspec.Struct | None]
+Begin = Callable[[Call[Any]], Underway | None]
 
 
 class Operation:
@@ -78,12 +89,15 @@ class Operation:
         waits: bool,
         is_hot: bool = False,
         at_once: AtOnce | None = None,
+        begin: Begin | None = None,
         is_big: bool = False,
     ) -> None:
+        assert at_once is None or begin is None, endpoint
         self.endpoint = endpoint
         self.is_hot = is_hot
         self._is_big = is_big
         self._at_once = at_once
+        self._begin = begin
         self._handler = handler
         self._waits = waits
         self._encoder = msgspec.json.Encoder()
@@ -112,8 +126,13 @@ class Operation:
 
     @property
     def is_short(self) -> bool:
-        """Some requests can be answered at once: see `at_once`."""
-        return self._at_once is not None
+        """Some requests can be answered at once, or begun: see `at_once` and `begin`."""
+        return self._at_once is not None or self._begin is not None
+
+    @property
+    def can_begin(self) -> bool:
+        """Requests are begun, and answered when what they wait for has come: see `begin`."""
+        return self._begin is not None
 
     def at_once(
         self, runtime: Runtime, principal: Principal, group_id: str, client_host: str, body: bytes
@@ -127,7 +146,23 @@ class Operation:
             return None
         content = bodies.decode(self._decoder, body)
         result = self._at_once(Call(runtime, principal, content, group_id, NO_QUERY, client_host))
-        return None if result is None else self._encoder.encode(result)
+        return None if result is None else self.encode(result)
+
+    def begin(
+        self, runtime: Runtime, principal: Principal, group_id: str, client_host: str, body: bytes
+    ) -> Underway | None:
+        """Begin a request without query, whose result is then encoded with `encode`; None: answer it as usual.
+
+        Raises as `at_once`; nothing was begun then.
+        """
+        if self._begin is None or self._decoder is None or len(body) > off_loop.ABOVE * BYTES_PER_PARTITION:
+            return None
+        content = bodies.decode(self._decoder, body)
+        return self._begin(Call(runtime, principal, content, group_id, NO_QUERY, client_host))
+
+    def encode(self, result: msgspec.Struct) -> bytes:
+        """The body of a successful answer."""
+        return self._encoder.encode(result)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         runtime = current_runtime()
@@ -165,7 +200,7 @@ class Operation:
         return await off_loop.run(len(body) // BYTES_PER_PARTITION, bodies.decode, self._decoder, body)
 
     def _encoded(self, result: msgspec.Struct) -> Response:
-        return Response(self._encoder.encode(result), media_type="application/json")
+        return Response(self.encode(result), media_type="application/json")
 
     def _path_names(self, scope: Scope) -> tuple[str, str]:
         """Group id and transactional id of the path; "" for the absent one."""
@@ -225,6 +260,7 @@ def serve(
     waits: bool = False,
     is_hot: bool = False,
     at_once: AtOnce | None = None,
+    begin: Begin | None = None,
     is_big: bool = False,
 ) -> Callable[[Handler], Operation]:
     """Decorator: the function answers `endpoint`.
@@ -232,10 +268,11 @@ def serve(
     `waits`: it may hold the request, so the connection is watched. `is_hot`: members call it all the time, see the
     setting `log.hot.requests`. `at_once`: answers some requests without waiting, just as the function would
     (`kcoord.http.short_path`); None, or a ProtocolError: the function shall answer, and nothing has been done yet.
-    `is_big`: even a request with a small body waits for a place (`Turnstile.place`).
+    `begin`: begins some requests in the same way, for which that is not possible because they have to wait. `is_big`:
+    even a request with a small body waits for a place (`Turnstile.place`).
     """
 
     def bind(handler: Handler) -> Operation:
-        return Operation(endpoint, handler, waits, is_hot, at_once, is_big)
+        return Operation(endpoint, handler, waits, is_hot, at_once, begin, is_big)
 
     return bind
