@@ -8,10 +8,11 @@ import psycopg
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.conftest import Wrongs, make_user, open_context, sign_in, watch
+from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.browser.test_pages import AUDIT, SIZES, VIOLATIONS
 from tests.frontend import node_seed
 from tests.frontend.seed import Seed, working_group
+from tests.support.accounts import make_user
 from tests.support.database import cloned_database
 from tests.support.processes import Running, start_server
 

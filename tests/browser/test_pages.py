@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.conftest import PASSWORD, USER, Wrongs, open_context, sign_in, watch
+from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, member_id, reconciling_group, working_group
+from tests.support.accounts import PASSWORD, USER
 from tests.support.processes import Running
 
 pytestmark = pytest.mark.browser
