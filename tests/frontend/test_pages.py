@@ -213,11 +213,11 @@ def test_what_is_vendored_carries_its_licence() -> None:
 
 
 def test_static_files_are_served_whole(client: Client) -> None:
-    answer = client.get("/static/frontend/live.js")
+    answer = client.get("/static/frontend/page.js")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].startswith("text/javascript")
     assert b"htmx.registerExtension" in answer.content
-    again = client.get("/static/frontend/live.js", HTTP_IF_MODIFIED_SINCE=answer.headers["Last-Modified"])
+    again = client.get("/static/frontend/page.js", HTTP_IF_MODIFIED_SINCE=answer.headers["Last-Modified"])
     assert (again.status_code, again.content) == (304, b"")
 
 
