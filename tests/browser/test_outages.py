@@ -17,6 +17,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from kcoord.database import liveness, notifications
+from tests.browser.audit import audit
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed
 from tests.support.accounts import make_user
@@ -170,6 +171,7 @@ async def test_a_frozen_database(browser: Browser, silent: OwnPostgres, silent_s
         await shows_the_past(page, "stale", "The server has lost its connection to the database.", began)
         await expect(page.get_by_role("heading", name="No groups yet")).to_be_visible()
         await expect(page.locator("#live-banner")).to_be_visible()
+        assert await audit(page) == []
     await live(page)
     await page.context.close()
 
@@ -188,6 +190,8 @@ async def test_a_page_that_is_opened_then_says_so_soon_and_tries_again(
         print(f"{address}: {taken:.1f} s")
         assert taken < PAGE_SECONDS
         await expect(page.get_by_role("heading", level=1)).to_have_text("Temporarily unavailable")
+        if scripts:
+            assert await audit(page) == []
     await expect(page.get_by_role("heading", name=re.compile("Temporarily"))).to_have_count(0)
     await expect(page).to_have_title(re.compile("Groups|group"))
     assert page.url.endswith(address)

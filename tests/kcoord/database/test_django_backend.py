@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
+import psycopg
 import pytest
 from django.db import OperationalError, connection
 
+from kcoord.database import liveness
 from kcoord.database.django_backend.base import CONNECT_SECONDS, limited_statements
-from kcoord.database.liveness import PatientConnection
+from kcoord.database.liveness import PatientConnection, answers_now
 
 LIMIT_MS = 200
 FOREVER_SECONDS = 60
@@ -63,3 +67,36 @@ def test_connecting_is_limited() -> None:
     connection.ensure_connection()
     assert isinstance(connection.connection, PatientConnection)
     assert connection.connection.info.get_parameters()["connect_timeout"] == str(CONNECT_SECONDS)
+
+
+@pytest.mark.usefixtures("_fresh")
+def test_a_slow_statement_of_a_server_that_answers_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def answering(used: object) -> bool:
+        asked.append(used)
+        return True
+
+    monkeypatch.setattr(liveness, "UNRESPONSIVE_SECONDS", 0.2)
+    monkeypatch.setattr(liveness, "answers_now", answering)
+    assert value_of("select 1 from pg_sleep(1)") == 1
+    assert len(asked) > 1, "it is asked again"
+
+
+@pytest.mark.usefixtures("_fresh")
+def test_a_silent_server_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "UNRESPONSIVE_SECONDS", 0.2)
+    monkeypatch.setattr(liveness, "answers_now", lambda used: False)
+    began = time.monotonic()
+    with pytest.raises(OperationalError, match="closed the connection"):
+        value_of(f"select pg_sleep({FOREVER_SECONDS})")
+    assert time.monotonic() - began < FOREVER_SECONDS / 2
+
+
+def test_what_answers(database: str) -> None:
+    with psycopg.connect(database) as used:
+        assert answers_now(used)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        info = SimpleNamespace(host="localhost", hostaddr="127.0.0.1", port=deaf.getsockname()[1])
+        assert not answers_now(SimpleNamespace(info=info), 0.2)  # type: ignore[arg-type]
+    assert not answers_now(SimpleNamespace(info=info), 0.2), "nobody listens"  # type: ignore[arg-type]
