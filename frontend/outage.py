@@ -80,13 +80,13 @@ def unavailable(request: HttpRequest, error: BaseException) -> HttpResponse:
             headers=problem.headers(failure),
         )
     else:
-        retries = request.method in ("GET", "HEAD")
+        reads, is_panel = request.method in ("GET", "HEAD"), request.headers.get("HX-Request") == "true"
         context = {
             "reason": f"{reason[:1].upper()}{reason[1:]}.",
-            "seconds": RETRY_SECONDS if retries else None,
-            "advice": "" if retries else NOT_SENT_AGAIN,
+            "seconds": RETRY_SECONDS if reads and not is_panel else None,
+            "advice": "Try again in a moment." if reads else NOT_SENT_AGAIN,
         }
-        name = "frontend/outage_panel.html" if request.headers.get("HX-Request") == "true" else "503.html"
+        name = "frontend/outage_panel.html" if is_panel else "503.html"
         response = HttpResponse(render_to_string(name, context), headers={"Retry-After": str(RETRY_SECONDS)})
     response.status_code = 503
     response.headers["Cache-Control"] = "no-store"

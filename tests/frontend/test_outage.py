@@ -65,6 +65,7 @@ def test_an_open_page_gets_a_panel_and_programs_a_problem(person: Client, failin
     assert panel.status_code == 503
     assert panel.content.decode().startswith("<h1>")
     assert "The disk of the database is full." in panel.content.decode()
+    assert "Try again in a moment." in panel.content.decode(), "it has no script that would"
     problem = person.get("/groups", HTTP_ACCEPT="application/json")
     assert problem.headers["Content-Type"] == "application/problem+json"
     assert problem.json()["error"] == "COORDINATOR_NOT_AVAILABLE"
