@@ -185,10 +185,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One line of the list of topics. `groups` are those that own partitions of it."""
+    """One line of the list of topics. `groups` own partitions of it, `committed` have offsets on it.
+
+    `sampled_at`: its oldest watermark; None if it has none.
+    """
 
     name: str
     partitions: int
     created_at: Millis
     watermarks: int
+    sampled_at: Millis | None
     groups: Sequence[str]
+    committed: Sequence[str]

@@ -100,8 +100,8 @@ def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     return f"Generation {event.generation_id} is stable: partitions assigned to {members}{_took(detail)}"
 
 
-def epoch_cause(event: Event) -> str:
-    """Why an epoch of a consumer group began: `m5 joined`."""
+def why(event: Event) -> str:
+    """Why a rebalance, or an epoch of a consumer group, began: `m5 joined`."""
     member = short_id(event.member_id) if event.member_id else "a member"
     return _why(event.detail, member)
 
@@ -112,7 +112,7 @@ def _why(detail: Mapping[str, Any], member: str) -> str:
 
 
 def _epoch(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Epoch {event.generation_id}: {epoch_cause(event)}"
+    return f"Epoch {event.generation_id}: {why(event)}"
 
 
 def _target(event: Event, member: str, detail: Mapping[str, Any]) -> str:

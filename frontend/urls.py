@@ -12,10 +12,12 @@ from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
 from frontend.views.commits import group_commits
 from frontend.views.groups import group_events, group_list, group_page
+from frontend.views.history import group_rebalances
 from frontend.views.nodes import node_page
 from frontend.views.pins import group_pins
 from frontend.views.plans import offset_plan, reset_offsets
 from frontend.views.reports import group_report, report_groups, report_partitions
+from frontend.views.simulation import simulate_group
 from frontend.views.topics import topic_list
 
 app_name = "frontend"
@@ -38,8 +40,10 @@ urlpatterns = [
     path("groups/<str:group_id>/hold", hold_group, name="hold-group"),
     path("groups/<str:group_id>/kick", kick_member, name="kick-member"),
     path("groups/<str:group_id>/pins", group_pins, name="pins"),
+    path("groups/<str:group_id>/rebalances", group_rebalances, name="rebalances"),
     path("groups/<str:group_id>/report", group_report, name="group-report"),
     path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
+    path("groups/<str:group_id>/simulate", simulate_group, name="simulate"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
     path("topics", topic_list, name="topics"),
     path("nodes", node_page, name="nodes"),

@@ -74,6 +74,15 @@ SERVER: tuple[Setting, ...] = (
     Setting("mailbox.max.batch", 256, "commands", "Most commands of one group handled in one transaction.", 1, 10_000),
     Setting("commit.lane", True, "switch", "Write steady commits of all groups together."),
     Setting("fetch.lane", True, "switch", "Read the offsets that fetches of all groups ask for together."),
-    Setting("cache.max.groups", 10_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
+    Setting("cache.max.groups", 100_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
+    Setting(
+        "cache.max.members",
+        200_000,
+        "members",
+        "Members of groups a process keeps in memory, at about 2 kB. A group counts as one member, and so do ten"
+        " partitions that a consumer group owns. The groups used least recently go first.",
+        0,
+        100_000_000,
+    ),
     Setting("token.cache.ms", 5_000, "ms", "How long a process caches an API token.", 0, 600_000),
 )

@@ -72,7 +72,7 @@ def consumer(
     assignor, why = _assignor(part.votes, assignors)
     return {
         "part": part,
-        "target_lag": page.header.generation_id - page.header.assignment_epoch,
+        "target_lag": page.header.generation_id - page.header.assignment_epoch if page.counts.members else 0,
         "assignor": assignor,
         "assignor_why": why,
         "consumer_members": [_member(page, part, member, chosen) for member in page.members],

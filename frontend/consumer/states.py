@@ -8,7 +8,7 @@ from frontend.consumer.rows import AWAY_EPOCH, ConsumerPart, Handover
 from frontend.queries import GroupPage
 from frontend.rows import Member
 from frontend.states import ACTIVE, OVERDUE, State
-from frontend.timeline import epoch_cause
+from frontend.timeline import why
 from frontend.wording import duration, joined, plural, ranges, short_id
 from groups.core.model.events import EventKind
 
@@ -63,7 +63,7 @@ def _because(page: GroupPage) -> str:
     """Why the epoch began, if that is still among the page's events."""
     for event in page.events:
         if event.kind == EventKind.GROUP_EPOCH_BUMPED.value and event.generation_id == page.header.generation_id:
-            return f" ({epoch_cause(event)})"
+            return f" ({why(event)})"
     return ""
 
 

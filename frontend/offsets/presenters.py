@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frontend.offsets.plot import Plot, plot
 from frontend.offsets.queries import RANGES, Range
-from frontend.offsets.rows import Bucket, LagPart, LatestSample, TopicLag
+from frontend.offsets.rows import Bucket, LagPart, LatestSample, Millis, TopicLag
 from groups.core.subscription import SubscribedTopics
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
-    """A topic in the lag table. `note`: what is unusual about it, "" if nothing."""
+    """A topic in the lag table. `note`: what is unusual about it, "" if nothing. `stale`: a watermark is too old."""
 
     lag: TopicLag
     latest: LatestSample | None
     plot: Plot
     note: str
     meaning: str
+    stale: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,30 @@ class RangeChoice:
     url: str
 
 
-def lag(part: LagPart, subscribed: SubscribedTopics, members: int) -> dict[str, Any]:
-    """The context of the lag panel; `subscribed`: the topics that the members read."""
+def lag(part: LagPart, subscribed: SubscribedTopics, members: int, stale_ms: Millis) -> dict[str, Any]:
+    """The context of the lag panel.
+
+    `subscribed`: the topics that the members read; `stale_ms`: the age from which a watermark says too little.
+    """
+    stale_before = part.last - stale_ms
     by_topic: dict[str, list[Bucket]] = {}
     for bucket in part.history:
         by_topic.setdefault(bucket.topic, []).append(bucket)
-    lines = [_line(topic, part, by_topic.get(topic.topic, ()), subscribed, members) for topic in part.topics]
+    lines = [
+        replace(
+            _line(topic, part, by_topic.get(topic.topic, ()), subscribed, members),
+            stale=topic.sampled_at is not None and topic.sampled_at < stale_before,
+        )
+        for topic in part.topics
+    ]
+    oldest = min((line.lag.sampled_at for line in lines if line.lag.sampled_at is not None), default=None)
     late = [line.latest.time_lag_ms for line in lines if line.latest and line.latest.time_lag_ms is not None]
     return {
         "lag_lines": lines,
         "lag_total": plot(part.total, part.slices, part.first, part.last),
         "lag_more": part.more_topics,
         "time_lag_ms": max(late, default=None),
+        "stale_since": oldest if oldest is not None and oldest < stale_before else None,
     }
 
 
@@ -66,4 +79,5 @@ def _line(
         plot=plot(buckets, part.slices, part.first, part.last),
         note=note,
         meaning=meaning,
+        stale=False,
     )

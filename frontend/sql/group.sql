@@ -21,6 +21,13 @@ select %(now)s::bigint as now, g.group_id, g.type, g.state,
 from groups_group g
 where g.group_id = %(group_id)s
 
+-- name: group_standing
+select g.state,
+       (select count(*) from groups_member m where m.group_id = g.id)
+       + (select count(*) from groups_consumermember m where m.group_id = g.id) as members
+from groups_group g
+where g.group_id = %(group_id)s
+
 -- name: group_counts
 -- A group has members of one kind.
 select (select count(*) from groups_member where group_id = %(pk)s)
@@ -149,6 +156,17 @@ from (select topic, partition, a.member_id as owner, o.committed_offset, o.metad
 left join groups_topic t on t.name = p.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
 order by p.topic, p.partition
+
+-- name: rebalance_events
+select id, at, kind, generation_id, member_id, detail
+from groups_event
+where group_name = %(group_id)s
+  and kind = any(%(kinds)s::text[])
+  and (%(before)s::bigint is null or id < %(before)s)
+  and (%(since)s::bigint is null or at >= %(since)s)
+  and (%(until)s::bigint is null or at < %(until)s)
+order by id desc
+limit %(limit)s
 
 -- name: events_before
 select id, at, kind, generation_id, member_id, detail

@@ -57,12 +57,24 @@ group by topic, slice
 order by topic, slice
 
 -- name: total_lag_history
--- One look samples all topics at the same instant.
+-- One look samples all topics at the same instant. Steps from topic to topic through the key, which begins with the group:
+-- the index of instants has the samples of all groups.
+with recursive own as (
+    (select topic from offsets_lagsample where group_name = %(group_id)s order by topic limit 1)
+    union all
+    select (select s.topic from offsets_lagsample s
+            where s.group_name = %(group_id)s and s.topic > own.topic
+            order by s.topic limit 1)
+    from own
+    where own.topic is not null)
 select '' as topic, slice, max(lag) as lag, max(time_lag_ms) as time_lag_ms
 from (select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice, sum(lag)::bigint as lag,
              max(time_lag_ms) as time_lag_ms
-      from offsets_lagsample
-      where group_name = %(group_id)s and at >= %(first)s and at < %(last)s
+      from own
+      cross join lateral (select s.at, s.lag, s.time_lag_ms
+                          from offsets_lagsample s
+                          where (s.group_name, s.topic, s.at) >= (%(group_id)s, own.topic, %(first)s::bigint)
+                            and (s.group_name, s.topic, s.at) < (%(group_id)s, own.topic, %(last)s::bigint)) looked
       group by at) looks
 group by slice
 order by slice

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, address, choice, message, page, show, text
-from frontend.wording import short_id, utc_instant
+from frontend.views.page import BadAddress, address, choice, instant, message, page, show, text
+from frontend.wording import short_id
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -59,8 +59,8 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
         topic=text(request, "topic") or None,
         partition=_partition(partition) if partition else None,
         kinds=_kinds(kind),
-        since=_instant(request, "from"),
-        until=_instant(request, "to"),
+        since=instant(request, "from"),
+        until=instant(request, "to"),
     )
     found = None if "\0" in group_id else _read(group_id, wanted, text(request, "after") or None)
     if found is None:
@@ -110,17 +110,6 @@ def _partition(written: str) -> int:
     if not written.isascii() or not written.isdigit() or len(written) > 9:
         raise BadAddress(f"partition: {written!r} is not a partition number.")
     return int(written)
-
-
-def _instant(request: HttpRequest, name: str) -> int | None:
-    """An instant from the URL, in UTC, as browsers write it: `2025-11-21T03:30`."""
-    written = text(request, name)
-    if not written:
-        return None
-    try:
-        return utc_instant(written)
-    except ValueError:
-        raise BadAddress(f"{name}: {written!r} is not a date and time, such as 2025-11-21T03:30.") from None
 
 
 def _line(row: JournalLine) -> Line:

@@ -71,7 +71,7 @@ class ListLine:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action available to the user; `bad`: it is destructive."""
+    """An action available to the user; `permission` "": to everybody. `bad`: it is destructive."""
 
     label: str
     url: str
@@ -159,12 +159,13 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
     """What the user may do to a group."""
     here = group_url(group_id)
     actions = [
+        Action("Simulate…", f"{here}/simulate", ""),
         Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
         Action("Hold…", f"{here}/hold", HOLD),
         Action("Pins…", f"{here}/pins", PIN),
         Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True),
     ]
-    return [action for action in actions if request.user.has_perm(action.permission)]
+    return [action for action in actions if not action.permission or request.user.has_perm(action.permission)]
 
 
 def _edge(request: HttpRequest, name: str, edge: Cursor | None, wanted: GroupFilter) -> str | None:
@@ -211,7 +212,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         looked.coordinator,
     )
     subscribed = looked.rule.subscribed if looked.rule else NO_TOPICS
-    context |= lag(found.lag, subscribed, found.counts.members)
+    context |= lag(found.lag, subscribed, found.counts.members, settings.KCOORD.int("lag.stale.ms"))
     context |= {
         "lag_range": limits.lag,
         "lag_ranges": choices(limits.lag, {drawn.name: address(request, range=drawn.name) for drawn in RANGES}),
@@ -228,6 +229,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "findings": looked.findings,
         "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
         "history_url": f"{group_url(group_id)}/events",
+        "rebalances_url": f"{group_url(group_id)}/rebalances",
         "commits_url": f"{group_url(group_id)}/commits",
         "report_url": f"{group_url(group_id)}/report",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",

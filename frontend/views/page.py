@@ -14,6 +14,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from frontend.outage import unavailable
+from frontend.wording import utc_instant
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import Key, decode_cursor, encode_cursor
 
@@ -106,6 +107,17 @@ def choice(request: HttpRequest, name: str, allowed: Mapping[str, object] | tupl
     if value and value not in allowed:
         raise BadAddress(f"{name}: {value!r} is not one of {', '.join(allowed)}.")
     return value
+
+
+def instant(request: HttpRequest, name: str) -> int | None:
+    """An instant in the URL, in UTC, as browsers write it: `2025-11-21T03:30`. Raises BadAddress."""
+    written = text(request, name)
+    if not written:
+        return None
+    try:
+        return utc_instant(written)
+    except ValueError:
+        raise BadAddress(f"{name}: {written!r} is not a date and time, such as 2025-11-21T03:30.") from None
 
 
 def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
 from frontend import queries
+from frontend.offsets.risks import at_risk, risks
 from frontend.states import state
 from frontend.views.actions import Refusal, actor, attempt, done, header, require
 from frontend.views.groups import group_url
@@ -28,7 +29,7 @@ from offsets.core.plan_types import Line, PlanHeader, PlanState
 from offsets.plans.service import PlanService
 
 MAKE, CHANGE = "offsets.add_offsetplan", "offsets.change_offsetplan"
-LINES, RECENT = 100, 10
+LINES, RISKY, RECENT = 100, 20, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +215,7 @@ class Review:
 
     plan: PlanHeader
     lines: Page[Line]
+    risky: Page[Line]
     group: queries.GroupBrief | None
     now: int
 
@@ -222,20 +224,20 @@ class Review:
 @page
 def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpResponse:
     """Review a plan; apply it or undo it."""
-    require(request, CHANGE if request.method == "POST" else "offsets.view_offsetplan")
+    act = request.POST.get("act", "") if request.method == "POST" else None
+    require(request, "offsets.view_offsetplan" if act is None else MAKE if act in REVISIONS else CHANGE)
     if "\0" in group_id:
         return message(request, 404, "No such group", "Not a valid group id.")
     refusal = Refusal()
-    if request.method == "POST":
-        act = request.POST.get("act", "")
-        if act not in ("apply", "undo"):
-            raise BadAddress("act: must be apply or undo.")
-        step = partial(_carry_out, request=request, act=act, group_id=group_id, plan_id=plan_id)
+    if act is not None:
+        if act not in _ACTS:
+            raise BadAddress(f"act: must be one of {', '.join(_ACTS)}.")
+        step = partial(_ACTS[act], request=request, group_id=group_id, plan_id=str(plan_id))
         carried, refusal = attempt(step)
         if carried is not None:
-            return done(request, _told(carried), request.path)
-    cursor = text(request, "after") or None
-    found, missing = attempt(lambda runtime: _review(runtime, group_id, plan_id, cursor))
+            return done(request, _told(carried), f"{group_url(group_id)}/plans/{carried.id}")
+    cursor, only_risky = text(request, "after") or None, text(request, "only") == "risky"
+    found, missing = attempt(lambda runtime: _review(runtime, group_id, plan_id, cursor, only_risky))
     if found is None:
         return message(request, missing.status, "No such plan", missing.text)
     strategy = next(c for c in CHOICES if c.strategy.value == found.plan.strategy)
@@ -246,10 +248,16 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
         "strategy": strategy.label,
         "parameters": _parameters(found.plan),
         "lines": found.lines.items,
+        "risky_lines": found.risky.items,
+        "more_risky_url": address(request, only="risky", after=None) if found.risky.next_cursor else None,
+        "only_risky": only_risky,
+        "all_url": address(request, only=None, after=None),
+        "risks": risks(found.plan),
         "group": found.group,
         "state": state(found.group.state) if found.group else None,
         "refusal": refusal,
         "may_act": request.user.has_perm(CHANGE),
+        "may_revise": request.user.has_perm(MAKE),
         "can_apply": found.plan.state is PlanState.PLANNED,
         "can_undo": found.plan.state is PlanState.APPLIED,
         "first_url": address(request, after=None) if cursor else None,
@@ -259,18 +267,51 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
     return show(request, "offset_plan", context, section="groups", status=refusal.status)
 
 
-async def _carry_out(runtime: Runtime, request: HttpRequest, act: str, group_id: str, plan_id: uuid.UUID) -> PlanHeader:
+async def _apply(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
     plans = runtime.get(PlanService)
-    step = plans.apply if act == "apply" else plans.undo
-    return await step(group_id, str(plan_id), principal(request))
+    found = await plans.get(group_id, plan_id)
+    if found.totals["removed"] and request.POST.get("removals") != "on":
+        raise _invalid("Tick the box: the plan removes committed offsets.")
+    return await plans.apply(group_id, plan_id, principal(request))
 
 
-async def _review(runtime: Runtime, group_id: str, plan_id: uuid.UUID, cursor: str | None) -> Review:
+async def _undo(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
+    return await runtime.get(PlanService).undo(group_id, plan_id, principal(request))
+
+
+async def _revise(
+    runtime: Runtime,
+    request: HttpRequest,
+    group_id: str,
+    plan_id: str,
+    *,
+    clamp: bool = False,
+    keep_unknown: bool = False,
+) -> PlanHeader:
+    plans = runtime.get(PlanService)
+    return await plans.revise(group_id, plan_id, principal(request), clamp=clamp, keep_unknown=keep_unknown)
+
+
+REVISIONS = ("clamp", "keep")
+_ACTS: Mapping[str, Callable[..., Awaitable[PlanHeader]]] = {
+    "apply": _apply,
+    "undo": _undo,
+    "clamp": partial(_revise, clamp=True),
+    "keep": partial(_revise, keep_unknown=True),
+}
+"""What the buttons of a plan's page do."""
+
+
+async def _review(runtime: Runtime, group_id: str, plan_id: uuid.UUID, cursor: str | None, only_risky: bool) -> Review:
     plans = runtime.get(PlanService)
     found = await plans.get(group_id, str(plan_id))
+    some = 0 < at_risk(found) < int(str(found.totals["partitions"])) and found.state is PlanState.PLANNED
     return Review(
         plan=found,
-        lines=await plans.lines(found, cursor=cursor, limit=LINES),
+        lines=await plans.lines(found, cursor=cursor, limit=LINES, risky=only_risky),
+        risky=await plans.lines(found, limit=RISKY, risky=True)
+        if some and cursor is None and not only_risky
+        else Page((), None),
         group=await queries.group_brief(runtime.db, group_id),
         now=await queries.now(runtime.db),
     )
@@ -290,6 +331,8 @@ def _parameters(plan: PlanHeader) -> list[tuple[str, str]]:
 
 
 def _told(plan: PlanHeader) -> str:
+    if plan.state is PlanState.PLANNED:
+        return "A new plan was made. Nothing is applied yet."
     changed = plural(int(str(plan.totals["partitions"])), "partition")
     if plan.state is PlanState.APPLIED:
         return f"Applied: the offsets of {changed} are set. Undo is possible until a new offset is committed there."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -19,11 +20,14 @@ GROUPS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
-    """A topic in the list."""
+    """A topic in the list. `idle`: groups that own nothing of it, but have committed offsets. `stale`: a watermark is
+    too old."""
 
     topic: Topic
     groups: tuple[tuple[str, str], ...]
+    idle: tuple[tuple[str, str], ...]
     more: int
+    stale: bool
 
 
 @require_safe
@@ -43,13 +47,22 @@ def topic_list(request: HttpRequest) -> HttpResponse:
         "now": found.now,
         "q": q,
         "summary": plural(found.total, "topic") + (" found" if q else ""),
-        "lines": [_line(topic) for topic in found.topics],
+        "lines": [_line(topic, found.now) for topic in found.topics],
         "previous_url": cursor_address(request, "before", found.previous) if found.previous else None,
         "next_url": cursor_address(request, "after", found.next) if found.next else None,
     }
     return show(request, "topics", context, section="topics")
 
 
-def _line(topic: Topic) -> TopicLine:
-    shown = tuple((group_id, group_url(group_id)) for group_id in topic.groups[:GROUPS_SHOWN])
-    return TopicLine(topic, shown, len(topic.groups) - len(shown))
+def _line(topic: Topic, now: int) -> TopicLine:
+    owners = set(topic.groups)
+    idle = [group_id for group_id in topic.committed if group_id not in owners]
+    shown = topic.groups[:GROUPS_SHOWN]
+    shown_idle = idle[: GROUPS_SHOWN - len(shown)]
+    return TopicLine(
+        topic,
+        tuple((group_id, group_url(group_id)) for group_id in shown),
+        tuple((group_id, group_url(group_id)) for group_id in shown_idle),
+        len(topic.groups) + len(idle) - len(shown) - len(shown_idle),
+        topic.sampled_at is not None and now - topic.sampled_at > settings.KCOORD.int("lag.stale.ms"),
+    )

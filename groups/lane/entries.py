@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.deadlines import wake_at
+from groups.core.model.deadlines import wake_at, wake_at_extended
 from groups.core.model.group import Group
-from groups.core.model.sessions import Session, with_sessions
 from groups.core.model.types import Millis
 from groups.store.stored import Copy
 
@@ -49,7 +48,7 @@ class Entry:
 
     A renewed session is stored when a tenth of it has passed since it was stored before, so that one heartbeat of each
     three seconds in 45 is written out of two. Until then its member cannot expire by what is stored, so nobody has to
-    wait for the others.
+    wait for the others. `look_at`: no session of those that are stored later has to be stored before this instant (ms).
     """
 
     __slots__ = (
@@ -65,6 +64,7 @@ class Entry:
         "group",
         "group_id",
         "is_consumer",
+        "look_at",
         "pk",
     )
 
@@ -79,8 +79,9 @@ class Entry:
         """By member id: a lower bound of when it was first renewed after it was last stored."""
         self._stored_at: dict[str, Millis] = {}
         self._later: set[str] = set()
+        self.look_at: float = math.inf
         self._again: frozenset[str] = frozenset()
-        self._recount_at: Millis = 0
+        self._recount_at: Millis
         self.adopt(copy)
 
     def adopt(self, copy: Copy) -> None:
@@ -89,7 +90,8 @@ class Entry:
         self.copy = copy
         self.group: Group = copy.stored.group
         self.is_consumer = isinstance(self.group, ConsumerGroup)
-        self._count()
+        self.due: float = _or_never(wake_at(self.group))
+        self._recount_at = 0
 
     def nothing_is_overdue(self, now: Millis) -> bool:
         """Whether all members are in time, as far as is known here: those heard from elsewhere may seem late."""
@@ -99,28 +101,10 @@ class Entry:
             return False
         for member_id in self._renewed.keys() - self.group.members.keys() - self._unstored.keys() - self._later:
             self.forget(member_id)
-        self.group = with_sessions(self.group, dict(self._extended()))
-        self._count()
+        ends = {member_id: renewal.at + renewal.timeout_ms for member_id, renewal in self._renewed.items()}
+        self.due = _or_never(wake_at_extended(self.group, ends))
         self._recount_at = now + RECOUNT_AFTER_MS
         return now < self.due
-
-    def _extended(self) -> Iterator[tuple[str, Session]]:
-        """The sessions that were renewed here since the copy was made."""
-        for member_id, renewal in self._renewed.items():
-            deadline = renewal.at + renewal.timeout_ms
-            if member_id in self.group.members and deadline > self._deadline_of(member_id):
-                yield member_id, Session(deadline, renewal.at)
-
-    def _deadline_of(self, member_id: str) -> Millis:
-        if isinstance(self.group, ConsumerGroup):
-            timer = self.group.timers.session.get(member_id)
-            return timer.deadline if timer is not None else 0
-        return self.group.members[member_id].session_deadline or 0
-
-    def _count(self) -> None:
-        at = wake_at(self.group)
-        self.due: float = math.inf if at is None else at
-        self._recount_at = 0
 
     def renew(self, member_id: str, renewal: Renewal) -> None:
         """A session was renewed."""
@@ -128,15 +112,14 @@ class Entry:
         stored_at = self._stored_at.get(member_id)
         if stored_at is None or renewal.at - stored_at >= renewal.timeout_ms // STORED_PARTS:
             self._unstored.setdefault(member_id, renewal.at)
-        else:
+        elif member_id not in self._later:
             self._later.add(member_id)
+            self.look_at = min(self.look_at, stored_at + renewal.timeout_ms // LAST_PARTS)
 
     def take_unstored(self, now: Millis, *, every: bool = False) -> Iterator[Unstored]:
         """The sessions to store now, or `every` one that was renewed since; they count as stored until `put_back`."""
-        for member_id in self._later:
-            renewal = self._renewed[member_id]
-            if every or now - self._stored_at.get(member_id, 0) >= renewal.timeout_ms // LAST_PARTS:
-                self._unstored.setdefault(member_id, renewal.at)
+        if every or now >= self.look_at:
+            self._look_at_later(now, every)
         unstored, self._unstored = self._unstored, {}
         again, self._again = self._again, frozenset()
         self._later -= unstored.keys()
@@ -145,6 +128,16 @@ class Entry:
             known_until = first if stored_at is None else stored_at + renewal.timeout_ms - 1
             self._stored_at[member_id] = renewal.at
             yield Unstored(self, member_id, renewal, known_until, member_id in again)
+
+    def _look_at_later(self, now: Millis, every: bool) -> None:
+        self.look_at = math.inf
+        for member_id in self._later:
+            renewal = self._renewed[member_id]
+            last_at = self._stored_at.get(member_id, 0) + renewal.timeout_ms // LAST_PARTS
+            if every or now >= last_at:
+                self._unstored.setdefault(member_id, renewal.at)
+            else:
+                self.look_at = min(self.look_at, last_at)
 
     def put_back(self, unstored: Unstored) -> None:
         """It could not be stored, or perhaps it was not."""
@@ -158,12 +151,14 @@ class Entry:
         """What was renewed and not stored is lost, and nothing is known of what is stored."""
         self._stored_at.clear()
         self._later.clear()
+        self.look_at = math.inf
         self._unstored.clear()
 
     def distrust(self) -> None:
         """What was stored may be lost: store it all again."""
         self._stored_at.clear()
         self._later.clear()
+        self.look_at = math.inf
         self._unstored = dict.fromkeys(self._renewed, 0)
 
     def forget(self, member_id: str) -> None:
@@ -173,6 +168,15 @@ class Entry:
             known.pop(member_id, None)
 
     @property
+    def has_due(self) -> bool:
+        """Some renewed sessions are stored with the next flush."""
+        return bool(self._unstored)
+
+    @property
     def has_unstored(self) -> bool:
         """Some renewed sessions are not stored yet."""
         return bool(self._unstored or self._later)
+
+
+def _or_never(at: Millis | None) -> float:
+    return math.inf if at is None else at

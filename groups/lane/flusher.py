@@ -37,6 +37,9 @@ log = structlog.get_logger(__name__)
 IDLE_SECONDS = 5.0
 """After this long without a renewed session, nobody waits for this node any longer."""
 
+LATER_MS = 200
+"""How exactly the instants are known at which sessions are looked at again."""
+
 MOST_ECHOES = 100
 """How many are remembered; those of a lost connection never come back."""
 
@@ -51,7 +54,9 @@ class Flusher:
         self._interval_seconds = runtime.config.int(FLUSH_INTERVAL) / 1000
         self.clock = LaneClock(runtime.db)
         self._entries: dict[Entry, None] = {}
-        """Those with sessions to store, in order."""
+        """Those with sessions to store with the next flush, in order."""
+        self._later: dict[int, dict[Entry, None]] = {}
+        """Those with sessions to store after this many times LATER_MS, at the earliest."""
         self._known: weakref.WeakSet[Entry] = weakref.WeakSet()
         self._incarnation: int | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -67,6 +72,8 @@ class Flusher:
         self._closed = False
         self._switching, self._writing = asyncio.Lock(), asyncio.Lock()
         self._failing = False
+        self._stored_until: Millis = 0
+        """What the row of this node says, or something earlier."""
 
     def now(self) -> Millis | None:
         """The time (ms) at which a session may be renewed in memory now; None: not now.
@@ -85,8 +92,15 @@ class Flusher:
     def renew(self, entry: Entry, member_id: str, renewal: Renewal) -> None:
         """A session was renewed, at an instant that `now` returned."""
         self._used_at = time.monotonic()
+        before = entry.look_at
         entry.renew(member_id, renewal)
-        self._entries[entry] = None
+        if entry.has_due:
+            self._entries[entry] = None
+        if entry.look_at < before:
+            self._look_later(entry)
+
+    def _look_later(self, entry: Entry) -> None:
+        self._later.setdefault(int(entry.look_at) // LATER_MS, {})[entry] = None
 
     def watch(self, entry: Entry) -> None:
         """Its sessions are stored from now on."""
@@ -119,9 +133,10 @@ class Flusher:
     def _drop(self) -> None:
         """What was renewed under a lease that ended is lost; the end of a node makes all sessions start over."""
         self._incarnation = None
+        self._stored_until = 0
         for entry in self._known:
             entry.drop()
-        self._entries = {}
+        self._entries, self._later = {}, {}
 
     async def _run(self) -> None:
         while True:
@@ -153,6 +168,15 @@ class Flusher:
             self._flushing = asyncio.create_task(self._flush_open(), context=contextvars.Context())
         await asyncio.shield(self._flushing)
 
+    async def settle(self, entry: Entry | None, due: Millis) -> None:
+        """Store what was renewed in a group in which somebody seems overdue since `due` (ms), if it is not stored.
+
+        Nobody expires who may have been renewed since the last flush, so that is needed for their expiry only.
+        """
+        is_stored = self._flushing is None and due < self._stored_until and not (entry is not None and entry.has_due)
+        if not is_stored:
+            await self.flush()
+
     async def _flush_open(self) -> None:
         try:
             if self._incarnation is not None:
@@ -170,9 +194,7 @@ class Flusher:
         if now is None:
             self._drop()  # the database's clock went back
             return False
-        entries, self._entries = self._entries, {}
-        sessions = [session for entry in entries for session in entry.take_unstored(now, every=every)]
-        self._entries |= {entry: None for entry in entries if entry.has_unstored}
+        sessions = self._take(now, every)
         try:
             with FLUSH_SECONDS.time():
                 flushed = await self._store.flush(incarnation, sessions, now, self._echo())
@@ -191,12 +213,24 @@ class Flusher:
             self._put_back(sessions)
             raise
         self._failing = False
+        self._stored_until = min([now, *(session.known_until for session in flushed.skipped)])
         SESSIONS_FLUSHED.inc(len(sessions) - len(flushed.skipped))
         self._put_back(flushed.skipped)
         for session in flushed.gone:
             session.entry.forget(session.member_id)
             self._groups.forget(session.entry.group_id)
         return not flushed.skipped
+
+    def _take(self, now: Millis, every: bool) -> list[Unstored]:
+        entries, self._entries = self._entries, {}
+        for at in [at for at in self._later if every or at * LATER_MS <= now]:
+            entries |= self._later.pop(at)
+        sessions: list[Unstored] = []
+        for entry in entries:
+            sessions += entry.take_unstored(now, every=every)
+            if entry.look_at < math.inf:
+                self._look_later(entry)
+        return sessions
 
     def _echo(self) -> str:
         """What is sent now comes back after all notifications of what is committed already."""
@@ -240,4 +274,4 @@ class Flusher:
         incarnation, self._incarnation = self._incarnation, None
         if incarnation is not None:
             await self._flush(incarnation, every=True)
-        return not self._entries
+        return not (self._entries or self._later)

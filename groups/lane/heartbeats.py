@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
-
-import structlog
 
 from groups.catalogue.topics import TopicService
 from groups.configs import HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
@@ -30,22 +27,33 @@ from groups.engine.decision_context import group_config
 from groups.lane.entries import Entry, Renewal
 from groups.lane.flusher import Flusher
 from groups.lane.store import LaneStore
+from groups.lane.turns import Turns
 from groups.nodes.hosting import Hosting
 from groups.store.store import GroupStore
 from groups.store.stored import Copy
 from kcoord.database import request_age
 from kcoord.metrics import HEARTBEATS_FROM_MEMORY
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error
 from kcoord.server_settings import LANE
-
-log = structlog.get_logger(__name__)
 
 STALE_SECONDS = 1.0
 """How old a copy of a group may be that answers come from, if a notification was lost."""
 
 SETTLE_SECONDS = 0.5
 """How long the look at a group in which somebody seems overdue waits for renewed sessions to be stored."""
+
+LOAD_SECONDS = 3.0
+"""How long a heartbeat waits for its group to be loaded or compared before it is decided in the store."""
+
+LOADED_AT_ONCE = 250
+"""Groups that are not in memory and are loaded together; those of the next turn wait for them."""
+
+COMPARED_AT_ONCE = 10_000
+"""Copies that are compared with their rows in one statement."""
+
+LEAST_ENTRIES = 1_000
+"""Groups of which sessions are known before those that the store has forgotten are looked for."""
 
 OLD_SECONDS = 1.0
 """A request that was received longer ago is decided in the store, where its age is checked."""
@@ -56,7 +64,7 @@ class HeartbeatLane:
 
     def __init__(self, runtime: Runtime) -> None:
         self._enabled = runtime.config.bool(LANE)
-        self._most = runtime.config.int("cache.max.groups")
+        self._keeps_copies = runtime.config.int("cache.max.groups") > 0
         self._config = group_config(runtime.config)
         self._configs = runtime.get(GroupConfigs)
         self._topics = runtime.get(TopicService)
@@ -65,8 +73,9 @@ class HeartbeatLane:
         self._flusher = runtime.get(Flusher)
         self._store = runtime.get(LaneStore)
         self._entries: dict[str, Entry] = {}
-        self._doubtful: dict[str, asyncio.Future[None]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._room = LEAST_ENTRIES
+        self._comparing = Turns(self._compare, COMPARED_AT_ONCE, "copies_not_compared")
+        self._loading = Turns(self._load, LOADED_AT_ONCE, "groups_not_loaded")
         runtime.on_stop(self._close)
 
     def heartbeat(self, command: Heartbeat) -> HeartbeatReply | None:
@@ -125,7 +134,7 @@ class HeartbeatLane:
             return None
         entry = self._entries.get(group_id)
         if entry is None or entry.pk != copy.stored.pk:
-            if len(self._entries) >= self._most:
+            if len(self._entries) >= self._room:
                 self._make_room()
             entry = self._entries[group_id] = Entry(group_id, copy)
             self._flusher.watch(entry)
@@ -138,8 +147,9 @@ class HeartbeatLane:
         self._entries = {
             group_id: entry
             for group_id, entry in self._entries.items()
-            if entry.has_unstored or self._groups.copy_of(group_id) is not None
+            if entry.has_unstored or self._groups.has_copy_of(group_id)
         }
+        self._room = max(LEAST_ENTRIES, 2 * len(self._entries))
 
     def _is_fresh(self, copy: Copy) -> bool:
         """No change of the group that is older than STALE_SECONDS is missing in the copy."""
@@ -155,16 +165,12 @@ class HeartbeatLane:
         if not self._enabled:
             return False
         self._flusher.begin()
-        copy = self._groups.copy_of(group_id)
-        if copy is None or not self._flusher.is_open or self._is_fresh(copy):
+        if self._now(group_id) is None:
             return False
-        doubtful = self._doubtful.get(group_id)
-        if doubtful is None:
-            doubtful = self._doubtful[group_id] = asyncio.get_running_loop().create_future()
-            if self._looking is None:
-                self._looking = asyncio.create_task(self._look(), context=contextvars.Context())
-        await asyncio.shield(doubtful)
-        return True
+        copy = self._groups.copy_of(group_id)
+        if copy is None:
+            return self._keeps_copies and await self._loading.take_part(group_id, LOAD_SECONDS)
+        return not self._is_fresh(copy) and await self._comparing.take_part(group_id, LOAD_SECONDS)
 
     async def settle(self, group_id: str) -> None:
         """Before the store looks at a group: store what was renewed, if something in it seems overdue.
@@ -176,27 +182,21 @@ class HeartbeatLane:
             return
         copy, entry = self._groups.copy_of(group_id), self._entries.get(group_id)
         due = copy.stored.wake_at if copy is not None else None
-        if (due is not None and due <= now) or (copy is None and entry is not None and entry.has_unstored):
+        if copy is None and entry is not None and entry.has_unstored:
+            due = now
+        if due is not None and due <= now:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLE_SECONDS):
-                    await self._flusher.flush()
+                    await self._flusher.settle(entry, due)
 
-    async def _look(self) -> None:
-        """Compare all doubtful copies with their rows in one statement; repeat while more arrive."""
-        while self._doubtful:
-            doubtful, self._doubtful = self._doubtful, {}
-            try:
-                await self._compare(doubtful)
-            except ProtocolError as error:
-                log.info("copies_not_compared", reason=error.detail)
-            except Exception:
-                log.exception("copies_not_compared")
-            finally:
-                for future in doubtful.values():
-                    future.set_result(None)
-        self._looking = None
+    async def _load(self, group_ids: Sequence[str]) -> None:
+        """Load groups, and what heartbeats of consumer groups depend on besides."""
+        await self._topics.view()
+        await self._configs.resolved(group_ids[0])
+        await self._groups.load(group_ids)
 
-    async def _compare(self, group_ids: Iterable[str]) -> None:
+    async def _compare(self, group_ids: Sequence[str]) -> None:
+        """Compare copies with their rows in one statement."""
         copies = {group_id: copy for group_id in group_ids if (copy := self._groups.copy_of(group_id)) is not None}
         began = time.monotonic()
         changed = await self._store.changed(copies.values()) if copies else set()
@@ -207,6 +207,5 @@ class HeartbeatLane:
                 self._groups.forget(group_id)
 
     async def _close(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        await self._comparing.close()
+        await self._loading.close()

@@ -5,10 +5,11 @@
 
 from django.urls import path
 
-from groups.rest import config_views, group_views, node_views, operator_views, topic_views
+from groups.rest import config_views, group_views, node_views, operator_views, simulation_views, topic_views
 from kcoord.rest import converters  # noqa: F401 - registers `anything`
 
 urlpatterns = [
+    path("assignments/simulate", simulation_views.SimulateView.as_view()),
     path("nodes", node_views.NodesView.as_view()),
     path("coordinator-partitions", node_views.CoordinatorPartitionsView.as_view()),
     path("topics", topic_views.TopicsView.as_view()),

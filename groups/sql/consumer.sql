@@ -25,13 +25,13 @@ set type = 'consumer', state = %(state)s, previous_state = '', state_since = %(s
 where id = %(id)s
 
 -- name: load_consumer_members
-select member_id, instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, subscribed_topic_names,
+select group_id, member_id, instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, subscribed_topic_names,
        subscribed_topic_regex, server_assignor, classic_session_timeout_ms, classic_protocol_names,
        classic_protocol_metadata, member_epoch, previous_member_epoch, state,
        case when %(targets)s then target else '{}' end as target, id, session_deadline, session_armed_at, rebalance_deadline,
        rebalance_armed_at, join_deadline, join_armed_at, sync_deadline, sync_armed_at, topic_rights
 from groups_consumermember
-where group_id = %(id)s
+where group_id = any(%(ids)s::bigint[])
 
 -- name: load_consumer_sessions
 select member_id, session_deadline, session_armed_at
@@ -40,14 +40,14 @@ where group_id = %(id)s
 
 -- name: load_resolution
 -- Apart from the header, which every heartbeat reads: it names each topic that a regular expression matches.
-select resolution
+select id, resolution
 from groups_group
-where id = %(id)s
+where id = any(%(ids)s::bigint[])
 
 -- name: load_ownership
-select topic_id, partition, member_id, generation_id, pending
+select group_id, topic_id, partition, member_id, generation_id, pending
 from groups_assignment
-where group_id = %(id)s
+where group_id = any(%(ids)s::bigint[])
 
 -- name: upsert_consumer_member
 insert into groups_consumermember (group_id, member_id, instance_id, rack_id, client_id, client_host,

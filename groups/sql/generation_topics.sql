@@ -1,7 +1,7 @@
 -- name: load_generation_topics
-select topics
+select group_id, topics
 from groups_generationtopics
-where group_id = %(id)s
+where group_id = any(%(ids)s::bigint[])
 
 -- name: upsert_generation_topics
 insert into groups_generationtopics (group_id, topics)

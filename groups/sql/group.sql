@@ -5,20 +5,38 @@ select id, version, type, state, previous_state, state_since, generation_id, pro
        wake_at, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version, resolution is not null as has_resolution,
        jobs, held_until, held_by, hold_reason, version_tag, partition, armed_gap
 from groups_group
-where group_id = %(group_id)s
 
 -- name: lock_group
 -- One row, no join: a join of lock and load returns the new group row with the old members.
 -- include: row
+where group_id = %(group_id)s
 for update
 
 -- name: lock_group_or_skip
 -- For ticks: the transaction that holds the lock expires the group itself.
 -- include: row
+where group_id = %(group_id)s
 for update skip locked
 
 -- name: read_group
 -- include: row
+where group_id = %(group_id)s
+
+-- name: read_groups
+-- include: row
+where id = any(%(ids)s::bigint[])
+
+-- name: group_sizes
+-- Rows that loading a group reads, counted up to `most` of each kind.
+select g.id, g.group_id, m.count + c.count + a.count as size
+from groups_group g
+cross join lateral (select count(*) from (
+    select from groups_member where group_id = g.id and g.type = 'classic' limit %(most)s) x) m
+cross join lateral (select count(*) from (
+    select from groups_consumermember where group_id = g.id and g.type = 'consumer' limit %(most)s) x) c
+cross join lateral (select count(*) from (
+    select from groups_assignment where group_id = g.id and g.type = 'consumer' limit %(most)s) x) a
+where g.group_id = any(%(group_id)s::text[])
 
 -- name: insert_group
 -- Returns no row if another process created the group first: the transaction starts over.

@@ -1,10 +1,10 @@
 -- name: load_members
--- By id: rows keep the order of arrival.
-select member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocol_type,
+-- Of one group or many. By id: rows keep the order of arrival.
+select group_id, member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocol_type,
        protocol_names, protocol_metadata, assignment, is_new, join_parked_until, sync_parked_until, pending_sync,
        session_deadline, last_heartbeat_at
 from groups_member
-where group_id = %(id)s
+where group_id = any(%(ids)s::bigint[])
 order by id
 
 -- name: load_sessions
@@ -13,9 +13,9 @@ from groups_member
 where group_id = %(id)s
 
 -- name: load_pending
-select member_id, deadline
+select group_id, member_id, deadline
 from groups_pendingmember
-where group_id = %(id)s
+where group_id = any(%(ids)s::bigint[])
 order by id
 
 -- name: upsert_members

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -39,8 +40,9 @@ MEMBERS_AT_ONCE = 250
 
 
 class MemberRow(NamedTuple):
-    """The columns of `load_members`."""
+    """The columns of `load_members`. `group_id`: key of the group's row."""
 
+    group_id: int
     member_id: str
     instance_id: str | None
     client_id: str
@@ -59,14 +61,17 @@ class MemberRow(NamedTuple):
     last_heartbeat_at: Millis | None
 
 
-def group_from_rows(
-    group_id: str,
-    row: GroupRow,
-    members: Iterable[MemberRow],
-    pending: Mapping[str, Millis],
-    topics: Iterable[str] | None,
-) -> ClassicGroup:
-    """The group that a row of `lock_group` and its children describe. `topics`: those of its generation."""
+@dataclass(slots=True)
+class Children:
+    """The rows that belong to a group. `topics`: those of its generation."""
+
+    members: list[MemberRow] = field(default_factory=list)
+    pending: dict[str, Millis] = field(default_factory=dict)
+    topics: Iterable[str] | None = None
+
+
+def group_from_rows(group_id: str, row: GroupRow, children: Children) -> ClassicGroup:
+    """The group that a row of `lock_group` and its children describe."""
     timer = None
     if row.join_deadline is not None:
         initial = None
@@ -85,9 +90,9 @@ def group_from_rows(
         new_member_added=row.new_member_added,
         join_timer=timer,
         sync_deadline=row.sync_deadline,
-        members=Members(member_from_row(member) for member in members),
-        pending_join=PendingIds(pending),
-        generation_topics=None if topics is None else frozenset(topics),
+        members=Members(member_from_row(member) for member in children.members),
+        pending_join=PendingIds(children.pending),
+        generation_topics=None if children.topics is None else frozenset(children.topics),
         hold=row.hold,
         armed_gap=row.armed_gap,
     )
@@ -161,11 +166,21 @@ class ClassicRows:
 
     async def load(self, connection: Connection, group_id: str, row: GroupRow) -> ClassicGroup:
         """The group of a header row."""
-        members = await off_loop.records(connection, MemberRow, Q.load_members, {"id": row.id})
-        pending: dict[str, Millis] = dict(await off_loop.fetch(connection, Q.load_pending, {"id": row.id}))
-        topics = await self._db.value(connection, Q.load_generation_topics, {"id": row.id})
-        size = off_loop.PER_MEMBER * len(members)
-        return await off_loop.run_within(connection, size, group_from_rows, group_id, row, members, pending, topics)
+        children = (await self.children(connection, [row.id]))[row.id]
+        size = off_loop.PER_MEMBER * len(children.members)
+        return await off_loop.run_within(connection, size, group_from_rows, group_id, row, children)
+
+    async def children(self, connection: Connection, ids: Sequence[int]) -> dict[int, Children]:
+        """The rows that belong to groups, by the keys of theirs."""
+        found = {pk: Children() for pk in ids}
+        parameters = {"ids": ids}
+        for member in await off_loop.records(connection, MemberRow, Q.load_members, parameters):
+            found[member.group_id].members.append(member)
+        for pk, member_id, deadline in await off_loop.fetch(connection, Q.load_pending, parameters):
+            found[pk].pending[member_id] = deadline
+        for pk, topics in await self._db.rows(connection, Q.load_generation_topics, parameters):
+            found[pk].topics = topics
+        return found
 
     async def persist(self, connection: Connection, before: Stored, after: ClassicGroup, now: Millis) -> Stored:
         """Write what changed. Raises GroupAppeared."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -33,10 +34,14 @@ from kcoord.sql import queries
 
 Q = queries("groups")
 
+TYPE = "consumer"
+"""Of the rows of consumer groups."""
+
 
 class MemberRow(NamedTuple):
-    """The columns of `load_consumer_members`."""
+    """The columns of `load_consumer_members`. `group_id`: key of the group's row."""
 
+    group_id: int
     member_id: str
     instance_id: str | None
     rack_id: str | None
@@ -74,22 +79,25 @@ class MemberRow(NamedTuple):
 TIMER_COLUMNS = {kind: (f"{kind.value}_deadline", f"{kind.value}_armed_at") for kind in TimerKind}
 
 
-def group_from_rows(
-    group_id: str,
-    row: GroupRow,
-    members: Iterable[MemberRow],
-    owned: Iterable[Sequence[Any]],
-    resolutions: Mapping[str, Any] | None,
-) -> ConsumerGroup:
+@dataclass(slots=True)
+class Children:
+    """The rows that belong to a group, and its resolutions. `owned`: the columns of `load_ownership`."""
+
+    members: list[MemberRow] = field(default_factory=list)
+    owned: list[Sequence[Any]] = field(default_factory=list)
+    resolutions: Mapping[str, Any] | None = None
+
+
+def group_from_rows(group_id: str, row: GroupRow, children: Children) -> ConsumerGroup:
     """The group that a row of `lock_group`, its children and its resolutions describe."""
     assigned: dict[str, dict[str, dict[int, int]]] = {}
     pending: dict[str, dict[str, dict[int, int]]] = {}
-    for topic_id, partition, member_id, epoch, is_pending in owned:
+    for _, topic_id, partition, member_id, epoch, is_pending in children.owned:
         side = pending if is_pending else assigned
         side.setdefault(member_id, {}).setdefault(topic_id, {})[partition] = epoch
     timers: dict[TimerKind, dict[str, Timer]] = {kind: {} for kind in TimerKind}
     loaded: list[ConsumerMember] = []
-    for member in members:
+    for member in children.members:
         member_id = member.member_id
         loaded.append(_member(member, assigned.get(member_id, {}), pending.get(member_id, {})))
         for kind in TimerKind:
@@ -107,7 +115,7 @@ def group_from_rows(
         metadata_version=row.metadata_version,
         members=ConsumerMembers(loaded),
         timers=Timers(**{kind.value: DeadlineMap(timers[kind]) for kind in TimerKind}),
-        resolutions={rights: _resolution(found) for rights, found in (resolutions or {}).items()},
+        resolutions={rights: _resolution(found) for rights, found in (children.resolutions or {}).items()},
         regex_jobs={rights: Job(*job) for rights, job in jobs.get("regex", {}).items()},
         target_job=Job(*jobs["target"]) if "target" in jobs else None,
         hold=row.hold,
@@ -238,15 +246,24 @@ class ConsumerRows:
         self, connection: Connection, group_id: str, row: GroupRow, *, partitions: bool = True
     ) -> ConsumerGroup:
         """The group of a header row; without `partitions` its members own nothing and have an empty target."""
-        parameters = {"id": row.id, "targets": partitions}
-        members = await self._db.records(connection, MemberRow, Q.load_consumer_members, parameters)
-        owned = await off_loop.fetch(connection, Q.load_ownership, {"id": row.id}) if partitions else []
-        resolution = None
-        if row.has_resolution:
-            resolution = await self._db.value(connection, Q.load_resolution, {"id": row.id})
-        return await off_loop.run_within(
-            connection, len(owned), group_from_rows, group_id, row, members, owned, resolution
-        )
+        children = (await self.children(connection, [row], partitions=partitions))[row.id]
+        return await off_loop.run_within(connection, len(children.owned), group_from_rows, group_id, row, children)
+
+    async def children(
+        self, connection: Connection, rows: Sequence[GroupRow], *, partitions: bool = True
+    ) -> dict[int, Children]:
+        """What belongs to the groups of header rows, by their keys; `partitions` as in `load`."""
+        found = {row.id: Children() for row in rows}
+        parameters = {"ids": list(found), "targets": partitions}
+        for member in await off_loop.records(connection, MemberRow, Q.load_consumer_members, parameters):
+            found[member.group_id].members.append(member)
+        for owned in await off_loop.fetch(connection, Q.load_ownership, {"ids": list(found)}) if partitions else ():
+            found[owned[0]].owned.append(owned)
+        resolved = [row.id for row in rows if row.has_resolution]
+        if resolved:
+            for pk, resolutions in await self._db.rows(connection, Q.load_resolution, {"ids": resolved}):
+                found[pk].resolutions = resolutions
+        return found
 
     async def persist(self, connection: Connection, before: Stored, after: ConsumerGroup, now: Millis) -> Stored:
         """Write what changed. Raises GroupAppeared."""

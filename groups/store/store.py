@@ -9,6 +9,7 @@ Source: architecture.md 4.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
@@ -21,7 +22,9 @@ from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
 from groups.core.model.sessions import with_sessions
 from groups.core.model.types import Millis
+from groups.store.bulk import BulkLoad
 from groups.store.classic import ClassicRows
+from groups.store.consumer import TYPE as CONSUMER_TYPE
 from groups.store.consumer import ConsumerRows
 from groups.store.events import EventStore
 from groups.store.stored import MISSING, Copies, Copy, GroupRow, Ownership, Stored
@@ -35,8 +38,6 @@ log = structlog.get_logger(__name__)
 
 Q = queries("groups")
 
-CONSUMER = "consumer"
-
 
 class GroupStore:
     """Loads and writes folded groups."""
@@ -47,7 +48,8 @@ class GroupStore:
         self._margin_ms = runtime.config.int("database.transaction.timeout.ms")
         self._classic = ClassicRows(self._db, self._partitions)
         self._consumer = ConsumerRows(self._db, self._partitions)
-        self._copies = Copies(runtime.config.int("cache.max.groups"))
+        self._copies = Copies(runtime.config.int("cache.max.groups"), runtime.config.int("cache.max.members"))
+        self._bulk = BulkLoad(self._db, self._classic, self._consumer)
         runtime.on_connection_lost(self._copies.drop_all)
         for channel in (WAKE, CHANGED):
             runtime.notifications.on(channel, self._copies.hint)
@@ -148,11 +150,23 @@ class GroupStore:
         if row is None:
             return MISSING
         group = self._copies.find(group_id, row)
-        if group is None and row.type == CONSUMER:
+        if group is None and row.type == CONSUMER_TYPE:
             group = await self._consumer.load(connection, group_id, row, partitions=partitions)
         elif group is None:
             group = await self._classic.load(connection, group_id, row)
         return Stored(row.id, row.version, row.version_tag, row.wake_at, group)
+
+    async def load(self, group_ids: Sequence[str]) -> None:
+        """Load groups that are not in memory, all together; those that cannot be loaded stay out of it.
+
+        What another process changes meanwhile makes a copy doubtful, as a notification about it does at any time.
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE when no connection is available.
+        """
+        read_at, era = time.monotonic(), self._copies.era
+        async with self._db.snapshot() as connection:
+            async for group_id, row, group in self._bulk.groups(connection, group_ids):
+                stored = Stored(row.id, row.version, row.version_tag, row.wake_at, group)
+                self._copies.put_snapshot(group_id, row, stored, read_at, era)
 
     def remember(self, group_id: str, stored: Stored, locked_at: float) -> None:
         """Keep what was committed. Call it only after the commit.
@@ -164,6 +178,10 @@ class GroupStore:
     def copy_of(self, group_id: str) -> Copy | None:
         """The group as this process last knew it, for what may be decided on a copy that is out of date."""
         return self._copies.current(group_id)
+
+    def has_copy_of(self, group_id: str) -> bool:
+        """Whether the group is in memory. To ask is no use of it."""
+        return self._copies.has(group_id)
 
     def forget_all(self) -> None:
         """Make the next use of every group load it."""

@@ -123,7 +123,7 @@ class Copy:
     """What was committed last. `era`: that of the connections that it was read and written with.
 
     `current_at`: when it was last known to be current; `hinted_at`: when this process was last told that the group had
-    changed, perhaps by a change that the copy has. In seconds of the monotonic clock.
+    changed, perhaps by a change that the copy has. In seconds of the monotonic clock. `weight`: see `weight_of`.
     """
 
     stored: Stored
@@ -131,6 +131,7 @@ class Copy:
     era: int
     current_at: float
     hinted_at: float
+    weight: int
 
     @property
     def is_doubtful(self) -> bool:
@@ -142,14 +143,24 @@ HINTS_SECONDS = 60.0
 """How long a hint about a group without a copy is kept: longer than a transaction takes that leads to one."""
 
 
-class Copies:
-    """At most `capacity` groups; the least recently used one is dropped first."""
+PARTITIONS_PER_MEMBER = 10
+"""The owned partitions of a consumer group that take as much memory as a member."""
 
-    def __init__(self, capacity: int) -> None:
+
+class Copies:
+    """At most `capacity` groups with `members` members altogether; the least recently used one is dropped first.
+
+    The one that was used last stays, however large it is.
+    """
+
+    def __init__(self, capacity: int, members: int) -> None:
         self._capacity = capacity
+        self._members = members
+        self._weight = 0
         self._copies: OrderedDict[str, Copy] = OrderedDict()
         self._era = 0
         self._hints: OrderedDict[str, float] = OrderedDict()
+        self._all_hinted_at = -math.inf
 
     def find(self, group_id: str, row: GroupRow) -> Group | None:
         """The group that the row describes, None if it must be loaded."""
@@ -170,6 +181,10 @@ class Copies:
         self._copies.move_to_end(group_id)
         return copy
 
+    def has(self, group_id: str) -> bool:
+        """Whether there is a copy, of whatever age."""
+        return group_id in self._copies
+
     def ahead_of(self, group_id: str, row: GroupRow) -> Copy | None:
         """What this process saw committed but the row, locked now, does not have: Postgres went back. Else None.
 
@@ -189,12 +204,16 @@ class Copies:
         if group_id is None:
             for copy in self._copies.values():
                 copy.hinted_at = now
+            self._all_hinted_at = now
             return
         copy_of_it = self._copies.get(group_id)
         if copy_of_it is not None:
             copy_of_it.hinted_at = now
             return
-        # A transaction may be under way after which there is a copy that is older than this change.
+        # Work may be under way after which there is a copy that is older than this change.
+        self._keep_hint(group_id, now)
+
+    def _keep_hint(self, group_id: str, now: float) -> None:
         self._hints[group_id] = now
         self._hints.move_to_end(group_id)
         while self._hints and next(iter(self._hints.values())) < now - HINTS_SECONDS:
@@ -202,27 +221,64 @@ class Copies:
 
     def put(self, group_id: str, stored: Stored, current_at: float) -> None:
         """Keep what was committed; forget a deleted group. `current_at`: when its row was locked."""
+        before = self._copies.pop(group_id, None)
+        if before is not None:
+            self._weight -= before.weight
         if stored.pk is None or stored.group is None:
-            self._copies.pop(group_id, None)
             return
-        before = self._copies.get(group_id)
         hinted_at = before.hinted_at if before is not None else self._hints.pop(group_id, -math.inf)
+        hinted_at = max(hinted_at, self._all_hinted_at)
         if time.monotonic() - current_at > HINTS_SECONDS:
             hinted_at = math.inf
-        self._copies[group_id] = Copy(stored, generation_of(stored.group), self._era, current_at, hinted_at)
-        self._copies.move_to_end(group_id)
-        while len(self._copies) > self._capacity:
-            self._copies.popitem(last=False)
+        weight = weight_of(stored.group)
+        self._copies[group_id] = Copy(stored, generation_of(stored.group), self._era, current_at, hinted_at, weight)
+        self._weight += weight
+        self._make_room()
+
+    def _make_room(self) -> None:
+        while len(self._copies) > self._capacity or (self._weight > self._members and len(self._copies) > 1):
+            group_id, copy = self._copies.popitem(last=False)
+            self._weight -= copy.weight
+            # It may be loaded again by a snapshot that was taken before the change of the hint.
+            now = time.monotonic()
+            if copy.hinted_at > now - HINTS_SECONDS:
+                self._keep_hint(group_id, now)
+
+    def put_snapshot(self, group_id: str, row: GroupRow, stored: Stored, read_at: float, era: int) -> bool:
+        """Keep a group that was read without a lock, unless more may be known of it. Whether it was kept.
+
+        `read_at`: before the snapshot was taken, in seconds of the monotonic clock; `era`: that of then.
+        """
+        known = self._copies.get(group_id)
+        if era != self._era or self.ahead_of(group_id, row) is not None:
+            return False
+        if known is not None and known.era == era and known.current_at >= read_at:
+            return False
+        self.put(group_id, stored, read_at)
+        return group_id in self._copies
+
+    @property
+    def era(self) -> int:
+        """Copies of an earlier one are older than the loss of a connection."""
+        return self._era
 
     def drop(self, group_id: str) -> None:
-        """Make the next use load the group."""
+        """Make the next use load the group; what is read of it meanwhile may be out of date."""
         copy = self._copies.get(group_id)
         if copy is not None:
             copy.era = -1
+        self.hint(group_id)
 
     def drop_all(self) -> None:
         """Make the next use of every group load it."""
         self._era += 1
+
+
+def weight_of(group: Group) -> int:
+    """How many members take as much memory as the group."""
+    if isinstance(group, ConsumerGroup):
+        return 1 + len(group.members) + len(group.members.owners) // PARTITIONS_PER_MEMBER
+    return 1 + len(group.members)
 
 
 def generation_of(group: Group) -> int:

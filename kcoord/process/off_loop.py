@@ -47,8 +47,15 @@ def share_interpreter() -> None:
 
 async def in_slices(steps: Iterable[object]) -> None:
     """Go through all of `steps`; the loop has its turn whenever they have taken SLICE_SECONDS."""
+    async for _ in sliced(steps):
+        pass
+
+
+async def sliced(steps: Iterable[T]) -> AsyncIterator[T]:
+    """The same, with what each step gives."""
     began = time.perf_counter()
-    for _ in steps:
+    for step in steps:
+        yield step
         if time.perf_counter() - began >= SLICE_SECONDS:
             await asyncio.sleep(0)
             began = time.perf_counter()

@@ -55,7 +55,9 @@ class Reset:
     """The requested reset. Exactly the parameter of the strategy is given, the others are None.
 
     Parameters: `scope` is None for `from-file`, whose lines define it; `at` in ms; `duration` ISO 8601; `csv` the lines
-    of a file that concern the group (`kcoord.resets.offset_file`).
+    of a file that concern the group (`kcoord.resets.offset_file`). `clamp`: keep every new offset within its log,
+    whatever the strategy; `keep_unknown`: leave out partitions of which `to-committed-at` knows nothing, instead of
+    removing their offsets.
     """
 
     strategy: Strategy
@@ -66,6 +68,8 @@ class Reset:
     duration: str | None = None
     from_group: str | None = None
     csv: Mapping[TopicPartition, int] | None = None
+    clamp: bool = False
+    keep_unknown: bool = False
 
 
 def check(reset: Reset) -> None:

@@ -79,6 +79,27 @@ class Number(serializers.IntegerField):
         return int(data)
 
 
+class Flag(serializers.BooleanField):
+    """A JSON boolean."""
+
+    default_error_messages = {"invalid": "must be true or false"}
+    words: Mapping[str, bool] = {}
+
+    def to_internal_value(self, data: Any) -> bool:
+        """Whether it is set."""
+        if isinstance(data, str) and data in self.words:
+            return self.words[data]
+        if not isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
+class QueryFlag(Flag):
+    """`true` or `false` in a query string."""
+
+    words = {"true": True, "false": False}
+
+
 class Int32(serializers.IntegerField):
     """A number in a response that fits 32 bits."""
 

@@ -7,6 +7,7 @@ Source: offsets.md 13.5 (the table of strategies and clamping).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset, Strategy, invalid
@@ -48,9 +49,29 @@ def totals(lines: Sequence[Line]) -> Totals:
         partitions=len(lines),
         changed=sum(line.changes for line in lines),
         clamped=sum(line.clamped for line in lines),
-        removed=sum(line.new is None and line.old is not None for line in lines),
+        removed=sum(line.removes for line in lines),
         lag_change=sum(changes) if changes else None,
+        outside=sum(line.outside for line in lines),
+        unknown=sum(line.removes_unknown for line in lines),
     )
+
+
+def revised(lines: Iterable[Line], *, clamp: bool = False, keep_unknown: bool = False) -> tuple[Line, ...]:
+    """The lines of a plan with less risk.
+
+    `clamp`: new offsets outside the log become the nearest one that it has. `keep_unknown`: partitions of which nothing
+    is known are left out, so that they keep their offsets.
+    """
+    kept = [line for line in lines if not (keep_unknown and line.removes_unknown)]
+    return tuple(_inside(line) if clamp else line for line in kept)
+
+
+def _inside(line: Line) -> Line:
+    if not line.outside:
+        return line
+    assert line.log is not None, "of a log that is unknown nothing is outside"
+    assert line.new is not None, "what is removed is not outside"
+    return replace(line, new=line.log.clamp(line.new), note=f"{line.new} is outside the log: clamped to it")
 
 
 def application(lines: Iterable[Line]) -> Change:

@@ -9,6 +9,9 @@ from enum import Enum
 from kcoord.protocol.errors import Error
 from offsets.core.types import Millis, OffsetRecord, TopicPartition
 
+UNKNOWN_THEN = "not in the journal up to then"
+"""The note of a partition of which the journal says neither that an offset was committed then nor that none was."""
+
 
 class PlanState(str, Enum):
     """The life of a plan, forward only."""
@@ -128,6 +131,26 @@ class Line:
         return self.old_offset != self.new
 
     @property
+    def removes(self) -> bool:
+        """The committed offset will be removed: the group's members start by their own reset policy there."""
+        return self.new is None and self.old is not None
+
+    @property
+    def removes_unknown(self) -> bool:
+        """It will be removed because nothing is known of it, not because it is known that there was none."""
+        return self.removes and self.note == UNKNOWN_THEN
+
+    @property
+    def outside(self) -> bool:
+        """The log does not have the new offset: members will apply their own reset policy."""
+        return self.new is not None and self.log is not None and self.log.clamp(self.new) != self.new
+
+    @property
+    def risky(self) -> bool:
+        """Members will not read on from an offset that was committed."""
+        return self.removes or self.outside
+
+    @property
     def old_lag(self) -> int | None:
         """None if nothing is committed or the log is not known."""
         return _lag(self.log, self.old_offset)
@@ -151,13 +174,16 @@ class Problem:
 @dataclass(frozen=True, slots=True)
 class Totals:
     """A plan in numbers. `lag_change`: records more (or less) to read, over partitions where both lags are known; None
-    without such partitions."""
+    without such partitions. `outside`: new offsets that the log does not have; `unknown`: offsets to be removed because
+    nothing is known of them, which `removed` includes."""
 
     partitions: int
     changed: int
     clamped: int
     removed: int
     lag_change: int | None
+    outside: int = 0
+    unknown: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from kcoord.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import invalid
 from offsets.core.days import DAY_MS, bounds, day_of
-from offsets.core.plan_types import Found, Position
+from offsets.core.plan_types import UNKNOWN_THEN, Found, Position
 from offsets.core.types import Millis, TopicPartition
 from offsets.journal.archived_offsets import ArchivedOffsets, Offsets
 from offsets.plans.store import PlanStore
@@ -88,7 +88,7 @@ class Past:
             if key in current and key not in changed:
                 found[key] = Found(current[key], "unchanged since before the journal begins")
             else:
-                found[key] = Found(None, "not in the journal up to then")
+                found[key] = Found(None, UNKNOWN_THEN)
         return found
 
     async def _in_journal(self, group_id: str, partitions: Sequence[TopicPartition], at: Millis) -> Offsets:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import structlog
 
@@ -26,35 +26,34 @@ from groups.store.locked import LockedGroup
 from kcoord.access.rights import Operation, Principal
 from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, PartitionProblem, ProblemFields, ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.instants import parse_duration
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy, check
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from offsets.core.days import DAY_MS
-from offsets.core.plan import application, plan, restoration, totals
-from offsets.core.plan_types import Change, Line, PlanHeader, PlanState, Problem
-from offsets.core.types import ChangeKind, Millis, Provenance, TopicPartition
+from offsets.core.plan import application, plan, restoration, revised, totals
+from offsets.core.plan_types import Change, Line, PlanHeader, PlanState
+from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
+from offsets.plans.refusals import (
+    MOST_LISTED,
+    PlanRefused,
+    cannot_be_planned,
+    has_moved,
+    is_gone,
+    listed,
+    names_of,
+    unknown_plan,
+    wrong_state,
+)
 from offsets.plans.sources import PlanSources, check_readable
 from offsets.plans.store import BEFORE_ALL, PlanStore, chunks
 from offsets.store import OffsetStore
 
 log = structlog.get_logger(__name__)
 
-MOST_NAMED = 10
-"""The most partitions that the message of a refusal names."""
-MOST_LISTED = 100
-"""The most partitions that a refusal lists as data."""
 MOST_TRIMMED = 1_000
 """The most plans that one run of maintenance deletes, so that it ends; the next run continues."""
-
-
-class PlanRefused(ProtocolError):
-    """INVALID_REQUEST with a different status: 404 for a plan that does not exist, 409 if something changed."""
-
-    def __init__(self, status: int, detail: str, **fields: Unpack[ProblemFields]) -> None:
-        super().__init__(Error.INVALID_REQUEST, detail, fields=fields)
-        self.status = status
 
 
 EXTRA_MS = 30_000
@@ -73,6 +72,17 @@ class _Step:
 
 _APPLY = _Step("applied", PlanState.PLANNED, application, EventKind.OFFSETS_RESET)
 _UNDO = _Step("undone", PlanState.APPLIED, restoration, EventKind.OFFSETS_RESTORED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A plan that is computed and not stored yet."""
+
+    group_id: str
+    strategy: str
+    parameters: Mapping[str, object]
+    lines: Sequence[Line]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +123,47 @@ class PlanService:
         # A large plan takes a while to compute; the event loop must serve others meanwhile.
         lines, problems = await asyncio.to_thread(plan, reset, positions, found)
         if problems:
-            raise _cannot_be_planned(problems)
-        in_numbers = await asyncio.to_thread(totals, lines)
-        plan_id = str(uuid.uuid4())
+            raise cannot_be_planned(problems)
+        lines = revised(lines, clamp=reset.clamp, keep_unknown=reset.keep_unknown)
+        made = _Made(group_id, reset.strategy.value, _parameters(reset, at), lines, reason)
+        return await self._insert(made, principal)
+
+    async def revise(
+        self, group_id: str, plan_id: str, principal: Principal, *, clamp: bool = False, keep_unknown: bool = False
+    ) -> PlanHeader:
+        """Make a plan with less risk out of one that is not applied; that one stays as it is.
+
+        `clamp`: offsets outside the log become the nearest one that it has. `keep_unknown`: partitions of which nothing
+        is known keep their offsets. Like the first one, it is applied only if nothing was committed meanwhile.
+
+        Raises ProtocolError INVALID_REQUEST: with status 404 if the group has no such plan, with status 409 if it was
+        applied, and if no partition would be left; GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
+        """
+        self._groups.check_active()
+        request_age.allow(EXTRA_MS)
+        principal.require_group(Operation.ALTER_OFFSETS, group_id)
+        found = await self._read(group_id, _id_of(group_id, plan_id))
+        check_readable(await self._store.topics(found.id), principal, known=False)
+        if found.state is not PlanState.PLANNED:
+            raise PlanRefused(409, "only a plan that is not applied can be changed: make a new one")
+        lines = revised(await self._store.lines(found.id), clamp=clamp, keep_unknown=keep_unknown)
+        return await self._insert(_Made(group_id, found.strategy, found.parameters, lines, found.reason), principal)
+
+    async def _insert(self, made: _Made, principal: Principal) -> PlanHeader:
+        if not made.lines:
+            raise ProtocolError(Error.INVALID_REQUEST, "no partition is left: nothing is known of any of them then")
+        plan_id, in_numbers = str(uuid.uuid4()), await asyncio.to_thread(totals, made.lines)
         await self._store.insert(
             plan_id,
-            group_id,
-            reset.strategy.value,
-            _parameters(reset, at),
-            lines,
+            made.group_id,
+            made.strategy,
+            made.parameters,
+            made.lines,
             in_numbers,
-            reason,
+            made.reason,
             principal.name,
         )
-        return await self._read(group_id, plan_id)
+        return await self._read(made.group_id, plan_id)
 
     async def get(self, group_id: str, plan_id: str) -> PlanHeader:
         """A plan of this group. Raises INVALID_REQUEST with status 404 if it has none with this id."""
@@ -134,11 +171,20 @@ class PlanService:
         return await self._read(group_id, _id_of(group_id, plan_id))
 
     async def lines(
-        self, found: PlanHeader, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
+        self,
+        found: PlanHeader,
+        *,
+        cursor: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+        visible: Visible = EVERYTHING,
+        risky: bool = False,
     ) -> Page[Line]:
-        """A page of the lines of a plan whose topics are in `visible`. Raises INVALID_REQUEST for a bad cursor."""
+        """A page of the lines of a plan whose topics are in `visible`. Raises INVALID_REQUEST for a bad cursor.
+
+        `risky`: only lines after which members do not read on from a committed offset.
+        """
         after: Any = BEFORE_ALL if cursor is None else decode_cursor(cursor, str, int)
-        page, more = cut(await self._store.page(found.id, after, limit + 1, visible), limit)
+        page, more = cut(await self._store.page(found.id, after, limit + 1, visible, risky=risky), limit)
         return Page(page, encode_cursor(*page[-1].key) if more else None)
 
     async def recent(self, group_id: str, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT) -> Page[PlanHeader]:
@@ -188,7 +234,7 @@ class PlanService:
         topics = await self._store.topics(found.id)
         check_readable(topics, principal, known=False)
         if found.state is not step.takes:
-            raise _wrong_state(step, found.state)
+            raise wrong_state(step.verb, found.state)
         change = await asyncio.to_thread(step.change, await self._store.lines(found.id))
         create = await self._creates_group(step, found, topics, change)
 
@@ -214,10 +260,10 @@ class PlanService:
             return False
         gone = await self._store.gone(topics, found.created_at)
         if gone:
-            raise _gone(step, gone)
+            raise is_gone(step.verb, gone)
         moved = await self._store.moved(found.id, step.takes, None, MOST_LISTED + 1)
         if moved:
-            raise _moved(step, moved)
+            raise has_moved(step.takes, moved)
         return bool(change.records)
 
     async def _refusal(
@@ -228,19 +274,19 @@ class PlanService:
         if state is None:
             return unknown_plan(found.group_id, found.id)
         if state is not step.takes:
-            return _wrong_state(step, state)
+            return wrong_state(step.verb, state)
         gone = await self._store.gone(topics, found.created_at, locked.connection)
         if gone:
-            return _gone(step, gone)
+            return is_gone(step.verb, gone)
         pending = await self._store.pending(locked, found.id, MOST_LISTED + 1)
         if pending:
             return ProtocolError(
                 Error.UNSTABLE_OFFSET_COMMIT,
-                f"a transaction is open on {_names(pending)}: the plan can be {step.verb} when that has ended",
-                fields=_listed(pending),
+                f"a transaction is open on {names_of(pending)}: the plan can be {step.verb} when that has ended",
+                fields=listed(pending),
             )
         moved = await self._store.moved(found.id, step.takes, locked.pk, MOST_LISTED + 1, locked.connection)
-        return _moved(step, moved) if moved else None
+        return has_moved(step.takes, moved) if moved else None
 
     async def _write(self, step: _Step, found: PlanHeader, change: Change, locked: LockedGroup, principal: str) -> None:
         provenance = Provenance(_kind(step, found), principal=principal, plan_id=found.id)
@@ -270,14 +316,6 @@ class PlanService:
         if found is None:
             raise unknown_plan(group_id, plan_id)
         return found
-
-
-def unknown_plan(group_id: str, plan_id: str) -> ProtocolError:
-    """The error for a plan that does not exist, or that belongs to another group."""
-    return PlanRefused(
-        404,
-        f"group {group_id!r} has no plan {plan_id[:50]!r}; GET /v1/groups/{{group_id}}/offsets/plans lists them",
-    )
 
 
 def _id_of(group_id: str, plan_id: str) -> str:
@@ -314,55 +352,3 @@ def _kind(step: _Step, found: PlanHeader) -> ChangeKind:
     if step is _UNDO:
         return ChangeKind.RESTORE
     return ChangeKind.IMPORT if found.strategy == Strategy.FROM_FILE.value else ChangeKind.RESET
-
-
-def _cannot_be_planned(problems: Sequence[Problem]) -> ProtocolError:
-    """One refusal for all partitions that prevent a plan; one that does not exist determines its error."""
-    told = "; ".join(f"{p.topic}-{p.partition}: {p.text}" for p in problems[:MOST_NAMED])
-    more = f"; and {len(problems) - MOST_NAMED} more partitions" if len(problems) > MOST_NAMED else ""
-    missing = any(problem.error is Error.UNKNOWN_TOPIC_OR_PARTITION for problem in problems)
-    listed: list[PartitionProblem] = [
-        {"topic": p.topic, "partition": p.partition, "problem": p.text} for p in problems[:MOST_LISTED]
-    ]
-    return ProtocolError(
-        Error.UNKNOWN_TOPIC_OR_PARTITION if missing else Error.INVALID_REQUEST,
-        f"no plan was made: {told}{more}",
-        fields={"problems": listed, "problem_count": len(problems)},
-    )
-
-
-def _wrong_state(step: _Step, state: PlanState) -> ProtocolError:
-    told = {
-        PlanState.PLANNED: "it has not been applied",
-        PlanState.APPLIED: "it has already been applied",
-        PlanState.UNDONE: "it was undone; make a new plan",
-    }
-    return PlanRefused(409, f"the plan cannot be {step.verb}: {told[state]}", state=state.value)
-
-
-def _moved(step: _Step, moved: Sequence[TopicPartition]) -> ProtocolError:
-    since, remedy = (
-        ("the plan was made", "make a new plan")
-        if step is _APPLY
-        else ("the plan was applied", "undoing the plan would lose that; make a new plan with to-committed-at")
-    )
-    return PlanRefused(409, f"{_names(moved)} was committed or removed since {since}: {remedy}", **_listed(moved))
-
-
-def _gone(step: _Step, topics: Sequence[str]) -> ProtocolError:
-    named = ", ".join(topics[:MOST_NAMED]) + (" and others" if len(topics) > MOST_NAMED else "")
-    return PlanRefused(
-        409,
-        f"the plan cannot be {step.verb}: {named} was deleted since the plan was made, and a new topic of that name "
-        "has other offsets: make a new plan",
-        topics=list(topics[:MOST_LISTED]),
-    )
-
-
-def _names(partitions: Sequence[TopicPartition]) -> str:
-    named = ", ".join(f"{topic}-{partition}" for topic, partition in partitions[:MOST_NAMED])
-    return f"{named} and others" if len(partitions) > MOST_NAMED else named
-
-
-def _listed(partitions: Sequence[TopicPartition]) -> ProblemFields:
-    return {"partitions": [{"topic": topic, "partition": p} for topic, p in partitions[:MOST_LISTED]]}

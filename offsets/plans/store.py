@@ -31,6 +31,9 @@ CHUNK = 2_000
 BEFORE_ALL: TopicPartition = ("", -1)
 """Sorts before every partition in the order of topics and partitions."""
 
+_NOT_COUNTED: Mapping[str, object] = {"outside": None, "unknown": None}
+"""Totals that plans lack which were made before these were counted."""
+
 T = TypeVar("T")
 
 
@@ -162,13 +165,22 @@ class PlanStore:
             if len(some) < CHUNK:
                 return found
 
-    async def page(self, plan_id: str, after: TopicPartition, limit: int, visible: Visible = EVERYTHING) -> list[Line]:
-        """Lines after one of them, for topics in `visible`."""
+    async def page(
+        self,
+        plan_id: str,
+        after: TopicPartition,
+        limit: int,
+        visible: Visible = EVERYTHING,
+        *,
+        risky: bool = False,
+    ) -> list[Line]:
+        """Lines after one of them, for topics in `visible`; `risky`: only those that are."""
         parameters = {
             "id": plan_id,
             "after_topic": after[0],
             "after_partition": after[1],
             "limit": limit,
+            "risky": risky,
             **visible.parameters(),
         }
         async with self._db.connection() as connection:
@@ -294,8 +306,8 @@ def _line(
     return Line(topic, partition, old, requested_offset, new_offset, _log(log_start_offset, log_end_offset), note)
 
 
-def _header(*, state: str, **columns: Any) -> PlanHeader:
-    return PlanHeader(state=PlanState(state), **columns)
+def _header(*, state: str, totals: Mapping[str, object], **columns: Any) -> PlanHeader:
+    return PlanHeader(state=PlanState(state), totals={**_NOT_COUNTED, **totals}, **columns)
 
 
 def _columns(lines: Sequence[Line]) -> dict[str, list[Any]]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import Visible
 from kcoord.sql import queries
-from offsets.core.plan_types import PlanHeader, Totals
+from offsets.core.plan_types import UNKNOWN_THEN, PlanHeader, Totals
 
 Q = queries("offsets")
 
@@ -22,7 +22,7 @@ async def with_seen_totals(runtime: Runtime, plans: Sequence[PlanHeader], visibl
     """
     if visible.unlimited or not plans:
         return list(plans)
-    parameters = {"ids": [plan.id for plan in plans], **visible.parameters()}
+    parameters = {"ids": [plan.id for plan in plans], "unknown": UNKNOWN_THEN, **visible.parameters()}
     async with runtime.db.connection() as connection:
         found = dict(await runtime.db.records(connection, _seen, Q.seen_totals, parameters))
     nothing = asdict(Totals(0, 0, 0, 0, None))

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from kcoord.resets.strategies import PARAMETERS, Strategy
 from kcoord.rest.fields import (
     Choice,
+    Flag,
     Instant,
     Int32,
     NextCursor,
@@ -18,6 +19,7 @@ from kcoord.rest.fields import (
     Offset,
     OffsetInput,
     PageQuery,
+    QueryFlag,
     StrictSerializer,
     Text,
 )
@@ -88,6 +90,16 @@ class PlanRequest(StrictSerializer):
         help_text="from-file: lines `topic,partition,offset` or `group,topic,partition,offset`, without a header, as "
         "`kafka-consumer-groups --export` writes them. Lines of other groups are ignored.",
     )
+    clamp = Flag(
+        default=False,
+        help_text="Keep new offsets within their logs for every strategy, also for to-current, copy-from-group and "
+        "to-committed-at.",
+    )
+    keep_unknown = Flag(
+        default=False,
+        help_text="to-committed-at: leave out partitions of which nothing is known at the instant, instead of removing "
+        "their offsets.",
+    )
     reason = Text(
         required=False,
         allow_blank=True,
@@ -98,7 +110,16 @@ class PlanRequest(StrictSerializer):
 
 
 class PlanQuery(PageQuery):
+    """Parameters of a list of plans."""
+
+
+class LinesQuery(PageQuery):
     """Parameters of the lines of a plan."""
+
+    risky = QueryFlag(
+        default=False,
+        help_text="Only partitions whose committed offset will be removed, or whose new offset is outside the log.",
+    )
 
 
 class PlannedPartition(serializers.Serializer[Any]):
@@ -126,6 +147,16 @@ class PlanTotals(serializers.Serializer[Any]):
     changed = Int32(min_value=0, help_text="Partitions whose offset changes.")
     clamped = Int32(min_value=0)
     removed = Int32(min_value=0, help_text="Partitions whose offset is removed.")
+    unknown = Int32(
+        min_value=0,
+        allow_null=True,
+        help_text="Of these, partitions of which nothing is known at the instant; null: it was not counted.",
+    )
+    outside = Int32(
+        min_value=0,
+        allow_null=True,
+        help_text="Partitions whose new offset is outside the log; null: it was not counted.",
+    )
     lag_change = serializers.IntegerField(
         allow_null=True, help_text="Change of lag in records, over partitions where both lags are known; null: none."
     )

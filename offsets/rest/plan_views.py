@@ -22,7 +22,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from kcoord.resets.offset_file import read_offset_file
 from kcoord.resets.strategies import Reset, Scope, Strategy
-from kcoord.rest.paging import Page
+from kcoord.rest.paging import DEFAULT_LIMIT, Page
 from kcoord.rest.schema import GROUP_ID, Name, describe
 from offsets.core.plan_types import Line, PlanHeader
 from offsets.plans.service import PlanService
@@ -45,16 +45,19 @@ Work = Callable[[PlanService], Awaitable[PlanHeader]]
 class PlanBase(NamedGroupView):
     """Shared by the views of one plan."""
 
-    def answer(self, work: Work, *, cursor: str | None = None, limit: int = 0, status: int = 200) -> Response:
+    def answer(
+        self, work: Work, *, cursor: str | None = None, limit: int = 0, risky: bool = False, status: int = 200
+    ) -> Response:
         """The plan that `work` returns, with a page of its lines."""
         visible = self.visible(Resource.TOPIC)
 
         async def read(runtime: Runtime) -> tuple[PlanHeader, Page[Line]]:
             plans = runtime.get(PlanService)
             found = await work(plans)
-            size = {"limit": limit} if limit else {}
             (found,) = await with_seen_totals(runtime, [found], visible)
-            return found, await plans.lines(found, cursor=cursor, visible=visible, **size)
+            return found, await plans.lines(
+                found, cursor=cursor, limit=limit or DEFAULT_LIMIT, visible=visible, risky=risky
+            )
 
         found, page = self.service(read)
         shown = shown_header(found, self.principal)
@@ -147,16 +150,19 @@ class PlanDetailView(PlanBase):
         "Get an offset plan with a page of its lines",
         tag="offsets",
         path=[GROUP_ID, PLAN_ID],
-        query=s.PlanQuery,
+        query=s.LinesQuery,
         response=s.PlanView,
         errors=NAMED,
         missing=_MISSING,
     )
     def get(self, request: Request, group_id: str, plan_id: str) -> Response:
         """One plan."""
-        query = self.query(s.PlanQuery)
+        query = self.query(s.LinesQuery)
         return self.answer(
-            lambda plans: plans.get(self.group_id, plan_id), cursor=query.get("cursor"), limit=query["limit"]
+            lambda plans: plans.get(self.group_id, plan_id),
+            cursor=query.get("cursor"),
+            limit=query["limit"],
+            risky=query["risky"],
         )
 
 
@@ -226,6 +232,8 @@ def _reset(given: Mapping[str, Any], group_id: str) -> Reset:
         duration=given.get("duration"),
         from_group=given.get("from_group"),
         csv=offsets,
+        clamp=given["clamp"],
+        keep_unknown=given["keep_unknown"],
     )
 
 

@@ -134,6 +134,8 @@ select topic, partition, old_offset, old_leader_epoch as leader_epoch, old_metad
 from offsets_plannedoffset
 where plan_id = %(id)s
   and (topic, partition) > (%(after_topic)s, %(after_partition)s)
+  and (not %(risky)s::bool or new_offset is null and old_offset is not null
+       or new_offset < log_start_offset or new_offset > log_end_offset)
   and (topic = any(%(visible_names)s::text[])
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
 order by topic, partition
@@ -144,6 +146,8 @@ limit %(limit)s
 select plan_id, count(*) as partitions, count(*) filter (where old_offset is distinct from new_offset) as changed,
        count(*) filter (where requested_offset is distinct from new_offset) as clamped,
        count(*) filter (where new_offset is null and old_offset is not null) as removed,
+       count(*) filter (where new_offset is null and old_offset is not null and note = %(unknown)s) as unknown,
+       count(*) filter (where new_offset < log_start_offset or new_offset > log_end_offset) as outside,
        sum(greatest(log_end_offset - greatest(new_offset, log_start_offset), 0)
            - greatest(log_end_offset - greatest(old_offset, log_start_offset), 0))
            filter (where log_end_offset is not null and new_offset is not null and old_offset is not null)::bigint

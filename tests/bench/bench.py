@@ -137,15 +137,21 @@ class Bench:
             yield Database(conninfo, self._token)
 
     def populate(
-        self, database: Database, prefix: str, groups: int, members: int = 0, protocol: str = "classic"
+        self,
+        database: Database,
+        prefix: str,
+        groups: int,
+        members: int = 0,
+        protocol: str = "classic",
+        timeout_ms: int = TIMEOUT_MS,
     ) -> Population:
         """Groups at work, made by SQL; consumer groups have as many members as their template.
 
-        Their sessions last for hours by their rows, and are renewed for TIMEOUT_MS: nobody expires, however slow the
-        service is, and renewed sessions are stored as often as those of members at work.
+        Their sessions last for hours by their rows, and are renewed for `timeout_ms`: renewed sessions are stored as
+        often as those of members at work. Nobody expires, however slow the service is, before `begin_sessions`.
         """
         many = 0 if protocol == "consumer" else members or self.scale.members
-        return copies(database.conninfo, self._templates[protocol], prefix, groups, many, timeout_ms=TIMEOUT_MS)
+        return copies(database.conninfo, self._templates[protocol], prefix, groups, many, timeout_ms=timeout_ms)
 
     @contextlib.contextmanager
     def servers(

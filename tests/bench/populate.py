@@ -1,7 +1,9 @@
 """Many groups at once: one group is formed over the API, and its rows are copied in Postgres.
 
 Copies are whole: every table that refers to a group is copied, with the columns it has, so they follow changes of the
-schema. Members of a classic group may be multiplied, too: then the template has one, and the copies are m-0, m-1, ….
+schema. Members of a classic group may be multiplied, too: then the template has one, and the copies are m-000000,
+m-000001, …: as long as each other, as the ids that the service draws are. A connection that several members share would
+otherwise see other headers whenever the length of the body changes.
 """
 
 from __future__ import annotations
@@ -25,6 +27,17 @@ order by attnum
 REFERRING = """
 select conrelid::regclass::text from pg_constraint where contype = 'f' and confrelid = %s::regclass order by 1
 """
+
+BEGINNINGS = (
+    """
+update groups_member m set session_deadline = c.now + %(timeout_ms)s, last_heartbeat_at = c.now
+from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as now) c
+""",
+    """
+update groups_consumermember m set session_deadline = c.now + %(timeout_ms)s, session_armed_at = c.now
+from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as now) c
+""",
+)
 
 ROW_PER_MEMBER = """
 select exists (
@@ -77,8 +90,20 @@ def copies(
             _copy(connection, template, names[start : start + CHUNK], members, timeout_ms)
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("vacuum analyze")
-    ids = [f"m-{number}" for number in range(members)] if members else template.members
+    ids = [f"m-{number:06}" for number in range(members)] if members else template.members
     return Population(prefix, groups, ids, template.generation)
+
+
+def begin_sessions(conninfo: str, timeout_ms: int) -> None:
+    """Every member counts as heard from just now: its session ends after `timeout_ms`, by its row.
+
+    Else the first heartbeat of each would shorten a session, which is decided in a transaction. The wake-ups of groups
+    stay where they are, so timers expire nobody.
+    """
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        for statement in BEGINNINGS:
+            connection.execute(statement, {"timeout_ms": timeout_ms})
+        connection.execute("vacuum analyze groups_member, groups_consumermember")
 
 
 def _copy(
@@ -95,7 +120,7 @@ def _copy(
         "group_id": "n.name",
         "partition": "n.partition",
         "version_tag": "gen_random_uuid()",
-        **({"leader_id": "'m-0'"} if members else {}),
+        **({"leader_id": "'m-000000'"} if members else {}),
     }
     columns, values = _columns(connection, "groups_group", changed)
     connection.execute(
@@ -114,7 +139,7 @@ def _copy_rows(connection: psycopg.Connection[Any], table: str, given: dict[str,
     changed = {
         "group_id": "g.id",
         "session_timeout_ms": "%(timeout_ms)s",
-        **({"member_id": "'m-' || i"} if is_multiplied else {}),
+        **({"member_id": "'m-' || lpad(i::text, 6, '0')"} if is_multiplied else {}),
     }
     columns, values = _columns(connection, table, changed)
     row = connection.execute(ROW_PER_MEMBER, [table]).fetchone()

@@ -54,14 +54,14 @@ async def test_copies_of_a_group_are_groups_at_work(database: str) -> None:
 
     people = copies(database, Template("template", [joined.member_id], joined.generation_id), "many", 3, 4)
 
-    assert (people.count, people.group(2), list(people.members)) == (12, "many-2", ["m-0", "m-1", "m-2", "m-3"])
+    assert (people.count, people.group(2), list(people.members)) == (12, "many-2", [f"m-00000{n}" for n in range(4)])
     with psycopg.connect(database) as connection:
         rows = connection.execute(
             "select g.group_id, g.partition, g.leader_id, count(m.id), count(distinct m.member_id) from groups_group g "
             "join groups_member m on m.group_id = g.id where g.group_id like 'many-%' group by g.id order by 1"
         ).fetchall()
     names = [people.group(number) for number in range(3)]
-    assert rows == [(name, partition_of(name, 50), "m-0", 4, 4) for name in names]
+    assert rows == [(name, partition_of(name, 50), "m-000000", 4, 4) for name in names]
     other = Runtime(Config({}), database)
     await other.start()
     for member in people.members:

@@ -189,7 +189,9 @@ async def test_every_page_is_readable_and_sound(
     seed.journal("billing", "reset", "orders", 0, 1, principal="mara")
     for address in (
         "/groups", "/groups?sort=lag", "/groups?q=nothing", "/groups/billing", "/groups/search", "/groups/ledger",
-        "/groups/billing/events", "/groups/none", "/groups/billing?range=week", "/groups/billing/delete",
+        "/groups/billing/events", "/groups/billing/rebalances",
+        "/groups/billing/simulate", "/groups/billing/simulate?add=2&assignor=sticky",
+        "/groups/none", "/groups/billing?range=week", "/groups/billing/delete",
         "/groups/idle/delete", "/groups/billing/hold", "/groups/billing/pins", "/groups/billing/kick?member=m",
         "/groups/billing/reset", "/groups/billing/commits", "/groups/billing/commits?topic=nothing",
         "/topics", "/topics?q=nothing", "/nowhere", "/groups?state=x", "/password", "/password/changed",
@@ -201,6 +203,13 @@ async def test_every_page_is_readable_and_sound(
     await page.get_by_label("Topics").fill("orders")
     await page.get_by_role("button", name="Create plan").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Offset plan")
+    await look(page.url)
+    seed.commit(pk, {("orders", 0): 99_999})
+    await page.goto("/groups/billing/reset")
+    await page.get_by_label("Copy another group").check()
+    await page.get_by_label("Group id").fill("idle")
+    await page.get_by_role("button", name="Create plan").click()
+    await expect(page.get_by_role("button", name="Clamp to the log")).to_be_visible()
     await look(page.url)
     assert complaints == {}
     await context.close()

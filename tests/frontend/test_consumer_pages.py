@@ -221,3 +221,14 @@ async def test_the_page_of_a_crowd_reads_a_bounded_number_of_rows(
     assert [member.consumer_state for member in page.members[:3]] == [1, 1, 0], "who holds it up comes first"
     assert len(page.consumer.handovers) == limits.handovers < page.consumer.handover_lines
     assert page.consumer.handovers[0].told
+
+
+async def test_the_target_of_an_empty_group_is_not_behind(
+    service: GroupService, runtime: Runtime, entries: str
+) -> None:
+    a = await ConsumerClient(service, "a", subscribed_topic_names=("entries",)).join()
+    await settle(a)
+    await a.leave()
+    page = await page_of(runtime)
+    assert page.header.generation_id > page.header.assignment_epoch, "nobody is left to compute a target for"
+    assert shown(page)["target_lag"] == 0

@@ -70,6 +70,20 @@ def test_the_page_says_how_far_behind_each_topic_is(person: Client, seed: Seed) 
     assert 'aria-label="Lag of orders: from 10 to 3,000, at most 3,000, at least 10"' in panel
 
 
+def test_watermarks_that_are_too_old_are_told(person: Client, seed: Seed) -> None:
+    seed.topic("orders", 2, [100, 100])
+    pk = seed.group("idle", "Empty")
+    seed.commit(pk, {("orders", 0): 10, ("orders", 1): 10})
+    for address in ("/groups/idle", "/topics"):
+        assert "stale" not in person.get(address).content.decode()
+    seed.connection.execute("update groups_watermark set sampled_at = sampled_at - 24 * 60000 where partition = 1")
+    page = person.get("/groups/idle").content.decode()
+    facts = page[page.index("<dt>Lag") : page.index("<dt>Protocol")]
+    assert re.search(r"watermarks of <time[^>]*>24 min ago", facts)
+    assert '<span class="tag">stale</span>' in page
+    assert ", stale" in person.get("/topics").content.decode()
+
+
 def test_without_samples_the_page_says_why(person: Client, seed: Seed) -> None:
     seed.group("idle", "Empty")
     page = person.get("/groups/idle").content.decode()

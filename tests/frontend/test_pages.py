@@ -94,6 +94,24 @@ def test_the_panel_is_what_the_page_was_made_from(person: Client, seed: Seed) ->
         assert person.get(address).headers["Cache-Control"] == "no-store"
 
 
+def test_a_topic_is_read_by_groups_that_own_it_and_was_committed_by_others(person: Client, seed: Seed) -> None:
+    working_group(seed)
+    seed.topic("orders", 12)
+    seed.topic("empty", 1)
+    seed.commit(seed.group("nightly", "Empty"), {("orders", 0): 1})
+    page = re.sub(r"<[^>]+>", " ", person.get("/topics").content.decode())
+    page = " ".join(page[page.index("Watermarks") :].split())
+    assert "orders 12 billing Committed: nightly none" in page
+    assert "empty 1 no group now none" in page
+
+
+def test_a_group_without_owners_says_in_which_generation(person: Client, seed: Seed) -> None:
+    seed.group("fresh", "Empty", generation=0)
+    assert "No partition has been assigned or committed yet." in person.get("/groups/fresh").content.decode()
+    seed.group("second", "Empty", generation=2)
+    assert "No member owns a partition in generation 2" in person.get("/groups/second").content.decode()
+
+
 @pytest.mark.parametrize("group_id", STRANGE_IDS)
 def test_every_group_id_has_a_page(person: Client, seed: Seed, group_id: str) -> None:
     seed.group(group_id)

@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from frontend.views.plans import CHOICES, LINES
+from frontend.views.plans import CHOICES, LINES, RISKY
 from kcoord.resets.strategies import PARAMETER, Strategy
 from tests.frontend.seed import Seed, now_ms, working_group
 
@@ -148,6 +148,76 @@ def test_a_group_with_members_can_be_planned_and_not_applied(operator: Client, s
     assert refused.status_code == 409
     assert "with 3 members" in refused.content.decode()
     assert committed(database) == before
+
+
+@pytest.fixture
+def risky(operator: Client, seed: Seed, idle: int) -> str:
+    """The address of a plan that sets one offset outside its log, and removes two of which nothing is known."""
+    seed.journal("idle", "commit", "orders", 0, 3_000, ms_ago=3_600_000)
+    for topic, partition, offset in (("orders", 0, 10), ("orders", 1, 20), ("bills", 0, 5)):
+        seed.journal("idle", "commit", topic, partition, offset, ms_ago=60_000)
+    seed.topic("quiet", 1, [50])
+    seed.commit(idle, {("quiet", 0): 4})
+    seed.journal("idle", "commit", "quiet", 0, 4, ms_ago=3_600_000)
+    half_an_hour_ago = datetime.fromtimestamp((now_ms() - 1_800_000) / 1000, UTC).strftime("%Y-%m-%dT%H:%M")
+    return made(operator, strategy="to-committed-at", committed_at=half_an_hour_ago)
+
+
+def test_risks_are_told_first_and_removals_need_a_tick(operator: Client, risky: str, database: str) -> None:
+    before = committed(database)
+    page = operator.get(risky).content.decode()
+    text = plain(page)
+    assert "The committed offset of 2 partitions will be removed" in text
+    assert "For 2 partitions the commit history does not reach back" in text
+    assert "The new offset of 1 partition is outside the log" in text
+    at_risk = text[text.index("Partitions at risk") : text.index("All partitions of the plan")]
+    assert at_risk.index("bills 0 0 5 removed") < at_risk.index("orders 0 0 10 3,000")
+    assert 'class="button danger" name="act" value="apply"' in page
+    refused = operator.post(risky, {"act": "apply"})
+    assert refused.status_code == 400
+    assert "Tick the box" in refused.content.decode()
+    assert committed(database) == before
+    operator.post(risky, {"act": "apply", "removals": "on"})
+    assert committed(database) == {("orders", 0): 3_000, ("quiet", 0): 4}
+
+
+def test_risks_can_be_avoided_by_another_plan(operator: Client, risky: str, database: str) -> None:
+    kept = operator.post(risky, {"act": "keep"})
+    assert kept.status_code == 302
+    page = plain(operator.get(kept.headers["Location"]).content.decode())
+    assert "A new plan was made. Nothing is applied yet." in page
+    assert "removed" not in page
+    careful = operator.post(kept.headers["Location"], {"act": "clamp"}).headers["Location"]
+    page = operator.get(careful).content.decode()
+    assert "Before you apply it" not in page
+    assert "button danger" not in page
+    operator.post(careful, {"act": "apply"})
+    assert committed(database) == {("orders", 0): 100, ("orders", 1): 20, ("bills", 0): 5, ("quiet", 0): 4}
+    assert operator.post(careful, {"act": "clamp"}).status_code == 409
+
+
+def test_a_plan_that_removes_everything_says_so(operator: Client, seed: Seed, idle: int) -> None:
+    for partition in range(3):
+        seed.journal("idle", "commit", "orders", partition, 10, ms_ago=60_000)
+    hour_ago = datetime.fromtimestamp((now_ms() - 3_600_000) / 1000, UTC).strftime("%Y-%m-%dT%H:%M")
+    plan = made(operator, strategy="to-committed-at", committed_at=hour_ago, topics="orders:0,1")
+    assert "The committed offset of all 2 partitions of the plan will be removed" in plain(
+        operator.get(plan).content.decode()
+    )
+
+
+def test_all_partitions_at_risk_are_on_pages_of_their_own(operator: Client, seed: Seed) -> None:
+    seed.topic("wide", RISKY + 9, [9] * (RISKY + 9))
+    pk = seed.group("idle", "Empty")
+    seed.commit(pk, {("wide", p): 1 for p in range(RISKY + 9)})
+    source = seed.group("source", "Empty")
+    seed.commit(source, {("wide", p): 99 if p else 5 for p in range(RISKY + 9)})
+    page = operator.get(made(operator, strategy="copy-from-group", from_group="source")).content.decode()
+    assert f"{RISKY + 8} partitions are outside" in plain(page)
+    link = re.search(r'href="([^"]+only=risky)"', page)
+    assert link is not None
+    only = operator.get(link[1].replace("&amp;", "&")).content.decode()
+    assert only.count('<th scope="row"') == RISKY + 8
 
 
 def test_what_moved_since_is_refused_and_named(operator: Client, seed: Seed, idle: int) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import psycopg
 
 from tests.bench import requests
-from tests.bench.bench import Bench, Database, details
+from tests.bench.bench import TIMEOUT_MS, Bench, Database, details
 from tests.bench.figures import Figure
 from tests.bench.generator import Found, Requests, measure, once
-from tests.bench.populate import Population
+from tests.bench.populate import Population, begin_sessions
 from tests.bench.usage import Watched
 
 SETTLE_SECONDS = 0.5
@@ -30,6 +30,7 @@ def run(bench: Bench) -> None:
             with bench.servers(database) as (server,), bench.echo() as (echo_port, echo):
                 load = {server.port or 0: sent(people, database.token)}
                 watched = Watched([server.pid], database.conninfo, [server.port or 0])
+                begin_sessions(database.conninfo, TIMEOUT_MS)
                 once(load)
                 _figures(bench, protocol, database, (load, watched), ({echo_port: load[server.port or 0]}, echo))
 

@@ -1,8 +1,9 @@
 """Several server processes against one, on classic heartbeats that go to the owner of each group, as members send them.
 
-Load generator, servers and Postgres share the cores. The generator is set apart by counting CPU time: what all servers
-together could answer in a second if they and Postgres had the cores to themselves is the cores divided by the CPU
-seconds of a request, and a process that has one loop answers no more than its own CPU seconds of a request allow.
+All groups are in the memory of the processes before anything is measured; what loading them costs is a figure of
+`sizes`. Load generator, servers and Postgres share the cores. The generator is set apart by counting CPU time: what all
+servers together could answer in a second if they and Postgres had the cores to themselves is the cores divided by the
+CPU seconds of a request, and a process that has one loop answers no more than its own CPU seconds of a request allow.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import time
 import psycopg
 
 from tests.bench import requests
-from tests.bench.bench import Bench, Database, details
+from tests.bench.bench import TIMEOUT_MS, Bench, Database, details
 from tests.bench.figures import Figure, Point
 from tests.bench.generator import Found, Requests, measure, once
-from tests.bench.populate import Population
+from tests.bench.populate import Population, begin_sessions
 from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
 from tests.bench.usage import Watched
 from tests.support.processes import Running
@@ -71,7 +72,9 @@ def _measure(bench: Bench, database: Database, people: Population, count: int, *
     with bench.servers(database, count) as servers:
         load = _load(database, people, servers, to_owner=to_owner)
         watched = Watched([one.pid for one in servers], database.conninfo, [one.port or 0 for one in servers])
+        begin_sessions(database.conninfo, TIMEOUT_MS)
         once(load)
+        measure(load, min(1.0, bench.scale.seconds), watched)
         return middle(
             [measure(load, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in range(bench.scale.rounds)]
         )

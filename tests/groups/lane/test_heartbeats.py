@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,7 +13,8 @@ from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMem
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.lane import heartbeats, store
-from groups.lane.flusher import Flusher
+from groups.lane.entries import Entry
+from groups.lane.flusher import LATER_MS, Flusher
 from groups.lane.store import LaneStore
 from groups.nodes.lease import Lease
 from groups.store.classic import ClassicRows
@@ -380,3 +382,52 @@ async def test_switch_turns_it_off(database: str, clock: VirtualClock) -> None:
     assert process.flushed_until() is None
     assert not runtime.get(Flusher).is_open
     await runtime.stop()
+
+
+async def test_transactions_of_due_groups_do_not_store_again_what_the_tick_has_stored(
+    one: Process, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        await stable_member(one.groups, clock, f"g{number}")
+    clock.advance(60_000)
+    await one.notified()
+    clock.advance(1)
+    flushes: list[int] = []
+    flush = LaneStore.flush
+
+    async def noted(self: LaneStore, *arguments: Any) -> Any:
+        flushes.append(1)
+        return await flush(self, *arguments)
+
+    monkeypatch.setattr(LaneStore, "flush", noted)
+    await one.runtime.get(TimerService).tick_due_groups()
+    for number in range(5):
+        group = (await one.groups.describe(f"g{number}")).group
+        assert group is not None
+        assert not group.members
+    assert len(flushes) == 1
+
+
+async def test_flush_looks_only_at_groups_with_sessions_to_store(
+    beat: Beat, one: Process, clock: VirtualClock, session_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await beat(one)
+    await one.flusher.flush()
+    looked: list[int] = []
+    take = Entry.take_unstored
+
+    def noted(self: Entry, now: int, *, every: bool = False) -> Any:
+        looked.append(now)
+        return take(self, now, every=every)
+
+    monkeypatch.setattr(Entry, "take_unstored", noted)
+    began = clock.now_ms()
+    clock.advance(500)
+    await beat(one)
+    while clock.now_ms() < began + session_ms // 5 - LATER_MS:
+        await one.flusher.flush()
+        clock.advance(LATER_MS)
+    assert not looked, "its session is stored when a fifth of it has passed"
+    clock.advance(LATER_MS)
+    await one.flusher.flush()
+    assert looked

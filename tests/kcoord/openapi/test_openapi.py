@@ -182,9 +182,15 @@ def test_examples_of_the_data_plane_are_what_its_structs_take() -> None:
 
 
 def turn(operation: tuple[str, str, dict[str, Any]]) -> int:
-    """A kick needs a member, other examples a group that has none, and topics; a hold keeps commits out."""
+    """A kick and a simulation need a member, others a group that has none, and topics; a hold keeps commits out."""
     path = operation[0]
-    return ("{member_id}" in path, path == "/v1/topics", not path.endswith("/hold"), True).index(True)
+    return (
+        path.endswith("/simulate"),
+        "{member_id}" in path,
+        path == "/v1/topics",
+        not path.endswith("/hold"),
+        True,
+    ).index(True)
 
 
 async def test_examples_of_the_control_plane_work(

@@ -61,6 +61,7 @@ PATCH /v1/topics/{name} updateTopic
 POST /v1/archive/runs startRun
 POST /v1/archive/runs/{run_id}/cancel cancelRun
 POST /v1/assign assign
+POST /v1/assignments/simulate simulateAssignment
 POST /v1/groups createGroup
 POST /v1/groups/{group_id}/consumer-heartbeat consumerGroupHeartbeat
 POST /v1/groups/{group_id}/heartbeat heartbeat

@@ -38,7 +38,9 @@ def test_statement_can_be_prepared(database: str, package: str, name: str, state
     [
         ("groups.lock_group", {"group_id": "g1"}, "groups_group_group_id"),
         ("groups.due_groups", {"now": 5, "limit": 10, "owner": 1, "margin_ms": 1}, "groups_group_due"),
-        ("groups.load_members", {"id": 1}, "groups_member"),
+        ("groups.load_members", {"ids": [1]}, "groups_member"),
+        ("groups.load_members", {"ids": list(range(1, 251))}, "groups_member"),
+        ("groups.group_sizes", {"group_id": [f"g{n}" for n in range(250)], "most": 1_000}, "groups_group_group_id"),
         ("offsets.fetch_named", {"group_id": "g1", "topic": ["t"], "partition": [1]}, "offsets_committedoffset_pkey"),
     ],
 )

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kcoord.protocol.errors import Error
 from kcoord.resets.strategies import Reset, Strategy
-from offsets.core.plan import INT64_MAX, INT64_MIN, MAX_LINES, application, plan, restoration, too_many, totals
-from offsets.core.plan_types import Change, Committed, Found, Line, Log, Position
+from offsets.core.plan import INT64_MAX, INT64_MIN, MAX_LINES, application, plan, restoration, revised, too_many, totals
+from offsets.core.plan_types import UNKNOWN_THEN, Change, Committed, Found, Line, Log, Position
 from offsets.core.types import TopicPartition
 
 OFFSETS = st.integers(0, INT64_MAX)
@@ -49,7 +49,8 @@ def cases(draw: st.DrawFn) -> tuple[Reset, list[Position], dict[TopicPartition, 
         offset=draw(OFFSETS) if strategy is Strategy.TO_OFFSET else None,
         by=draw(st.integers(-INT64_MAX, INT64_MAX)) if strategy is Strategy.SHIFT_BY else None,
     )
-    founds = st.builds(Found, OFFSETS if strategy is Strategy.FROM_FILE else st.none() | OFFSETS)
+    offsets = OFFSETS if strategy is Strategy.FROM_FILE else st.none() | OFFSETS
+    founds = st.builds(Found, offsets, st.sampled_from(["", UNKNOWN_THEN]))
     sure = strategy is Strategy.FROM_FILE
     found = {p.key: draw(founds) for p in positions if sure or draw(st.booleans())}
     return reset, positions, found
@@ -145,7 +146,8 @@ def test_lags_are_never_negative_and_totals_add_up(
     lines, _ = plan(*case)
     assert all(lag is None or lag >= 0 for line in lines for lag in (line.old_lag, line.new_lag))
     found = totals(lines)
-    assert found.partitions == len(lines) >= found.changed >= found.removed
+    assert found.partitions == len(lines) >= found.changed >= found.removed >= found.unknown
+    assert found.outside + found.removed == sum(line.risky for line in lines)
     known = [(line.old_lag, line.new_lag) for line in lines if None not in (line.old_lag, line.new_lag)]
     assert found.lag_change == (sum(new - old for old, new in known) if known else None)  # type: ignore[operator]
 
@@ -208,6 +210,36 @@ def test_what_cannot_be_planned(reset: Reset, position: Position, found: Found |
     assert lines == ()
     assert (problem.topic, problem.partition, problem.error) == ("a", 0, error)
     assert told in problem.text
+
+
+@given(cases(), st.booleans(), st.booleans())
+def test_a_revised_plan_has_less_risk_and_changes_nothing_else(
+    case: tuple[Reset, list[Position], dict[TopicPartition, Found]], clamp: bool, keep_unknown: bool
+) -> None:
+    lines, _ = plan(*case)
+    found = revised(lines, clamp=clamp, keep_unknown=keep_unknown)
+    before, after = totals(lines), totals(found)
+    assert after.outside == (0 if clamp else before.outside)
+    assert after.unknown == (0 if keep_unknown else before.unknown)
+    assert after.removed - after.unknown == before.removed - before.unknown, "what is known to be empty is removed"
+    by_key = {line.key: line for line in found}
+    for line in lines:
+        if line.removes_unknown and keep_unknown:
+            assert line.key not in by_key
+        elif line.outside and clamp:
+            assert line.log is not None
+            assert by_key[line.key].new in (line.log.start, line.log.end)
+            assert by_key[line.key].note == f"{line.new} is outside the log: clamped to it"
+        else:
+            assert by_key[line.key] == line
+
+
+def test_what_nobody_knows_is_told_from_what_is_known_to_be_empty() -> None:
+    unknown = Line("a", 0, Committed(3), None, None, LOG, UNKNOWN_THEN)
+    empty = Line("a", 1, Committed(3), None, None, LOG, "no offset was committed then")
+    nothing_there = Line("a", 2, None, None, None, LOG, UNKNOWN_THEN)
+    assert [line.removes for line in (unknown, empty, nothing_there)] == [True, True, False]
+    assert revised((unknown, empty, nothing_there), keep_unknown=True) == (empty, nothing_there)
 
 
 def test_lag_counts_what_still_exists() -> None:

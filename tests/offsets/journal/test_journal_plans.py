@@ -11,8 +11,9 @@ import pytest
 from kcoord.rest.paging import EVERYTHING, INT64_MAX
 from kcoord.sql import queries
 from offsets.core.days import DAY_MS, partition_name
-from tests.kcoord.sql.test_statements import fill, numbered
+from tests.kcoord.sql.test_statements import fill
 from tests.support.journal import drop_days
+from tests.support.plans import generic_plan
 
 Q = queries("offsets")
 DAYS = 4
@@ -57,21 +58,6 @@ def journal(database: str) -> Iterator[psycopg.Connection[Any]]:
 def plan(connection: psycopg.Connection[Any], statement: str, parameters: dict[str, Any]) -> str:
     """How a statement is carried out with these values."""
     return "\n".join(row[0] for row in connection.execute(f"explain {statement}".encode(), parameters))
-
-
-def generic_plan(connection: psycopg.Connection[Any], statement: str, parameters: dict[str, Any]) -> str:
-    """How it is carried out by a plan that was made for any values, as a server makes it after a few uses."""
-    names: dict[str, None] = {}
-    with connection.transaction(force_rollback=True):
-        connection.execute("set local plan_cache_mode = force_generic_plan")
-        connection.execute(f"prepare it as {numbered(statement)}".encode())
-        for piece in statement.split("%(")[1:]:
-            names.setdefault(piece.partition(")")[0])
-        placeholders = ", ".join(f"%({name})s" for name in names)
-        given = psycopg.ClientCursor(connection).mogrify(placeholders.encode(), parameters)
-        lines = connection.execute(f"explain (analyze, costs off, timing off) execute it ({given})".encode()).fetchall()
-        connection.execute("deallocate it")
-    return "\n".join(row[0] for row in lines)
 
 
 STATEMENTS = [

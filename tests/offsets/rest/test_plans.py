@@ -54,7 +54,15 @@ async def test_a_plan_shows_what_it_would_do_and_does_nothing(plans: Plans, toke
         "group_id": "g",
         "strategy": "shift-by",
         "parameters": {"topics": None, "by": 10},
-        "totals": {"partitions": 2, "changed": 2, "clamped": 1, "removed": 0, "lag_change": -15},
+        "totals": {
+            "partitions": 2,
+            "changed": 2,
+            "clamped": 1,
+            "removed": 0,
+            "unknown": 0,
+            "outside": 0,
+            "lag_change": -15,
+        },
         "state": "planned",
         "reason": "skip the bad batch",
         "created_at": rfc3339(START_MS),
@@ -183,6 +191,35 @@ async def test_to_what_was_committed_at_an_instant(plans: Plans, clock: VirtualC
     # A removal is part of history too: before the last reset, partition 2 had an offset and partition 1 had none.
     assert (await plans.undo(made)).status_code == 200
     assert await plans.committed() == {("orders", 0): 60, ("orders", 2): 62}
+
+
+async def test_risks_are_counted_listed_and_can_be_avoided(plans: Plans, clock: VirtualClock) -> None:
+    await plans.commit((0, 500), (1, 41))
+    clock.advance(1_000)
+    at = rfc3339(clock.now_ms())
+    clock.advance(1_000)
+    await plans.commit((0, 60), (1, 42), (2, 62))
+    made = await plans.made("to-committed-at", at=at)
+    assert news(made) == {("orders", 0): 500, ("orders", 1): 41, ("orders", 2): None}
+    assert {name: made["totals"][name] for name in ("removed", "unknown", "outside")} == {
+        "removed": 1,
+        "unknown": 1,
+        "outside": 1,
+    }
+    listed = await plans.api.get(f"{GROUP}/offsets/plans/{made['id']}?risky=true")
+    assert [line["partition"] for line in listed.json()["partitions"]] == [0, 2]
+    assert_problem(
+        await plans.api.get(f"{GROUP}/offsets/plans/{made['id']}?risky=yes"), Error.INVALID_REQUEST, field="risky"
+    )
+    careful = await plans.made("to-committed-at", at=at, clamp=True, keep_unknown=True)
+    assert news(careful) == {("orders", 0): 100, ("orders", 1): 41}
+    assert (await plans.apply(careful)).status_code == 200
+    assert await plans.committed() == {("orders", 0): 100, ("orders", 1): 41, ("orders", 2): 62}
+    nothing = await plans.ask(
+        "to-committed-at", at=at, keep_unknown=True, topics=[{"name": "orders", "partitions": [2]}]
+    )
+    assert "no partition is left" in assert_problem(nothing, Error.INVALID_REQUEST)["detail"]
+    assert_problem(await plans.ask("to-latest", clamp="true", **WHOLE), Error.INVALID_REQUEST, field="clamp")
 
 
 async def test_apply_and_undo_are_in_view_journal_and_timeline(

@@ -1,0 +1,1 @@
+"""The past of a group: its rebalances as episodes."""

@@ -1,0 +1,80 @@
+"""Reads the rebalances of a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frontend.history.episodes import KINDS, Episode, episodes
+from frontend.rows import Event, Millis
+from kcoord.database.pool import Database
+from kcoord.sql import queries
+
+Q = queries("frontend")
+
+EVENTS_READ = 1_500
+"""Events that one page is made of."""
+MOST_SHOWN = 50
+WAITING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+"""States of a group whose last rebalance is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rebalances: before the event `before`, from `since` and before `until` (ms), with one of these causes."""
+
+    before: int | None = None
+    since: Millis | None = None
+    until: Millis | None = None
+    causes: frozenset[str] | None = None
+
+    @property
+    def newest(self) -> bool:
+        """Up to the present."""
+        return self.before is None and self.until is None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A page of rebalances, newest first. `older`: the event before which to continue; None if there is nothing more.
+
+    `recent`: those of the page before they were filtered, if the page reaches up to the present.
+    """
+
+    now: Millis
+    exists: bool
+    shown: tuple[Episode, ...]
+    recent: tuple[Episode, ...]
+    older: int | None
+
+
+async def history(db: Database, group_id: str, wanted: Wanted) -> History:
+    """The rebalances of a group, from its events; they outlive the group. Raises COORDINATOR_NOT_AVAILABLE."""
+    asked = {
+        "group_id": group_id,
+        "kinds": list(KINDS),
+        "before": wanted.before,
+        "since": wanted.since,
+        "until": wanted.until,
+        "limit": EVENTS_READ + 1,
+    }
+    async with db.snapshot() as connection:
+        header = await db.row(connection, Q.group_standing, {"group_id": group_id})
+        events = await db.records(connection, Event, Q.rebalance_events, asked)
+        now = await db.now_ms(connection)
+    more = len(events) > EVENTS_READ
+    events = events[:EVENTS_READ][::-1]
+    state, members = header if header is not None else (None, None)
+    settled = not wanted.newest or state not in WAITING
+    found = episodes(events, settled=settled, members=members if wanted.newest else None)
+    return _page(now, header is not None, found, wanted, more=more)
+
+
+def _page(now: Millis, exists: bool, found: list[Episode], wanted: Wanted, *, more: bool) -> History:
+    if more and len(found) > 1:
+        found = found[1:]  # its first events are on the next page
+    shown = [episode for episode in found if wanted.causes is None or episode.cause in wanted.causes]
+    older = found[0].id if found and more else None
+    if len(shown) > MOST_SHOWN:
+        shown = shown[-MOST_SHOWN:]
+        older = shown[0].id
+    return History(now, exists, tuple(shown[::-1]), tuple(found) if wanted.newest else (), older)

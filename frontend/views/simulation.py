@@ -1,0 +1,116 @@
+"""What would move if a group had other members, partitions, or another assignor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend.views.actions import attempt
+from frontend.views.groups import group_url, missing
+from frontend.views.page import BadAddress, choice, page, show, text
+from frontend.wording import plural, ranges, short_id
+from groups.simulation.rules import Changes, Move, Simulation
+from groups.simulation.service import MOST_ADDED, MOST_PARTITIONS, Simulations
+from kcoord.process.runtime import Runtime
+
+MOST_MEMBERS, MOST_MOVES = 200, 200
+
+
+@dataclass(frozen=True, slots=True)
+class MoveLine:
+    """Partitions of a topic that go from one member to another; None: nobody."""
+
+    topic: str
+    partitions: str
+    owner: str | None
+    new_owner: str | None
+
+
+@require_safe
+@page
+def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
+    """The form, and what would happen. Nothing is changed, so everything is in the URL."""
+    if "\0" in group_id:
+        return missing(request, group_id)
+    offered, refusal = attempt(lambda runtime: runtime.get(Simulations).assignors(group_id))
+    if offered is None:
+        return missing(request, group_id)
+    names, used = offered
+    asked = "add" in request.GET
+    found: Simulation | None = None
+    if asked:
+        changes = Changes(_number(request, "add", 0, MOST_ADDED), _remove(request), _topics(request))
+        work = partial(
+            _simulate, group_id=group_id, changes=changes, assignor=choice(request, "assignor", tuple(names))
+        )
+        found, refusal = attempt(work)
+    context = {
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "assignors": [(name, f"{name} (in use)" if name == used else name) for name in names],
+        "chosen": request.GET.get("assignor", "") or used,
+        "given": {name: request.GET.get(name, "") for name in ("add", "remove", "topics")},
+        "refusal": refusal,
+        "found": found,
+        "summary": _summary(found) if found else "",
+        "members": found.members[:MOST_MEMBERS] if found else (),
+        "more_members": max(len(found.members) - MOST_MEMBERS, 0) if found else 0,
+        "moves": move_lines(found.moves)[:MOST_MOVES] if found else (),
+        "more_moves": max(len(move_lines(found.moves)) - MOST_MOVES, 0) if found else 0,
+    }
+    return show(request, "simulate", context, section="groups", status=refusal.status)
+
+
+async def _simulate(runtime: Runtime, group_id: str, changes: Changes, assignor: str) -> Simulation:
+    return await runtime.get(Simulations).simulate(group_id, changes, assignor or None)
+
+
+def _number(request: HttpRequest, name: str, least: int, most: int) -> int:
+    written = text(request, name) or "0"
+    if not written.isascii() or not written.isdigit() or not least <= int(written) <= most:
+        raise BadAddress(f"{name}: {written!r} is not a number from {least} to {most:,}.")
+    return int(written)
+
+
+def _remove(request: HttpRequest) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(request.GET.get("remove", "").split()))
+
+
+def _topics(request: HttpRequest) -> dict[str, int]:
+    """Lines `orders:24`."""
+    found: dict[str, int] = {}
+    for line in request.GET.get("topics", "").split():
+        name, _, number = line.rpartition(":")
+        if not name or not number.isascii() or not number.isdigit() or not 1 <= int(number) <= MOST_PARTITIONS:
+            raise BadAddress(f"topics: {line!r} is not a topic with a number of partitions, such as orders:24.")
+        found[name] = int(number)
+    return found
+
+
+def _summary(found: Simulation) -> str:
+    """The outcome in a sentence or two."""
+    if not found.total:
+        return "The members subscribe to no topic that exists."
+    least, most = found.spread
+    each = plural(least, "partition") if least == most else f"{least:,} to {plural(most, 'partition')}"
+    told = "No member would give up a partition"
+    if found.moved:
+        told = f"{plural(found.moved, 'partition')} of {found.total:,} would move"
+    given = len(found.moves) - found.moved
+    if given:
+        told += f"; {plural(given, 'partition')} without an owner would get one"
+    return f"{told}. Each member would have {each}."
+
+
+def move_lines(moves: tuple[Move, ...]) -> list[MoveLine]:
+    """Moves between the same members, put together by topic."""
+    together: dict[tuple[str, str | None, str | None], list[int]] = {}
+    for move in moves:
+        together.setdefault((move.topic, move.owner, move.new_owner), []).append(move.partition)
+    return [
+        MoveLine(topic, ranges(numbers, 12), owner and short_id(owner), heir and short_id(heir))
+        for (topic, owner, heir), numbers in together.items()
+    ]

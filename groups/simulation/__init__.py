@@ -1,0 +1,1 @@
+"""What would move if a group had other members, partitions, or another assignor. Nothing is changed by it."""

@@ -1,0 +1,47 @@
+"""The page that simulates an assignment: its form, what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+
+from django.test import Client
+
+from frontend.views.simulation import move_lines
+from groups.simulation.rules import Move
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
+from tests.frontend.seed import Seed, working_group
+
+
+def plain(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page[page.index("<main") :]).split())
+
+
+def test_what_would_move_is_told_by_member(person: Client, seed: Seed) -> None:
+    working_group(seed)
+    seed.topic("orders", 12)
+    seed.connection.execute(
+        "update groups_member set protocol_metadata = array[%s::bytea]",
+        [encode_subscription(Subscription(("orders",)))],
+    )
+    page = plain(person.get("/groups/billing/simulate?add=1&topics=orders:13").content.decode())
+    assert "Each member would have 3 to 4 partitions." in page
+    assert "new-1 new – 3 +3 0" in page
+    assert re.search(r"orders 12 nobody new-1|orders 10–12 nobody new-1", page)
+    assert 'href="/groups/billing/simulate"' in person.get("/groups/billing").content.decode()
+
+
+def test_a_group_without_members_and_bad_addresses(person: Client, seed: Seed) -> None:
+    seed.group("idle", "Empty")
+    assert person.get("/groups/idle/simulate").status_code == 200
+    assert person.get("/groups/none/simulate").status_code == 404
+    for query in ("add=x", "add=99999", "add=0&topics=orders", "add=0&topics=orders:0", "add=0&assignor=mine"):
+        assert person.get(f"/groups/idle/simulate?{query}").status_code == 400
+
+
+def test_moves_between_the_same_members_share_a_line() -> None:
+    moves = (Move("a", 0, "m1", "m2"), Move("a", 1, "m1", "m2"), Move("a", 3, None, "m2"), Move("b", 1, "m1", "m2"))
+    assert [(line.topic, line.partitions, line.owner) for line in move_lines(moves)] == [
+        ("a", "0, 1", "m1"),
+        ("a", "3", None),
+        ("b", "1", "m1"),
+    ]
