@@ -21,6 +21,7 @@ from tests.browser.audit import audit
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed
 from tests.support.accounts import make_user
+from tests.support.database import ROOT
 from tests.support.postgres import OwnPostgres, own_postgres
 from tests.support.processes import Running, start, start_server
 
@@ -201,3 +202,41 @@ async def test_a_page_that_is_opened_then_says_so_soon_and_tries_again(
 def test_the_parts_of_the_promise_leave_some_of_it() -> None:
     """The server loses LISTEN after a ping and its limit, and tells pages at once."""
     assert notifications.PING_SECONDS + liveness.ANSWER_SECONDS <= MARK_SECONDS - 3
+
+
+LINK = {"connected": True, "before": True, "since": 0, "due": 0, "listening": True}
+PANEL = {"asked": 0, "failed": "", "answered": 0}
+LOST = {"connected": False}
+NEVER = {"connected": False, "before": False}
+SAID = [
+    (0, {}, {}, "on"),
+    (99_000, {}, {}, "on"),
+    (7_900, {}, {"asked": 1}, "on"),
+    (8_100, {}, {"asked": 1}, "stale"),
+    (0, {}, {"failed": "The server could not make this page (500)."}, "stale"),
+    (0, {"listening": False}, {}, "stale"),
+    (4_900, NEVER, {}, "wait"),
+    (5_100, NEVER, {}, "off"),
+    (1_900, LOST, {}, "on"),
+    (2_100, LOST, {}, "wait"),
+    (5_100, LOST, {}, "off"),
+    # The server answers requests: what it answered since, or what it is still answering in its time.
+    (9_000, LOST, {"answered": 3_000}, "stale"),
+    (10_100, LOST, {"answered": 3_000}, "off"),
+    (15_000, LOST, {"answered": 3_000, "asked": 8_000}, "stale"),
+    (17_100, LOST, {"answered": 3_000, "asked": 8_000}, "off"),
+    # An answer from before the beat that did not come says nothing.
+    (7_500, {**LOST, "due": 3_500}, {"answered": 3_000}, "off"),
+]
+"""A time in ms, what is different about the link and the panel, and what the mark then says."""
+
+
+async def test_what_the_mark_says(browser: Browser) -> None:
+    page = await browser.new_page()
+    await page.evaluate((ROOT / "frontend/static/frontend/live-state.js").read_text())
+    told = [
+        await page.evaluate("(a) => kcoordState.of(...a).name", [now, {**LINK, **link}, {**PANEL, **panel}])
+        for now, link, panel, _ in SAID
+    ]
+    assert told == [wanted for *_, wanted in SAID]
+    await page.close()
