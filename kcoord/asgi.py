@@ -6,6 +6,7 @@ shape of errors.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application
+from django.urls import get_resolver
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
@@ -83,6 +85,12 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
             await TRACES.stop()
 
 
+def load_views() -> None:
+    """Import what answers requests to Django: a quarter of a second, of use only where there are any."""
+    get_resolver().url_patterns  # noqa: B018 - reading it imports them
+    gc.freeze()  # what was imported stays, so searches for garbage need not visit it
+
+
 def make_application() -> Starlette:
     """The ASGI application. Needs a current runtime (`lifespan` makes one) to answer anything but /livez."""
     all_routes: list[BaseRoute] = [
@@ -101,7 +109,7 @@ def make_application() -> Starlette:
     )
     # Not a Mount: its pattern does not match a path with a line feed, and "%0A" in a group id needs a proper error.
     starlette.router.redirect_slashes = False
-    starlette.router.default = ProblemNet(django_application)
+    starlette.router.default = ProblemNet(django_application, load_views)
     return starlette
 
 

@@ -16,6 +16,7 @@ from groups.engine.service import GroupService
 from groups.nodes.hosting import Hosting
 from groups.readmodel import MAX_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.database.pool import Connection, Database
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Key, Page, Visible, cut, decode_cursor, encode_cursor
@@ -97,7 +98,7 @@ class GroupFinder:
             "after": "" if start is None else start.group_id,
             "limit": limit,
         }
-        return await self._db.records(self._connection, Found, statement, parameters)
+        return await off_loop.records(self._connection, Found, statement, parameters)
 
     async def summaries(self, ids: Sequence[int], *, topics: int, committed: bool = False) -> list[GroupSummary]:
         """What is shown of these groups, in the given order, with the names of at most `topics` topics.
@@ -105,7 +106,7 @@ class GroupFinder:
         `committed`: also of topics that a group has committed offsets on, and not only of those its members own.
         """
         shown = {"ids": list(ids), "topics": topics, "committed": committed, **self._visible_topics.parameters()}
-        found = await self._db.records(self._connection, GroupSummary, Q.group_summaries, shown)
+        found = await off_loop.records(self._connection, GroupSummary, Q.group_summaries, shown)
         if not self._visible_topics.unlimited:
             lags = dict(await self._lags(ids, None))
             found = [replace(summary, lag=lags.get(summary.pk)) for summary in found]

@@ -5,6 +5,7 @@ Source: offsets.md 3 and 5; consumer.md 7.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.pool import Connection
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.core.commit import NO_RETENTION, Results, membership_half, record, refuse
@@ -34,7 +36,8 @@ from offsets.core.types import (
     Provenance,
     TopicPartition,
 )
-from offsets.lane.fetching import FetchLane
+from offsets.lane.bookings import Booking
+from offsets.lane.fetching import FetchLane, Found
 from offsets.lane.lane import CommitLane
 from offsets.store import OffsetStore
 from offsets.transactions.store import TransactionStore
@@ -66,11 +69,13 @@ class OffsetService:
         `counts`: of its topics, if the caller has looked them up. If the partition filter leaves nothing, the
         coordinator is not asked at all (offsets.md 2.2).
         """
-        refused, passed = refuse(commit, await counts_for(self._topics, commit) if counts is None else counts)
+        known = await counts_for(self._topics, commit) if counts is None else counts
+        size = off_loop.PER_OFFSET * len(commit.partitions)
+        refused, passed = await off_loop.run(size, refuse, commit, known)
         if not passed:
             return OffsetCommitReply(Error.NONE, refused)
         self._groups.check_active(commit.group_id)
-        results, records = record(passed, NO_RETENTION, 0, self.metadata_limit)
+        results, records = await off_loop.run(size, record, passed, NO_RETENTION, 0, self.metadata_limit)
         plain = plain_commit(commit, records) if commit.retention_time_ms == NO_RETENTION else None
         written = await self._lane.write(commit.group_id, plain, partial(self._commit_slowly, commit, refused, passed))
         if isinstance(written, OffsetCommitReply):
@@ -88,24 +93,39 @@ class OffsetService:
             return written
         return OffsetCommitReply(Error.NONE, (), written.session_deadline)
 
+    def begin_plain(self, plain: PlainCommit) -> Booking | None:
+        """As `commit_plain`, without waiting: if the booking lands with None, call `commit_begun`.
+
+        None: nothing was begun. Raises ProtocolError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        self._groups.check_active(plain.group_id)
+        return self._lane.begin(plain)
+
+    async def commit_begun(self, booking: Booking, plain: PlainCommit) -> OffsetCommitReply:
+        """The normal way of a commit that was begun. Raises as `commit_plain`."""
+        return await self._lane.write_slowly(booking, partial(self._commit_plain_slowly, plain))
+
     async def _commit_plain_slowly(self, plain: PlainCommit) -> OffsetCommitReply:
         if plain.catalogue is not None and (await self._topics.current()).version != plain.catalogue:
             raise CatalogueChanged
-        commit = plain.general()
+        commit = await off_loop.run(off_loop.PER_OFFSET * len(plain.lines), plain.general)
         return await self._commit_slowly(commit, (), commit.partitions)
 
     async def _commit_slowly(
         self, commit: OffsetCommit, refused: Results, passed: tuple[PartitionCommit, ...]
     ) -> OffsetCommitReply:
         """The normal way: in the transaction in which the group decides whether this caller may commit."""
+        size = off_loop.PER_OFFSET * len(passed)
 
         async def write(locked: LockedGroup) -> OffsetCommitReply:
             assert isinstance(locked.reply, CommitReply)
-            results, records = record(passed, commit.retention_time_ms, locked.now, self.metadata_limit)
+            recorded = partial(record, passed, commit.retention_time_ms, locked.now, self.metadata_limit)
+            results, records = await off_loop.run_within(locked.connection, size, recorded)
             await self._store.write(locked, records, provenance(commit, locked, ChangeKind.COMMIT))
             return OffsetCommitReply(Error.NONE, refused + results, locked.reply.session_deadline)
 
-        outcome: Any = await self._groups.execute(membership_half(commit, passed, self.metadata_limit), write)
+        asked = await off_loop.run(size, membership_half, commit, passed, self.metadata_limit)
+        outcome: Any = await self._groups.execute(asked, write)
         if isinstance(outcome, OffsetCommitReply):
             return outcome
         assert isinstance(outcome, CommitReply)
@@ -144,6 +164,22 @@ class OffsetService:
             for partition in partitions
         ]
         return OffsetFetchReply(Error.NONE, tuple(offsets))
+
+    def begin_fetch(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition]) -> asyncio.Future[Found] | None:
+        """As `fetch`, without waiting, if none of the topics is denied. The caller may not be who it claims to be.
+
+        None: nothing was begun. Raises ProtocolError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        self._groups.check_active(fetch.group_id)
+        return self._fetches.begin(fetch, wanted) if self._fetches.takes(fetch, wanted) else None
+
+    def is_fetcher(self, fetch: OffsetFetch, found: Found) -> bool:
+        """Whether the caller is known to be who it claims to be; False: call `check_fetcher`. Raises as `fetch`."""
+        return self._fetches.is_member(fetch, found)
+
+    async def check_fetcher(self, fetch: OffsetFetch) -> None:
+        """Raises as `fetch`."""
+        await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
 
     async def _fetch_stable(
         self, connection: Connection, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None

@@ -7,12 +7,15 @@ answered with success is ordered before the generation that would fence it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from groups.store.arrays import number_array, text_array
 from groups.store.locked import Deletion, LockedGroup
 from kcoord.database.pool import Database
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
-from offsets.core.types import ChangeKind, FetchedOffset, OffsetRecord, Provenance, TopicPartition
+from offsets.core.types import ChangeKind, FetchedOffset, Millis, OffsetRecord, Provenance, TopicPartition
 
 Q = queries("offsets")
 
@@ -27,22 +30,12 @@ class OffsetStore:
         """Write committed offsets, and a line of the journal for each. A partition is in `records` only once."""
         if not records:
             return
-        await locked.connection.execute(
-            Q.write_offsets.encode(),
-            {
-                **_context(locked, provenance),
-                "transactional_id": provenance.transactional_id,
-                "topic": [record.topic for record in records],
-                "partition": [record.partition for record in records],
-                "committed_offset": [record.offset for record in records],
-                "leader_epoch": [record.leader_epoch for record in records],
-                "metadata": [record.metadata for record in records],
-                "expire_timestamp": [record.expire_timestamp for record in records],
-                "commit_timestamp": [
-                    locked.now if record.commit_timestamp is None else record.commit_timestamp for record in records
-                ],
-            },
-        )
+        size = off_loop.PER_OFFSET * len(records)
+        columns = await off_loop.run_within(locked.connection, size, _columns, records, locked.now)
+        if size > off_loop.ABOVE:  # psycopg would look at each element of the lists several times, on the event loop
+            columns = await off_loop.run_within(locked.connection, size, _literals, columns)
+        parameters = {**_context(locked, provenance), "transactional_id": provenance.transactional_id, **columns}
+        await locked.connection.execute(Q.write_offsets.encode(), parameters)
 
     async def remove(
         self,
@@ -95,6 +88,27 @@ async def journal_deletion(deletion: Deletion) -> None:
             "principal": deletion.principal,
         },
     )
+
+
+def _columns(records: Sequence[OffsetRecord], now: Millis) -> dict[str, Any]:
+    """The parameters of `write_offsets` with an element for each record."""
+    return {
+        "topic": [record.topic for record in records],
+        "partition": [record.partition for record in records],
+        "committed_offset": [record.offset for record in records],
+        "leader_epoch": [record.leader_epoch for record in records],
+        "metadata": [record.metadata for record in records],
+        "expire_timestamp": [record.expire_timestamp for record in records],
+        "commit_timestamp": [now if record.commit_timestamp is None else record.commit_timestamp for record in records],
+    }
+
+
+def _literals(columns: dict[str, Any]) -> dict[str, Any]:
+    """The same parameters as texts."""
+    return {
+        name: text_array(values) if name in ("topic", "metadata") else number_array(values)
+        for name, values in columns.items()
+    }
 
 
 def _context(locked: LockedGroup, provenance: Provenance) -> dict[str, object]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from groups.api import wire
 from groups.core.model.commands import Heartbeat, JoinGroup, LeaveGroup, LeavingMember, SyncGroup
-from groups.core.model.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
+from groups.core.model.replies import HeartbeatReply, JoinedMember, JoinReply, LeaveReply, SyncReply
 from groups.core.model.types import Protocol
 from kcoord.http.problem import invalid
 from kcoord.http.types import rfc3339
@@ -74,9 +74,24 @@ def subscription(given: wire.Subscription) -> Subscription:
     )
 
 
-def join_response(reply: JoinReply) -> wire.JoinResponse:
-    """The response of a successful join."""
-    decodes = reply.protocol_type == CONSUMER
+def decodes(reply: JoinReply) -> bool:
+    """Whether the metadata of the members is shown in readable form, too."""
+    return reply.protocol_type == CONSUMER
+
+
+def joined_member(member: JoinedMember, *, decodes: bool) -> wire.JoinedMember:
+    """A member as its leader is told of it. `decodes`: see there."""
+    return wire.JoinedMember(
+        member.member_id,
+        member.group_instance_id,
+        member.metadata,
+        _subscription_view(member.metadata) if decodes else UNSET,
+    )
+
+
+def join_response(reply: JoinReply, members: Raw | None = None) -> wire.JoinResponse:
+    """The response of a successful join. `members`: those of the reply if they are encoded already."""
+    readable = decodes(reply)
     return wire.JoinResponse(
         generation_id=reply.generation_id,
         protocol_type=reply.protocol_type,
@@ -84,15 +99,9 @@ def join_response(reply: JoinReply) -> wire.JoinResponse:
         leader=reply.leader,
         skip_assignment=reply.skip_assignment,
         member_id=reply.member_id,
-        members=[
-            wire.JoinedMember(
-                member.member_id,
-                member.group_instance_id,
-                member.metadata,
-                _subscription_view(member.metadata) if decodes else UNSET,
-            )
-            for member in reply.members
-        ],
+        members=[joined_member(member, decodes=readable) for member in reply.members]
+        if members is None
+        else cast(list[wire.JoinedMember], members),
         session_expires_at=rfc3339(reply.session_deadline),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 from groups.api import convert, endpoints, wire
 from groups.catalogue.topics import TopicService, partition_counts
@@ -11,10 +12,12 @@ from groups.engine.assign import member_subscription
 from groups.engine.availability import CoordinatorAvailability
 from groups.nodes.directory import CoordinatorNode, NodeDirectory
 from kcoord.access.rights import Operation
+from kcoord.assignors import MemberSubscription
 from kcoord.http.addresses import came_by
 from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, serve
+from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
 
 MOST_KEYS = 1_000
@@ -66,23 +69,33 @@ def _coordinator(key: str, found: CoordinatorNode) -> wire.Coordinator:
     )
 
 
-@serve(endpoints.ASSIGN)
+@serve(endpoints.ASSIGN, is_big=True)
 async def assign(call: Call[wire.AssignRequest]) -> wire.AssignResponse:
     """The assignment that an assignor gives some members. Topics the caller may not describe appear not to exist."""
-    members = [
-        member_subscription(
-            member.member_id, member.group_instance_id, convert.assign_subscription(member, f"members[{index}]")
-        )
-        for index, member in enumerate(call.body.members)
-    ]
+    size = off_loop.PER_MEMBER * len(call.body.members)
+    members = await off_loop.run(size, _subscriptions, call.body.members)
     names = {topic for member in members for topic in member.topics}
     visible = sorted(name for name in names if call.principal.may_topic(Operation.DESCRIBE, name))
     # A partition that is missing here would stay without an owner: nobody joins again because of it.
     partitions = partition_counts(await call.runtime.get(TopicService).current(), visible)
-    assigned = await asyncio.to_thread(compute, call.body.assignor, members, partitions)
+    return await asyncio.to_thread(_assigned, call.body.assignor, members, partitions)
+
+
+def _subscriptions(members: Sequence[wire.AssignMember]) -> list[MemberSubscription]:
+    return [
+        member_subscription(
+            member.member_id, member.group_instance_id, convert.assign_subscription(member, f"members[{index}]")
+        )
+        for index, member in enumerate(members)
+    ]
+
+
+def _assigned(
+    assignor: str, members: Sequence[MemberSubscription], partitions: Mapping[str, int]
+) -> wire.AssignResponse:
     return wire.AssignResponse(
         [
             wire.MemberAssignment(member_id, {topic: list(found) for topic, found in by_topic.items()})
-            for member_id, by_topic in assigned
+            for member_id, by_topic in compute(assignor, members, partitions)
         ]
     )

@@ -7,6 +7,7 @@ import asyncio
 import structlog
 
 from groups.api import at_once, convert, endpoints, wire
+from groups.api.leader_list import LeaderLists
 from groups.api.replies import raise_for_error
 from groups.core.model.replies import HeartbeatReply
 from groups.engine.service import GroupService
@@ -16,6 +17,7 @@ from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
 from kcoord.metrics import commands
 from kcoord.process import off_loop
+from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -28,14 +30,18 @@ async def join(call: Call[wire.JoinRequest]) -> wire.JoinResponse:
     command = convert.join_command(call.group_id, call.body, call.client_host, call.max_wait_ms)
     reply = await call.runtime.get(GroupService).join(command)
     raise_for_error("join", reply)
-    return await off_loop.run(off_loop.PER_MEMBER * len(reply.members), convert.join_response, reply)
+    return convert.join_response(reply, await call.runtime.get(LeaderLists).encoded(call.group_id, reply))
 
 
 @serve(endpoints.SYNC, waits=True)
 async def sync(call: Call[wire.SyncRequest]) -> wire.SyncResponse:
     """SyncGroup."""
     size = off_loop.PER_MEMBER * len(call.body.assignments)
-    command = await off_loop.run(size, convert.sync_command, call.group_id, call.body, call.max_wait_ms)
+    if size > off_loop.ABOVE:
+        async with call.runtime.get(Turnstile).place():
+            command = await off_loop.run(size, convert.sync_command, call.group_id, call.body, call.max_wait_ms)
+    else:
+        command = convert.sync_command(call.group_id, call.body, call.max_wait_ms)
     call.principal.require_group(Operation.READ, call.group_id)
     reply = await call.runtime.get(GroupService).sync(command)
     raise_for_error("sync", reply)

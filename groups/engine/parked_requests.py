@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 BarrierReply = JoinReply | SyncReply | Rerun
 Key = tuple[ParkKind, str]
 
+_PARKED = {kind: PARKED.labels(kind.value) for kind in ParkKind}
+
 MOVED = "another node coordinates the group now"
 
 
@@ -103,7 +105,7 @@ class ParkedRequests:
 
     def _bring_in(self, waiter: Waiter) -> None:
         self._waiters[waiter.group_id].setdefault(waiter.key, []).append(waiter)
-        PARKED.labels(waiter.parked.kind.value).inc()
+        _PARKED[waiter.parked.kind].inc()
         if self._closed:
             waiter.answer.set_exception(ShuttingDown())
             waiter.answer.exception()  # the caller may be gone, and then nothing else retrieves it
@@ -126,7 +128,7 @@ class ParkedRequests:
         if waiter not in waiters:
             return
         waiters.remove(waiter)
-        PARKED.labels(waiter.parked.kind.value).dec()
+        _PARKED[waiter.parked.kind].dec()
         if not waiters:
             del by_key[waiter.key]
         if not by_key:

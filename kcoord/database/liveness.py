@@ -14,12 +14,14 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
 from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
 import structlog
+from psycopg.abc import PipelineCommand, PQGen
+from psycopg.generators import send
 from psycopg.rows import TupleRow
 
 log = structlog.get_logger(__name__)
@@ -34,6 +36,9 @@ HURRIED_SECONDS = 0.5
 """Both, while the process is stopping."""
 LOOKS = 10
 """How often connections are looked at in that time: a probe comes late by a tenth of it at most."""
+
+MOST_GATHERED_BYTES = 32_768
+"""Of parameters, until statements are sent that could wait for others."""
 
 TCP_BOUNDS = {
     "keepalives_idle": 15,
@@ -132,6 +137,51 @@ class LivenessWatch:
         hang_up(connection)
 
 
+class GatheringPipeline(psycopg.AsyncPipeline):
+    """A pipeline whose statements are sent together with the one whose rows are asked for.
+
+    Psycopg sends each statement by itself as soon as it can: a transaction of five took seven sends and twice as many
+    polls, and woke Postgres each time. What is large is sent as it comes, because libpq moves all that it has not sent
+    yet each time it has sent a part.
+    """
+
+    _gathered = 0
+    """Bytes of the parameters that were gathered since something was sent."""
+
+    def gather(self, command: bytes) -> None:
+        """Send a command without parameters or rows with what comes next."""
+        self.pgconn.send_query_params(command, None)
+        self.result_queue.append(None)
+
+    def _communicate_gen(self) -> PQGen[None]:
+        while self.command_queue:
+            command = self.command_queue.popleft()
+            command()
+            self._gathered += _size_of(command)
+            if self._gathered > MOST_GATHERED_BYTES:
+                self._gathered = 0
+                yield from send(self.pgconn)
+
+    def _sync_gen(self) -> PQGen[None]:
+        self._enqueue_sync()
+        yield from self._communicate_gen()
+        self._gathered = 0
+        yield from send(self.pgconn)
+        yield from self._fetch_gen(flush=False)
+
+    def _exit_gen(self) -> PQGen[None]:
+        yield from self._sync_gen()
+
+
+def _size_of(command: PipelineCommand) -> int:
+    """Bytes of the parameters of a statement, as psycopg queues it."""
+    arguments: tuple[Any, ...] = getattr(command, "args", ())
+    parameters = arguments[1] if len(arguments) > 1 else None
+    if isinstance(parameters, bytes):
+        return len(parameters)
+    return sum(len(one) for one in parameters or () if one is not None)
+
+
 class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
     """A connection that stops waiting for an unresponsive server.
 
@@ -140,6 +190,26 @@ class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
 
     patience: LivenessWatch | None = None
     database_ms: int | None = None
+
+    @contextlib.asynccontextmanager
+    async def pipeline(self) -> AsyncIterator[psycopg.AsyncPipeline]:
+        """As in the base class, with a GatheringPipeline."""
+        if self._pipeline is None:
+            self._pipeline = GatheringPipeline(self)
+        async with super().pipeline() as pipeline:
+            yield pipeline
+
+    @contextlib.asynccontextmanager
+    async def transaction_in_pipeline(self) -> AsyncIterator[None]:
+        """A transaction, not within another one: it begins with the first statement whose rows are asked for.
+
+        The commit goes with the last statements, and is awaited. If the block fails, the pool rolls back.
+        """
+        async with self.pipeline() as pipeline:
+            assert isinstance(pipeline, GatheringPipeline)
+            pipeline.gather(b"begin")
+            yield
+            pipeline.gather(b"commit")
 
     async def wait(self, *args: Any, **kwargs: Any) -> Any:
         """As in the base class: every exchange with the server goes through here."""

@@ -11,7 +11,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -251,11 +251,11 @@ class Database:
         async with self._borrowed(self._writers) as connection:
             stepwise = long or connection.info.server_version < sessions.PIPELINED_FROM
             # In a pipeline statements are sent together until a row is requested; the commit goes with the last.
-            pipeline: AbstractAsyncContextManager[Any] = nullcontext() if stepwise else connection.pipeline()
+            transaction = connection.transaction() if stepwise else connection.transaction_in_pipeline()
             began, worked = time.monotonic(), False
             connection.database_ms = None
             try:
-                async with pipeline, connection.transaction():
+                async with transaction:
                     if long:
                         await sessions.lift_transaction_limit(connection)
                     if lock_ms is not None:

@@ -4,8 +4,10 @@ problem response, whatever part of Django produced it.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
@@ -18,7 +20,8 @@ from kcoord.database import request_age
 from kcoord.http import context, paths, problem
 from kcoord.http.access_lines import AccessLines
 from kcoord.process import runtime as runtimes
-from kcoord.protocol.errors import Error
+from kcoord.process.turnstile import Turnstile
+from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger("kcoord.access_log")
 
@@ -92,25 +95,50 @@ class ProblemNet:
     """ASGI middleware around Django: under /v1 its error pages become problem responses.
 
     Views answer problems themselves; this handles what never reaches them (unknown paths, refused hosts, crashes).
+    Lists and descriptions are big requests: each wants a place (`kcoord.process.turnstile`).
+    `load`: loads what the first request needs, in a thread; Django would do that on the event loop.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, load: Callable[[], object] | None = None) -> None:
         self.app = app
+        self._load = load
+        self._loading = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or not scope["path"].startswith(API):
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        catcher = _Catcher(scope, receive, send)
-        await self.app(scope, receive, catcher.send)
+        await self._loaded()
+        if not scope["path"].startswith(API):
+            await self.app(scope, receive, send)
+            return
+        async with AsyncExitStack() as place:
+            if scope["method"] == "GET" and runtimes.is_running():
+                try:
+                    await place.enter_async_context(runtimes.current().get(Turnstile).place())
+                except ProtocolError as refused:
+                    await problem.from_error(refused)(scope, receive, send)
+                    return
+            # A client that reads slowly keeps no place: Django has the whole answer when it begins to send it.
+            await self.app(scope, receive, _Catcher(scope, receive, send, place.aclose).send)
+
+    async def _loaded(self) -> None:
+        if self._load is None:
+            return
+        async with self._loading:
+            if self._load is not None:
+                await asyncio.to_thread(self._load)
+                self._load = None
 
 
 class _Catcher:
     """Passes a response on, reads a problem's error for the access log, and replaces errors that are not problems."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._scope, self._receive, self._send = scope, receive, send
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, when_it_begins: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._scope, self._receive, self._send, self._when_it_begins = scope, receive, send, when_it_begins
         self._status = 0
         self._is_problem = False
         self._body = b""
@@ -118,6 +146,7 @@ class _Catcher:
     async def send(self, message: Message) -> None:
         """Handle one message of Django's response."""
         if message["type"] == "http.response.start":
+            await self._when_it_begins()
             self._status = message["status"]
             self._is_problem = _content_type(message).startswith(problem.MEDIA_TYPE.encode())
             if self._status < 400 or self._is_problem:

@@ -8,6 +8,7 @@ process was stopped, or its loop busy, what a peer sent meanwhile is read before
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
@@ -163,6 +164,7 @@ class Peers:
         self.limits = limits
         self._open: set[Connection] = set()
         self.starts = Starts()
+        self.hot_starts = Starts()
         self._looked_at: float | None = None
         self._closed: Counter[Reason] = Counter()
 
@@ -190,6 +192,11 @@ class Peers:
 
     def watch(self, now: float) -> None:
         """Close overdue connections. `now`: seconds of a monotonic clock; calls less than a tick apart do nothing."""
+        for _ in self.looks(now):
+            pass
+
+    def looks(self, now: float) -> Iterator[None]:
+        """The steps of `watch`: with thousands of connections others have to be served between them."""
         if self._looked_at is None:
             self._looked_at = now
         passed, tick = now - self._looked_at, self.limits.tick
@@ -198,6 +205,9 @@ class Peers:
         self._looked_at = now
         step = min(passed, tick * LONGEST_STEP)
         for connection in tuple(self._open):
+            yield
+            if connection not in self._open:
+                continue
             reason = connection.peer.tick(step, connection.unread(), our_turn=connection.is_our_turn())
             if reason is not None:
                 self.note_closed(reason)

@@ -8,8 +8,8 @@ Source: http-api.md 1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -24,7 +24,7 @@ from kcoord.http.endpoint import Endpoint
 from kcoord.process import off_loop
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Turnstile
+from kcoord.process.turnstile import AGAIN, Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -36,6 +36,9 @@ CLIENT_GONE_STATUS = 499
 
 BYTES_PER_PARTITION = 10
 """Of a body: as many cost as much to decode as other work on one partition."""
+
+BIG_BYTES = BYTES_PER_PARTITION * off_loop.ABOVE
+"""Of a body: a larger one makes a request a big one, which waits for a place (`kcoord.process.turnstile`)."""
 
 TRANSACTIONAL_ID = "{transactional_id}"
 NO_QUERY: Mapping[str, Sequence[str]] = {}
@@ -61,19 +64,40 @@ class Call(msgspec.Struct, Generic[B], frozen=True):
         return self.runtime.config.int("http.max.wait.ms")
 
 
+class Underway(NamedTuple):
+    """A request that was begun. `finish` makes its result of what the future holds, or returns a coroutine that does.
+
+    Whoever begins it waits for the future to the end, and runs such a coroutine.
+    """
+
+    waits_for: asyncio.Future[Any]
+    finish: Callable[[Any], msgspec.Struct | Coroutine[Any, Any, msgspec.Struct]]
+
+
 Handler = Callable[[Call[Any]], Awaitable[msgspec.Struct]]
 AtOnce = Callable[[Call[Any]], msgspec.Struct | None]
+Begin = Callable[[Call[Any]], Underway | None]
 
 
 class Operation:
     """An endpoint with the code that answers it; an ASGI application. Parameters: those of `serve`."""
 
     def __init__(
-        self, endpoint: Endpoint, handler: Handler, waits: bool, is_hot: bool = False, at_once: AtOnce | None = None
+        self,
+        endpoint: Endpoint,
+        handler: Handler,
+        waits: bool,
+        is_hot: bool = False,
+        at_once: AtOnce | None = None,
+        begin: Begin | None = None,
+        is_big: bool = False,
     ) -> None:
+        assert at_once is None or begin is None, endpoint
         self.endpoint = endpoint
         self.is_hot = is_hot
+        self._is_big = is_big
         self._at_once = at_once
+        self._begin = begin
         self._handler = handler
         self._waits = waits
         self._encoder = msgspec.json.Encoder()
@@ -102,8 +126,13 @@ class Operation:
 
     @property
     def is_short(self) -> bool:
-        """Some requests can be answered at once: see `at_once`."""
-        return self._at_once is not None
+        """Some requests can be answered at once, or begun: see `at_once` and `begin`."""
+        return self._at_once is not None or self._begin is not None
+
+    @property
+    def can_begin(self) -> bool:
+        """Requests are begun, and answered when what they wait for has come: see `begin`."""
+        return self._begin is not None
 
     def at_once(
         self, runtime: Runtime, principal: Principal, group_id: str, client_host: str, body: bytes
@@ -117,27 +146,61 @@ class Operation:
             return None
         content = bodies.decode(self._decoder, body)
         result = self._at_once(Call(runtime, principal, content, group_id, NO_QUERY, client_host))
-        return None if result is None else self._encoder.encode(result)
+        return None if result is None else self.encode(result)
+
+    def begin(
+        self, runtime: Runtime, principal: Principal, group_id: str, client_host: str, body: bytes
+    ) -> Underway | None:
+        """Begin a request without query, whose result is then encoded with `encode`; None: answer it as usual.
+
+        Raises as `at_once`; nothing was begun then.
+        """
+        if self._begin is None or self._decoder is None or len(body) > off_loop.ABOVE * BYTES_PER_PARTITION:
+            return None
+        content = bodies.decode(self._decoder, body)
+        return self._begin(Call(runtime, principal, content, group_id, NO_QUERY, client_host))
+
+    def encode(self, result: msgspec.Struct) -> bytes:
+        """The body of a successful answer."""
+        return self._encoder.encode(result)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         runtime = current_runtime()
         if not self.is_hot:
-            await runtime.get(Turnstile).pass_through()
+            await runtime.get(Turnstile).pass_through(again=scope.get(AGAIN, False))
         headers = scope["headers"]
         principal = trusted_caller(scope) or await runtime.get(Access).authenticate(bearer(headers))
         group_id, transactional_id = self._path_names(scope)
         query = self._query(scope["query_string"])
-        content = None
+        body = b""
         if self._decoder is not None:
             bodies.check_content_type(headers)
             body = await bodies.read(receive)
-            content = await off_loop.run(len(body) // BYTES_PER_PARTITION, bodies.decode, self._decoder, body)
         client = scope.get("client")
         host = client[0] if client else ""
-        call = Call(runtime, principal, content, group_id, query, host, transactional_id)
-        work = self._handler(call)
-        result = await (answered_or_gone(work, receive) if self._waits else work)
-        return Response(self._encoder.encode(result), media_type="application/json")
+
+        def called(content: Any) -> Call[Any]:
+            return Call(runtime, principal, content, group_id, query, host, transactional_id)
+
+        if not (self._is_big or len(body) > BIG_BYTES):
+            content = None if self._decoder is None else bodies.decode(self._decoder, body)
+            work = self._handler(called(content))
+            return self._encoded(await (answered_or_gone(work, receive) if self._waits else work))
+        async with runtime.get(Turnstile).place():
+            content = await self._decoded(body)
+            if not self._waits:
+                return self._encoded(await self._handler(called(content)))
+        # Others wait for the place, and what this one waits for may be another request.
+        return self._encoded(await answered_or_gone(self._handler(called(content)), receive))
+
+    async def _decoded(self, body: bytes) -> Any:
+        """The content of a large body."""
+        if self._decoder is None:
+            return None
+        return await off_loop.run(len(body) // BYTES_PER_PARTITION, bodies.decode, self._decoder, body)
+
+    def _encoded(self, result: msgspec.Struct) -> Response:
+        return Response(self.encode(result), media_type="application/json")
 
     def _path_names(self, scope: Scope) -> tuple[str, str]:
         """Group id and transactional id of the path; "" for the absent one."""
@@ -192,16 +255,24 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def serve(
-    endpoint: Endpoint, *, waits: bool = False, is_hot: bool = False, at_once: AtOnce | None = None
+    endpoint: Endpoint,
+    *,
+    waits: bool = False,
+    is_hot: bool = False,
+    at_once: AtOnce | None = None,
+    begin: Begin | None = None,
+    is_big: bool = False,
 ) -> Callable[[Handler], Operation]:
     """Decorator: the function answers `endpoint`.
 
     `waits`: it may hold the request, so the connection is watched. `is_hot`: members call it all the time, see the
     setting `log.hot.requests`. `at_once`: answers some requests without waiting, just as the function would
     (`kcoord.http.short_path`); None, or a ProtocolError: the function shall answer, and nothing has been done yet.
+    `begin`: begins some requests in the same way, for which that is not possible because they have to wait. `is_big`:
+    even a request with a small body waits for a place (`Turnstile.place`).
     """
 
     def bind(handler: Handler) -> Operation:
-        return Operation(endpoint, handler, waits, is_hot, at_once)
+        return Operation(endpoint, handler, waits, is_hot, at_once, begin, is_big)
 
     return bind

@@ -1,9 +1,11 @@
 """The short path: requests that are answered where they are read, without the application and without a task.
 
 A server that has a whole request at hand asks here first (`kcoord.stack.protocol_httptools`). The answer is the same
-as the application's, in every byte; whatever is not simple, or cannot be answered at once, gets None and goes the
-usual way, on which errors are answered too. Members repeat the same headers for hours, so what a block of headers says
-is remembered for each connection, except whether the token in it is valid: that is asked for each request.
+as the application's, in every byte; whatever is not simple, or can neither be answered at once nor begun, gets None and
+goes the usual way, on which its errors are answered too. Members repeat the same headers for hours, so what a block of
+headers says is remembered for each connection, except whether the token in it is valid: that is asked for each request.
+
+Commits and fetches have to wait: they are begun here and are `Pending` (`kcoord.http.pending`) until they are answered.
 
 The request is the current one (`kcoord.http.context`, `kcoord.database.request_age`) until it is answered, and no
 longer: what an operation starts in the background must not refer to it.
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,6 +28,7 @@ from kcoord.database import request_age
 from kcoord.http import body as bodies
 from kcoord.http import context
 from kcoord.http.access_lines import AccessLines
+from kcoord.http.pending import Pending
 from kcoord.http.serving import Operation
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
@@ -37,7 +40,7 @@ log = structlog.get_logger(__name__)
 STATE = "kcoord.short_path"
 """Key of the short path in the state that the application's lifespan gives to the server (ASGI, "Lifespan State")."""
 
-ROUTES = 4_096
+ROUTES = 32_768
 """Targets that are remembered."""
 
 LONGEST_TARGET = 300
@@ -52,6 +55,8 @@ NOT_SIMPLE = frozenset({b"expect", b"upgrade", b"transfer-encoding", b"content-e
 
 CONNECTION = b"connection"
 SIMPLE = (b"keep-alive", b"close")
+
+Headers = list[tuple[bytes, bytes]]
 
 _PLAIN_NAME = re.compile(rb"[A-Za-z0-9._~-]{1,255}")
 """Group ids that are in a path what they are: no escapes, nothing that a group id must not contain."""
@@ -100,6 +105,7 @@ class Served:
         self.names_group = GROUP_ID in path
         self.answered = metrics.requests(path, "POST", 200)
         self.seconds = metrics.latency(path)
+        self.can_begin = operation.can_begin
 
 
 class ShortPath:
@@ -111,6 +117,8 @@ class ShortPath:
         self._lines = AccessLines(runtime.config.int("log.hot.requests"))
         self.longest_body = min(LONGEST_BODY, runtime.config.int("http.max.body.bytes"))
         self._by_suffix: dict[bytes, Served] = {}
+        operations = tuple(operations)
+        self._hot_ends = {o.endpoint.path.encode().rpartition(b"/")[2] for o in operations if o.is_hot}
         for operation in operations:
             if operation.is_short:
                 assert operation.endpoint.method == "POST", operation.endpoint
@@ -119,8 +127,12 @@ class ShortPath:
                 assert last not in self._by_suffix, operation.endpoint
                 self._by_suffix[last] = served
         self._routes = lru_cache(maxsize=ROUTES)(self._find_route)
-        self._defaults: list[tuple[bytes, bytes]] | None = None
+        self._defaults: Headers | None = None
         self._start = b""
+
+    def is_hot(self, path: bytes) -> bool:
+        """Whether a path ends like one of those that members call all the time."""
+        return path.rpartition(b"/")[2] in self._hot_ends
 
     def route(self, target: bytes) -> Route | None:
         """The operation of a POST request's target; None: it goes the usual way."""
@@ -147,7 +159,7 @@ class ShortPath:
         Parameters: `scope` of ASGI, with headers; `length` of the body, None if it comes in chunks; `last`, what the
         headers before said on the same connection.
         """
-        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        headers: Headers = scope["headers"]
         by_name = dict(headers)
         if length is None or length > self.longest_body or not NOT_SIMPLE.isdisjoint(by_name):
             return None
@@ -188,12 +200,15 @@ class ShortPath:
         route: Route,
         head: Head,
         body: bytes,
-        defaults: list[tuple[bytes, bytes]],
+        defaults: Headers,
         began: Began | None = None,
-    ) -> bytes | None:
-        """The whole response to a request; None: it goes the usual way, and nothing has been done.
+        wait: Callable[[Pending], None] | None = None,
+    ) -> bytes | Pending | None:
+        """The whole response to a request, or the request if it was begun; None: it goes the usual way, and nothing has
+        been done.
 
-        Parameters: `defaults`, the server's own headers, which come first; `began`, None: just now.
+        Parameters: `defaults`, the server's own headers, which come first; `began`, None: just now; `wait`, called with
+        a request that was begun, while it is the current one.
         """
         started = time.perf_counter() if began is None else began.at
         runtime = self._runtime
@@ -202,30 +217,43 @@ class ShortPath:
         principal = self._access.known(head.token)
         if principal is None:
             return None
-        served = route.served
-        scope = head.scope
+        served, operation = route.served, route.served.operation
+        scope = head.scope  # of one request at a time: the next one waits until this one is answered
         scope["path"], scope["raw_path"] = route.path, route.target
         request_id = head.request_id or context.new_request_id()
         request = context.RequestContext(request_id, served.route, scope=scope, is_hot=True)
         entered = context.enter(request)
         receipt = request_age.enter(runtime.db.request_age.receive() if began is None else began.receipt)
         try:
-            content = served.operation.at_once(runtime, principal, route.group_id, head.client_host, body)
+            if served.can_begin:
+                if wait is None:
+                    return None
+                underway = operation.begin(runtime, principal, route.group_id, head.client_host, body)
+                if underway is None:
+                    return None
+                pending = Pending(self, route, head, request, started, defaults, underway)
+                wait(pending)
+                return pending
+            content = operation.at_once(runtime, principal, route.group_id, head.client_host, body)
             if content is None:
                 return None
             request.status = 200
-            self._finish(served, route, request, time.perf_counter() - started)
+            self.note(route, request, time.perf_counter() - started)
         except ProtocolError:
             return None
         except Exception:
-            log.exception("request_failed", endpoint=served.operation.endpoint.operation_id)
+            log.exception("request_failed", endpoint=operation.endpoint.operation_id)
             return None
         finally:
             request_age.leave(receipt)
             context.leave(entered)
+        return self.success(content, request_id, defaults, keeps_alive=head.keeps_alive)
+
+    def success(self, content: bytes, request_id: str, defaults: Headers, *, keeps_alive: bool) -> bytes:
+        """A whole response with status 200."""
         if defaults is not self._defaults:
             self._begin_with(defaults)
-        end = b"\r\n\r\n" if head.keeps_alive else b"\r\nconnection: close\r\n\r\n"
+        end = b"\r\n\r\n" if keeps_alive else b"\r\nconnection: close\r\n\r\n"
         return b"%b%d\r\ncontent-type: application/json\r\nx-request-id: %b%b%b" % (
             self._start,
             len(content),
@@ -234,13 +262,18 @@ class ShortPath:
             content,
         )
 
-    def _finish(self, served: Served, route: Route, request: context.RequestContext, seconds: float) -> None:
-        served.answered.inc()
+    def note(self, route: Route, request: context.RequestContext, seconds: float) -> None:
+        """A request, which is the current one, was answered."""
+        served = route.served
+        if request.status == 200:
+            served.answered.inc()
+        else:
+            metrics.requests(served.route, "POST", request.status).inc()
         served.seconds.observe(seconds)
         if not self._lines.skips(request):
             self._lines.write("POST", route.target, request, seconds)
 
-    def _begin_with(self, defaults: list[tuple[bytes, bytes]]) -> None:
+    def _begin_with(self, defaults: Headers) -> None:
         """The server renews its headers every second, as a new list."""
         lines = b"".join(b"%b: %b\r\n" % header for header in defaults)
         self._start = b"HTTP/1.1 200 OK\r\n" + lines + b"content-length: "

@@ -26,8 +26,12 @@ ABOVE = 5_000
 """Work on more partitions or topics than these is done in a thread."""
 PER_MEMBER = 20
 """The partitions or topics that cost as much as one member of a classic group, where something concerns all of them."""
+PER_OFFSET = 10
+"""The partitions or topics that cost as much as one offset of a commit or a fetch: a few microseconds a step."""
 PART = 1_000
-"""Rows that are sent to Postgres, or fetched from it, before the loop serves others."""
+"""Rows that are sent to Postgres before the loop serves others."""
+FETCHED = 200
+"""Rows that are converted to Python values before the loop serves others: a millisecond or two of work."""
 
 SLICE_SECONDS = 0.002
 """Work on the loop that can be interrupted lets others have their turn after this long."""
@@ -113,7 +117,7 @@ async def records(
 async def _fetched(connection: Connection, cursor: AsyncCursor[T]) -> list[T]:
     rows: list[T] = []
     said = time.monotonic()
-    while part := await cursor.fetchmany(PART):
+    while part := await cursor.fetchmany(FETCHED):
         rows += part
         await asyncio.sleep(0)
         if time.monotonic() - said >= ALIVE_SECONDS:

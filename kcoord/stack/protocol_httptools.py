@@ -15,14 +15,17 @@ from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from kcoord.database.request_age import RECEIPT, Receipt
 from kcoord.http.cutting import Cutter
 from kcoord.http.framing import BadFraming, ambiguous_framing, body_length
 from kcoord.http.peers import Peers, Phase, Reason
+from kcoord.http.pending import Pending
 from kcoord.http.short_path import STATE, ShortPath
 from kcoord.process import runtime as runtimes
+from kcoord.process.turnstile import AGAIN
+from kcoord.stack.cycle import Cycle
 from kcoord.stack.protocol import INVALID, LONGEST_HEAD_BYTES, PeerProtocol
 from kcoord.stack.shortcut import Held, Shortcut
 
@@ -34,27 +37,6 @@ MOST_AT_ONCE = 16
 """Pipelined requests of one connection that the short path answers before others have their turn."""
 
 
-class Cycle(RequestResponseCycle):
-    """One request and its answer. Unlike uvicorn's, it does not send chunks to a client of HTTP/1.0."""
-
-    _until_close = False
-
-    async def send(self, message: Any) -> None:
-        """As in ASGI."""
-        if self.scope["http_version"] == "1.0":
-            self._measure(message)
-        await super().send(message)
-
-    def _measure(self, message: Any) -> None:
-        """A body whose length was not announced ends with the connection: each part is all that is expected."""
-        if message["type"] == "http.response.start":
-            self._until_close = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
-            if self._until_close:
-                self.chunked_encoding = False
-        elif self._until_close:
-            self.expected_content_length = len(message.get("body", b""))
-
-
 class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
     """One connection."""
 
@@ -63,6 +45,8 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         self._cut = Cutter(LONGEST_HEAD_BYTES)
         self._shortcut: Shortcut | None = None
         self._held: Held | None = None
+        self._is_queued = self._is_its_turn = False
+        """The request that is held waits for its turn to begin; it has come."""
         self._has_answered = False
         self._repeated_at = 0.0
         self._is_declined = False
@@ -84,8 +68,11 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """The server stops: a request whose body is still coming is answered."""
+        """The server stops: a request that is held is answered, though its body may still be coming."""
+        has_come = self._is_queued
         self._release()
+        if has_come:
+            self._parse()
         super().shutdown()
 
     def data_received(self, data: bytes) -> None:
@@ -107,6 +94,8 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """Nothing has come for a while, or since then a request that was like the one before."""
         left = self._repeated_at + self.timeout_keep_alive - self.loop.time()
+        if self.cycle is not None and not self.cycle.response_complete:
+            left = self.timeout_keep_alive
         if left <= 0:
             super().timeout_keep_alive_handler()
         else:
@@ -129,7 +118,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         cycle = self.cycle
-        if cycle is None or cycle.response_complete:
+        if cycle is None or cycle.response_complete or isinstance(cycle, Pending):
             return
         cycle.waiting_for_100_continue = False
         cycle.body += body
@@ -155,6 +144,10 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         answered = 0
         try:
             while not self.transport.is_closing():
+                if self._is_queued:
+                    if self._cut.waiting > HIGH_WATER_LIMIT:
+                        self.flow.pause_reading()
+                    return
                 if self._held is not None and self._shortcut is not None:
                     if not self._end_held(self._held, self._shortcut.path):
                         return
@@ -195,14 +188,37 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         if found is None:
             return False
         route, said, body = found
-        answer = shortcut.path.answer(route, said, body, self.server_state.default_headers)
+        if route.served.can_begin and not self._peers.starts.is_free():
+            return False  # it is held until it may begin
+        answer = shortcut.path.answer(route, said, body, self.server_state.default_headers, None, self._wait)
         if answer is None:
             self._is_declined = True
             return False
-        self.transport.write(answer)  # and it stays open: the one before said the same
-        self.server_state.total_requests += 1
         self._repeated_at = self.loop.time()  # restarting the timer would take longer
+        if isinstance(answer, bytes):
+            self.transport.write(answer)  # and it stays open: the one before said the same
+            self.server_state.total_requests += 1
         return True
+
+    def _wait(self, pending: Pending) -> None:
+        """A request was begun, and is answered later."""
+        self.cycle = pending
+        pending.wait(self._answered, self.tasks)
+
+    def _answered(self, pending: Pending, answer: bytes) -> None:
+        """A request that was begun has its answer; the peer may continue."""
+        pending.response_started = pending.response_complete = True
+        self._has_answered = True
+        if pending.disconnected or self.transport.is_closing():
+            return
+        self.transport.write(answer)
+        if not pending.keep_alive:
+            self.transport.close()
+        if self._cut.waiting or self.timeout_keep_alive_task is None:
+            self.on_response_complete()
+        else:
+            self.server_state.total_requests += 1
+            self._repeated_at = self.loop.time()
 
     def _continue(self) -> None:
         """Others had their turn."""
@@ -236,7 +252,10 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         if not self.flow.write_paused:
             body = self._cut.begins_with(held.said.length)
             if body is not None:
-                answer = path.answer(held.route, held.said, body, self.server_state.default_headers, held.began)
+                if self._queue(held, path):
+                    return False
+                headers = self.server_state.default_headers
+                answer = path.answer(held.route, held.said, body, headers, held.began, self._wait)
             elif path.knows(held.said):
                 return False
         if answer is None or body is None:
@@ -246,17 +265,40 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         self._cut.skip(held.said.length)
         if held.is_parsed and body:
             self.parser.feed_data(body)
-        self._has_answered = True
-        self.transport.write(answer)
-        if not held.said.keeps_alive:
-            self.transport.close()
-        super().on_response_complete()
         self.peer.enter(Phase.WORK)
+        if isinstance(answer, bytes):
+            self._has_answered = True
+            self.transport.write(answer)
+            if not held.said.keeps_alive:
+                self.transport.close()
+            super().on_response_complete()
         return True
+
+    def _queue(self, held: Held, path: ShortPath) -> bool:
+        """A request that is held must wait for its turn to begin, with those that other connections have sent."""
+        if not held.route.served.can_begin or self._is_its_turn or self._peers.starts.is_free():
+            return False
+        if held.began is None:
+            self._held = held._replace(began=path.begin())
+        self._is_queued = True
+        self._peers.starts.later(self._take_turn)
+        return True
+
+    def _take_turn(self) -> None:
+        """The request that is held may begin, unless it went the usual way meanwhile."""
+        if not self._is_queued:
+            return
+        self._is_queued, self._is_its_turn = False, True
+        try:
+            self._parse()
+        finally:
+            self._is_its_turn = False
+        self.peer.enter(self._phase())
 
     def _release(self) -> None:
         """A request that is held goes the usual way."""
         held = self._held
+        self._is_queued = False
         if held is not None:
             self._held = None
             if not held.is_parsed:
@@ -269,6 +311,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
     ) -> None:
         """Start the application for a request whose head was parsed. `receipt`: None if it has come just now."""
         path, _, query = target.partition(b"?")
+        again = self.cycle is not None or self._has_answered
         self.scope = {
             **self._scope(method, version, self.headers),  # type: ignore[typeddict-item]
             "path": self.root_path + unquote(path.decode()),
@@ -276,17 +319,20 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             "query_string": query,
             "state": self.app_state.copy(),
             RECEIPT: receipt,
+            AGAIN: again,
         }
-        self.cycle = self._cycle(version)
+        self.cycle = Cycle.of(self, self.scope, keep_alive=version == b"1.1" and self._may_stay)
         self._cut.expect(length)
         if self._is_complete:
             self._complete()
-        if self._peers.starts.is_free():
+        is_hot = self._shortcut is not None and self._shortcut.path.is_hot(path)
+        starts = self._peers.hot_starts if is_hot else self._peers.starts
+        if starts.is_free():
             self._start_asgi_task(self.cycle, self.app)
             return
         if receipt is None and runtimes.is_running():  # its age counts from now
             self.scope[RECEIPT] = runtimes.current().db.request_age.receive()  # type: ignore[literal-required]
-        self._peers.starts.later(partial(self._start_asgi_task, self.cycle, self.app))
+        starts.later(partial(self._start_asgi_task, self.cycle, self.app), again=again)
 
     def _scope(self, method: bytes, version: bytes, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
         """What ASGI says about a request, without its target."""
@@ -326,23 +372,6 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             raise BadFraming(INVALID)
         return length
 
-    def _cycle(self, version: bytes) -> Cycle:
-        current = version == b"1.1"
-        return Cycle(
-            scope=self.scope,
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=self.access_log,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=current
-            and any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.headers),
-            keep_alive=current and self._may_stay,
-            on_response=self.on_response_complete,
-        )
-
     def _take_body(self, piece: bytes) -> None:
         """Parse a piece of the body."""
         self.parser.feed_data(piece)
@@ -362,7 +391,7 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
             return Phase.WORK
         answered = self.cycle is None or self.cycle.response_complete
         if self._held is not None:
-            return Phase.BODY
+            return Phase.WORK if self._is_queued else Phase.BODY
         if self._cut.in_body:
             return Phase.REST if answered else Phase.BODY
         if not answered:

@@ -25,6 +25,7 @@ from kcoord.config import Config
 from kcoord.http import logs
 from kcoord.http.peers import PeerLimits, Peers
 from kcoord.process import runtime as runtimes
+from kcoord.process.off_loop import in_slices
 from kcoord.stack.preflight import bind, read_config
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
 from kcoord.stack.protocol import PeerProtocol
@@ -69,7 +70,7 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Uvicorn's, ten times a second; closes connections whose peers are overdue."""
-        self._peers.watch(time.monotonic())
+        await in_slices(self._peers.looks(time.monotonic()))
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -6,62 +6,126 @@ Source: http-api.md 2, "commit, fetch"; offsets.md 2, 3 and 5.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from functools import lru_cache, partial
+from collections.abc import Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import UnsetType
 
 from groups.catalogue.topics import TopicService
+from groups.core.model.types import TopicView
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
-from kcoord.http.serving import Call, serve
+from kcoord.http.serving import Call, Underway, serve
 from kcoord.http.types import int64, rfc3339
-from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
+from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED, commands
+from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.api import endpoints, wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.plain_commits import all_accepted, plain_commit
 from offsets.api.topics import Named, Topics
-from offsets.core.types import FetchedOffset, OffsetCommit, OffsetFetch, OffsetFetchReply
+from offsets.core.lines import PlainCommit
+from offsets.core.types import (
+    FetchedOffset,
+    Millis,
+    OffsetCommit,
+    OffsetCommitReply,
+    OffsetFetch,
+    OffsetFetchReply,
+    TopicPartition,
+)
+from offsets.lane.bookings import Booking, Landing
+from offsets.lane.fetching import Found
 from offsets.service import CatalogueChanged, OffsetService
 
 GROUPS_AT_ONCE = 4
 """How many groups of one fetch are read concurrently, so that one request does not take the whole pool."""
 
-_commits = lru_cache(partial(COMMANDS.labels, "commit"))
+_commits = partial(commands, "commit")
 
 
-@serve(endpoints.COMMIT, is_hot=True)
+def begin_commit(call: Call[wire.CommitRequest]) -> Underway | None:
+    """What `commit` does, without waiting; None: nothing was begun.
+
+    Raises ProtocolError GROUP_AUTHORIZATION_FAILED, or that this node does not answer for the group.
+    """
+    call.principal.require_group(Operation.READ, call.group_id)
+    service = call.runtime.get(OffsetService)
+    view = call.runtime.get(TopicService).known()
+    plain = (
+        None if view is None else plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
+    )
+    booking = None if plain is None else service.begin_plain(plain)
+    if view is None or plain is None or booking is None:
+        return None
+
+    def finish(landing: Landing | None) -> wire.CommitResponse | Coroutine[Any, Any, wire.CommitResponse]:
+        if landing is None:
+            return _commit_begun(call, service, booking, plain, view)
+        return _all_committed(call, plain, view, landing.session_deadline)
+
+    return Underway(booking.landed, finish)
+
+
+async def _commit_begun(
+    call: Call[wire.CommitRequest], service: OffsetService, booking: Booking, plain: PlainCommit, view: TopicView
+) -> wire.CommitResponse:
+    try:
+        reply = await service.commit_begun(booking, plain)
+    except CatalogueChanged:
+        return await _commit_any(call, service)
+    return _plain_committed(call, plain, view, reply)
+
+
+@serve(endpoints.COMMIT, is_hot=True, begin=begin_commit)
 async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     """OffsetCommit."""
     call.principal.require_group(Operation.READ, call.group_id)
     service = call.runtime.get(OffsetService)
     view = await call.runtime.get(TopicService).view()
-    plain = plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
-    if plain is not None:
-        try:
-            reply = await service.commit_plain(plain)
-        except CatalogueChanged:
-            plain = None
+    size = off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in call.body.topics])
+    plain = await off_loop.run(
+        size, plain_commit, call.group_id, call.body, view, call.principal, service.metadata_limit
+    )
     if plain is None:
         return await _commit_any(call, service)
-    _commits(reply.error.name).inc()
+    try:
+        reply = await service.commit_plain(plain)
+    except CatalogueChanged:
+        return await _commit_any(call, service)
+    return await off_loop.run(size, _plain_committed, call, plain, view, reply)
+
+
+def _plain_committed(
+    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, reply: OffsetCommitReply
+) -> wire.CommitResponse:
     if reply.error is not Error.NONE:
+        _commits(reply.error.name).inc()
         raise ProtocolError(reply.error, reply.detail)
+    return _all_committed(call, plain, view, reply.session_deadline)
+
+
+def _all_committed(
+    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, session_deadline: Millis | None
+) -> wire.CommitResponse:
+    _commits(Error.NONE.name).inc()
     OFFSETS_COMMITTED.inc(len(plain.lines))
-    return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(reply.session_deadline))
+    return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(session_deadline))
 
 
 async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:
     topics = Topics(call.runtime, call.principal)
     named = await topics.resolve(call.body.topics)
-    command = _commit_command(call, named)
+    size = off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in call.body.topics])
+    command = await off_loop.run(size, _commit_command, call, named)
     reply = await service.commit(command, topics.counts(command))
     _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
-    return wire.CommitResponse(
-        topics=answered(call.body.topics, named, reply.results), session_expires_at=rfc3339(reply.session_deadline)
-    )
+    results = await off_loop.run(size, answered, call.body.topics, named, reply.results)
+    return wire.CommitResponse(topics=results, session_expires_at=rfc3339(reply.session_deadline))
 
 
 def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> OffsetCommit:
@@ -77,7 +141,50 @@ def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> 
     )
 
 
-@serve(endpoints.FETCH, is_hot=True)
+def begin_fetch(call: Call[wire.FetchRequest]) -> Underway | None:
+    """What `fetch` does for topics that are named and known, without waiting; None: nothing was begun.
+
+    Raises ProtocolError GROUP_AUTHORIZATION_FAILED, or that this node does not answer for the group.
+    """
+    call.principal.require_group(Operation.DESCRIBE, call.group_id)
+    body, view = call.body, call.runtime.get(TopicService).known()
+    if view is None or body.topics is None:
+        return None
+    wanted: list[TopicPartition] = []
+    named: list[Named] = []
+    for entry in body.topics:
+        name = entry.name
+        if isinstance(name, UnsetType) or not isinstance(entry.topic_id, UnsetType) or name not in view.by_name:
+            return None
+        if not call.principal.may_topic(Operation.DESCRIBE, name):
+            return None
+        named.append(Named(name, view.by_name[name].topic_id))
+        wanted += [(name, partition) for partition in entry.partitions]
+    service = call.runtime.get(OffsetService)
+    asked = OffsetFetch(call.group_id, body.member_id, body.member_epoch, (), body.require_stable)
+    waits_for = service.begin_fetch(asked, wanted)
+    return None if waits_for is None else Underway(waits_for, partial(_fetch_begun, service, asked, body.topics, named))
+
+
+def _fetch_begun(
+    service: OffsetService,
+    asked: OffsetFetch,
+    entries: Sequence[wire.FetchTopic],
+    named: Sequence[Named],
+    found: Found,
+) -> wire.FetchResponse | Coroutine[Any, Any, wire.FetchResponse]:
+    def answer() -> wire.FetchResponse:
+        commands("fetch", Error.NONE.name).inc()
+        return wire.FetchResponse(_as_asked(entries, named, found.offsets))
+
+    async def checked() -> wire.FetchResponse:
+        await service.check_fetcher(asked)
+        return answer()
+
+    return answer() if service.is_fetcher(asked, found) else checked()
+
+
+@serve(endpoints.FETCH, is_hot=True, begin=begin_fetch)
 async def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
     """OffsetFetch for one group."""
     reply, topics = await _fetch(call, call.group_id, call.body, call.body.require_stable, "topics")
@@ -140,7 +247,8 @@ async def _fetch(
         return reply, []
     if named is None or asked.topics is None:
         return reply, await _everything(call, topics, reply)
-    return reply, _as_asked(asked.topics, named, reply)
+    size = off_loop.PER_OFFSET * len(reply.offsets)
+    return reply, await off_loop.run(size, _as_asked, asked.topics, named, reply.offsets)
 
 
 async def _everything(
@@ -156,14 +264,14 @@ async def _everything(
 
 
 def _as_asked(
-    asked: Sequence[wire.FetchTopic], named: Sequence[Named], reply: OffsetFetchReply
+    asked: Sequence[wire.FetchTopic], named: Sequence[Named], offsets: Iterable[FetchedOffset]
 ) -> list[wire.FetchedTopic]:
-    found = {(offset.topic, offset.partition): offset for offset in reply.offsets}
+    found = {(offset.topic, offset.partition): offset for offset in offsets}
 
     def partition(name: str | None, number: int) -> wire.FetchedPartition:
         if name is None:
             return _partition(FetchedOffset("", number, error=Error.UNKNOWN_TOPIC_ID))
-        return _partition(found[name, number])
+        return _partition(found.get((name, number)) or FetchedOffset(name, number))
 
     return [
         wire.FetchedTopic(topic.name, topic.topic_id, [partition(topic.name, number) for number in entry.partitions])

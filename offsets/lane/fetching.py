@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -38,15 +38,20 @@ MOST_WAITING = 10_000
 """Fetches that wait. Beyond that they are answered COORDINATOR_NOT_AVAILABLE with `Retry-After`."""
 
 
+class Found(NamedTuple):
+    """What a fetch has read. `version`: of its group, if that was asked for and exists."""
+
+    offsets: list[FetchedOffset]
+    version: Version | None
+
+
 @dataclass(slots=True, eq=False)
 class _Ticket:
-    """One fetch. `found`: its offsets, and the version of its group if that was asked for and exists."""
+    """One fetch."""
 
     fetch: OffsetFetch
     wanted: Sequence[TopicPartition]
-    found: asyncio.Future[tuple[list[FetchedOffset], Version | None]] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
+    found: asyncio.Future[Found] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class FetchLane:
@@ -71,16 +76,23 @@ class FetchLane:
         Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a consumer
         group that is not who it claims to be; COORDINATOR_NOT_AVAILABLE.
         """
-        if len(self._waiting) >= MOST_WAITING:
+        waits_for = self.begin(fetch, wanted)
+        if waits_for is None:
             detail = f"{MOST_WAITING} fetches wait to be read; the same request may succeed later"
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
+        found = await waits_for
+        if not self.is_member(fetch, found):
+            await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
+        return found.offsets
+
+    def begin(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition]) -> asyncio.Future[Found] | None:
+        """As `read`, without waiting and without a look at the member; None: too many wait."""
+        if len(self._waiting) >= MOST_WAITING:
+            return None
         ticket = _Ticket(fetch, wanted)
         self._waiting.append(ticket)
         self._flights.call()
-        offsets, version = await ticket.found
-        if _names_member(fetch) and version is not None:  # a group that does not exist has no offsets either
-            await self._check_member(fetch, version)
-        return offsets
+        return ticket.found
 
     def _prepare(self) -> Coroutine[Any, Any, None] | None:
         tickets, room = list[_Ticket](), MOST_PARTITIONS
@@ -106,15 +118,21 @@ class FetchLane:
             return
         for ticket, offsets in zip(tickets, found, strict=True):
             if not ticket.found.done():
-                ticket.found.set_result((offsets, versions.get(ticket.fetch.group_id)))
+                ticket.found.set_result(Found(offsets, versions.get(ticket.fetch.group_id)))
 
-    async def _check_member(self, fetch: OffsetFetch, version: Version) -> None:
-        """By the copy of the group if that is current, else by its rows. Raises as `check_fetch`."""
+    def is_member(self, fetch: OffsetFetch, found: Found) -> bool:
+        """Whether the caller is known to be who it claims to be: by the copy of the group, if that is current.
+
+        False: its rows must be read. Raises as `read`.
+        """
+        if not _names_member(fetch) or found.version is None:  # a group that does not exist has no offsets either
+            return True
         stored = self._groups.copy_of(fetch.group_id)
-        if stored is None or Version(stored.pk, stored.version, stored.version_tag) != version:
-            await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
-        elif isinstance(stored.group, ConsumerGroup):
+        if stored is None or Version(stored.pk, stored.version, stored.version_tag) != found.version:
+            return False
+        if isinstance(stored.group, ConsumerGroup):
             check_fetch(stored.group, fetch.member_id, fetch.member_epoch)
+        return True
 
 
 def _names_member(fetch: OffsetFetch) -> bool:

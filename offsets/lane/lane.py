@@ -81,12 +81,34 @@ class CommitLane:
         try:
             return await booking.landed or await otherwise()
         finally:
-            if booking.slow:
-                self._bookings.done(booking)
-                self._flights.call()
+            self._end(booking)
+
+    def begin(self, plain: PlainCommit) -> Booking | None:
+        """As `write`, without waiting: `landed` says what `write` would return, None that `write_slowly` must be
+        called. None: it takes no commits now.
+        """
+        return self._book(plain.group_id, plain) if self._is_on and not self._is_full() else None
+
+    async def write_slowly(
+        self, booking: Booking, otherwise: Callable[[], Awaitable[OffsetCommitReply]]
+    ) -> OffsetCommitReply:
+        """The normal way of a commit that was begun; what `otherwise` returns."""
+        try:
+            return await otherwise()
+        finally:
+            self._end(booking)
+
+    def _end(self, booking: Booking) -> None:
+        """What came after a commit that took the normal way may be written."""
+        if booking.slow:
+            self._bookings.done(booking)
+            self._flights.call()
+
+    def _is_full(self) -> bool:
+        return self._bookings.waiting >= MOST_WAITING
 
     def _book(self, group_id: str, plain: PlainCommit | None) -> Booking:
-        if self._bookings.waiting >= MOST_WAITING:
+        if self._is_full():
             _REFUSED.inc()
             detail = f"{MOST_WAITING} commits wait to be written; the same request may succeed later"
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)

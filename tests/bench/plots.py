@@ -71,7 +71,7 @@ def per_cpu_second(axes: Any, results: Results) -> None:
 
 def beside(axes: Any, results: Results) -> None:
     """p99 of a quiet heartbeat beside other work."""
-    found = [figure for figure in results.figures if figure.key.startswith("beside.")]
+    found = [figure for figure in results.figures if figure.key.startswith("beside.") and figure.key.count(".") == 1]
     names = ["alone" if one.key == "beside.alone" else one.name.strip().removeprefix("beside ") for one in found]
     rates = dict(zip(names, (one.value for one in found), strict=True))
     _dots(axes, rates, "p99 of a quiet group's heartbeat, ms")

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from uvicorn.server import ServerState
 
-from groups.api.routes import OPERATIONS
+from groups.api.routes import OPERATIONS as GROUPS
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
 from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply
 from groups.engine.service import GroupService
@@ -32,7 +32,9 @@ from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.stack.protocol_httptools import HttpToolsPeerProtocol
+from offsets.api.routes import OPERATIONS as OFFSETS
 
+OPERATIONS = (*GROUPS, *OFFSETS)
 T = TypeVar("T")
 
 SECONDS = 30.0
@@ -40,7 +42,7 @@ TOKEN = "kc_known"
 FORBIDDEN = "forbidden"
 DEADLINE = 1_700_000_012_345
 DATE = b"Mon, 23 Nov 2026 10:00:00 GMT"
-RULES = Rules([("read", "group", "prefix", ""), ("describe", "topic", "prefix", "")])
+RULES = Rules([("read", "group", "prefix", ""), ("describe", "topic", "prefix", ""), ("read", "topic", "literal", "t")])
 
 
 @dataclass(slots=True)

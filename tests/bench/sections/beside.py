@@ -1,13 +1,20 @@
-"""How long the heartbeats of quiet groups take beside other work, as a multiple of what they take alone."""
+"""How long the heartbeats of quiet groups take beside other work, as a multiple of what they take alone.
+
+Server, Postgres and the program that asks share the cores, so a heartbeat may also wait because the kernel runs
+somebody else. The second yardstick tells both apart: heartbeats beside another program that uses as much CPU as all of
+these did, and asks nothing of the server.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -22,6 +29,7 @@ from tests.bench.populate import Population
 from tests.bench.prober import Beats, Prober
 from tests.bench.sections.joins import joined
 from tests.bench.storm import Joining, Storm
+from tests.bench.usage import cpu_of, postgres_cpu, postmaster_of
 from tests.support.database import ROOT
 from tests.support.processes import Running
 
@@ -35,6 +43,9 @@ COMPLETING_SECONDS = 1.0
 """How long before the first answer to a join its group is looked at as being at work."""
 PER_GROUP = 100
 
+ALONE = frozenset({"alone", "alone again"})
+AS_MUCH_CPU = ".cpu"
+
 Window = tuple[float, float]
 
 
@@ -47,6 +58,24 @@ class Others:
     server: Running
     people: Population
     windows: dict[str, list[Window]] = field(default_factory=dict)
+    cores: dict[str, float] = field(default_factory=dict)
+    """How many of them were in use during each."""
+
+    def work(self, name: str, job: Callable[[], list[Window]]) -> None:
+        """Do one kind of work, and note when it was under way and what it used."""
+        postmaster = postmaster_of(self.database.conninfo)
+        before = _used(postmaster)
+        self.windows[name] = job()
+        seconds = sum(last - first for first, last in self.windows[name])
+        self.cores[name] = (_used(postmaster) - before) / seconds
+
+    def burn(self, cores: float) -> list[Window]:
+        """Another program that uses these many cores."""
+        seconds = self.bench.scale.beside_seconds
+        began = time.perf_counter()
+        arguments = [sys.executable, "-m", "tests.bench.burner", f"{cores:.2f}", f"{seconds:g}"]
+        subprocess.run(arguments, cwd=ROOT, check=True, timeout=STORM_LIMIT)
+        return [(began, time.perf_counter())]
 
     def load(self, sent: list[bytes], connections: int) -> list[Window]:
         """Requests one after the other on some connections."""
@@ -139,7 +168,10 @@ def run(bench: Bench) -> None:
             try:
                 time.sleep(min(1.0, bench.scale.beside_seconds))
                 for name, job in jobs.items():
-                    others.windows[name] = job()
+                    others.work(name, job)
+                for name in [name for name in jobs if name not in ALONE]:
+                    cores = min(float(os.cpu_count() or 1), others.cores[name])
+                    others.work(f"{name}{AS_MUCH_CPU}", partial(others.burn, cores))
                 beats = prober.stop()
             finally:
                 prober.kill()
@@ -161,11 +193,22 @@ def _figures(bench: Bench, others: Others, beats: Beats) -> None:
         "retention": f"retention of {scale.expired:,} offsets",
         "spark": "a Spark run",
     }
-    for name, found in windows.items():
+    for name in [name for name in names if name in windows]:
+        found = windows[name]
         late = 1_000 * beats.quantile(0.99, *found)
         said = {"p50_ms": 1_000 * beats.quantile(0.5, *found), "p99_ms": late}
         said |= {"seconds": sum(last - first for first, last in found), "longest_ms": 1_000 * beats.quantile(1, *found)}
+        said["cores"] = others.cores[name]
         bench.add(Figure(f"beside.{name}", f"  beside {names[name]}", late, "ms", "quiet", quiet, said))
+        burned = 1_000 * beats.quantile(0.99, *windows[f"{name}{AS_MUCH_CPU}"])
+        what = f"  beside {names[name]}: against CPU use"
+        yardstick = "beside another program that uses as much CPU"
+        bench.add(Figure(f"beside.{name}{AS_MUCH_CPU}", what, late, "ms", yardstick, burned))
+
+
+def _used(postmaster: int) -> float:
+    """CPU seconds of this program, what it started, and Postgres, so far."""
+    return cpu_of(os.getpid()) + sum(postgres_cpu(postmaster).values())
 
 
 def _fill(bench: Bench, database: Database) -> None:

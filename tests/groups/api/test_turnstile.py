@@ -1,13 +1,18 @@
-"""Too many joins at once are refused; what members call all the time does not stand in line with them."""
+"""Too many joins, or big requests, at once are refused; what members call all the time does not wait for them."""
 
 from __future__ import annotations
+
+import asyncio
 
 import httpx
 import pytest
 
+from groups.engine.service import GroupService
+from kcoord.http.serving import BIG_BYTES
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import AT_ONCE, Turnstile
+from kcoord.process.turnstile import AT_ONCE, Turnstile, places_of
 from tests.support.api import join_body
+from tests.support.members import eventually
 
 
 async def test_joins_that_find_the_queue_full_are_told_to_come_back(
@@ -22,3 +27,41 @@ async def test_joins_that_find_the_queue_full_are_told_to_come_back(
     body = {"member_id": "nobody", "generation_id": 1}
     answered = await api.post("/v1/groups/g/heartbeat", json=body)
     assert answered.json()["error"] == "UNKNOWN_MEMBER_ID"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/assign", {"assignor": "range", "members": []}),
+        ("/v1/groups/g/offsets/commit", {"member_id": "", "padding": "x" * BIG_BYTES}),
+        ("/v1/groups/g/sync", {"member_id": "", "padding": "x" * BIG_BYTES}),
+    ],
+)
+async def test_big_requests_that_find_the_queue_full_are_told_to_come_back(
+    api: httpx.AsyncClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, object]
+) -> None:
+    gate = runtime.get(Turnstile)
+    monkeypatch.setattr(gate, "_most_big", 0)
+    monkeypatch.setattr(gate, "_places", asyncio.Semaphore(0))
+    refused = await api.post(path, json=body)
+    assert (refused.status_code, refused.json()["error"]) == (503, "COORDINATOR_NOT_AVAILABLE")
+    assert refused.headers["retry-after"] == "1"
+    small = await api.post("/v1/groups/g/offsets/commit", json={"member_id": "", "padding": ""})
+    assert small.json()["error"] == "INVALID_REQUEST"
+
+
+async def test_a_big_request_that_parks_keeps_no_place(
+    api: httpx.AsyncClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kcoord.http.serving.BIG_BYTES", 0)
+    named = (await api.post("/v1/groups/g/join", json=join_body(""))).json()["member_id"]
+    parked = asyncio.create_task(api.post("/v1/groups/g/join", json=join_body(named)))
+    service = runtime.get(GroupService)
+    await eventually(lambda: service._parked.has_waiters("g"), "the join is parked")
+    gate = runtime.get(Turnstile)
+    try:
+        assert not gate._places.locked()
+        assert gate._places._value == places_of(0)
+    finally:
+        parked.cancel()
+        await asyncio.gather(parked, return_exceptions=True)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from groups.engine.service import GroupService
 from kcoord import metrics
+from kcoord.config import Config
 from kcoord.http import context
 from kcoord.http.middleware import ProblemNet, RequestLog
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
+from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from tests.support.api import assert_problem, client_of
 
@@ -219,6 +223,47 @@ async def test_error_pages_of_django_become_problems(status: int, error: Error) 
     response = await ask(answering(status, "text/html", b"<h1>", b"secret</h1>"), "/v1/x")
     assert_problem(response, error, status=status)
     assert "secret" not in response.text
+
+
+async def page(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"page"})
+
+
+async def test_what_django_needs_is_loaded_once_and_off_the_loop() -> None:
+    loaded: list[int] = []
+    application = RequestLog(ProblemNet(page, lambda: loaded.append(threading.get_ident())))
+    await asyncio.gather(*(ask(application, "/groups/x") for _ in range(3)))
+    assert len(loaded) == 1
+    assert loaded[0] != threading.get_ident()
+
+
+async def test_lists_wait_for_a_place_which_they_leave_when_their_answer_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running = Runtime(Config({"http.max.big.requests": 1, "http.max.big.queue": 0}), "")
+    places = running.get(Turnstile)._places
+    seen: list[bool] = []
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(places.locked())
+        await page(scope, receive, noting(send))
+
+    def noting(send: Send) -> Send:
+        async def sent(message: Message) -> None:
+            await send(message)
+            seen.append(places.locked())
+
+        return sent
+
+    monkeypatch.setattr("kcoord.process.runtime._current", running)
+    net = RequestLog(ProblemNet(application))
+    assert (await ask(net, "/v1/groups")).status_code == 200
+    assert seen == [True, False, False]
+    async with running.get(Turnstile).place():
+        refused = await ask(net, "/v1/groups")
+        assert_problem(refused, Error.COORDINATOR_NOT_AVAILABLE, status=503)
+        assert (await ask(net, "/groups")).status_code == 200, "pages do not"
 
 
 async def test_pages_keep_their_errors() -> None:

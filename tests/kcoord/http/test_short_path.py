@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from kcoord.access.rights import Access, digest
 from kcoord.config import Config
 from kcoord.database import request_age
 from kcoord.http import context, short_path
+from kcoord.http.starts import Starts
 from kcoord.process import runtime as runtimes
 from tests.support.doors import (
     DATE,
@@ -29,6 +30,7 @@ from tests.support.doors import (
     ways,
     without_ids,
 )
+from tests.support.members import eventually
 
 ROUTE = "/v1/groups/{group_id}/heartbeat"
 OK = heartbeat()
@@ -306,3 +308,28 @@ def test_a_failure_is_logged_and_leaves_the_request_to_the_usual_way() -> None:
 def test_the_switch(settings: dict[str, Any], expected: bool) -> None:
     """Requests on the short path are in no trace."""
     assert short_path.is_on(Config(settings)) is expected
+
+
+def test_a_heartbeat_that_needs_the_application_does_not_wait_for_those_that_are_started() -> None:
+    async def asked() -> None:
+        door = Door(Config({}))
+
+        class Busy(Starts):
+            def is_free(self) -> bool:
+                return False
+
+            def later(self, start: Callable[[], None], *, again: bool = False) -> None:
+                waiting.append(again)
+
+        waiting: list[bool] = []
+        door.peers.starts = Busy()
+        async with door.open() as connect:
+            client = await connect()
+            for _ in range(3):
+                assert (await client.ask(LATER)).startswith(b"HTTP/1.1 200")
+            assert not waiting
+            client.writer.write(heartbeat(call=b"leave"))
+            (await connect()).writer.write(heartbeat(call=b"leave"))
+            await eventually(lambda: sorted(waiting) == [False, True], "others do; one of them was answered before")
+
+    run(asked())

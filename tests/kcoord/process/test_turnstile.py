@@ -9,13 +9,14 @@ import pytest
 
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import AT_ONCE, Turnstile
+from kcoord.process.turnstile import AT_ONCE, Turnstile, TwoLines, places_of
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.rounds import counted_rounds
 
 
-def turnstile(most: int = 1_000) -> Turnstile:
-    return Turnstile(Runtime(Config({"http.max.queue": most, "http.retry.after.ms": 700}), ""))
+def turnstile(most: int = 1_000, **big: int) -> Turnstile:
+    settings = {"http.max.queue": most, "http.retry.after.ms": 700}
+    return Turnstile(Runtime(Config(settings | {f"http.max.big.{name}": value for name, value in big.items()}), ""))
 
 
 async def test_few_are_let_in_each_round_in_order_of_arrival() -> None:
@@ -76,3 +77,77 @@ async def test_it_rests_when_nobody_comes(rounds: int) -> None:
         await asyncio.sleep(0)
     assert not gate._goes_round
     assert gate._let_in == 0
+
+
+def test_two_lines_take_turns_while_somebody_waits_in_both() -> None:
+    lines: TwoLines[str] = TwoLines()
+    for item in ("a1", "a2", "a3", "a4"):
+        lines.append(item, 0)
+    for item in ("b1", "b2"):
+        lines.append(item, 1)
+    assert len(lines) == 6
+    assert [lines.popleft() for _ in range(6)] == ["b1", "a1", "b2", "a2", "a3", "a4"]
+    with pytest.raises(IndexError):
+        lines.popleft()
+
+
+async def test_the_second_request_of_a_member_does_not_wait_for_the_first_of_all_others() -> None:
+    gate = turnstile()
+    let_in: list[str] = []
+
+    async def caller(name: str, *, again: bool) -> None:
+        await gate.pass_through(again=again)
+        let_in.append(name)
+
+    callers = [asyncio.create_task(caller("first", again=False)) for _ in range(20 * AT_ONCE)]
+    await asyncio.sleep(0)
+    await asyncio.gather(caller("second", again=True))
+    assert let_in.index("second") <= 3 * AT_ONCE
+    await asyncio.gather(*callers)
+
+
+async def test_big_requests_are_worked_on_a_few_at_a_time_in_order() -> None:
+    gate = turnstile(requests=2)
+    working: list[int] = []
+    most, done = 0, []
+
+    async def caller(number: int) -> None:
+        nonlocal most
+        async with gate.place():
+            working.append(number)
+            most = max(most, len(working))
+            await asyncio.sleep(0)
+            working.remove(number)
+            done.append(number)
+
+    await asyncio.gather(*(caller(number) for number in range(20)))
+    assert most == 2
+    assert done == list(range(20))
+
+
+async def test_too_many_big_requests_are_refused_and_those_that_give_up_make_room() -> None:
+    gate = turnstile(requests=1, queue=2)
+    async with gate.place():
+        waiting = [asyncio.create_task(gate.place().__aenter__()) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(ProtocolError, match=r"http\.max\.big\.queue") as refused:
+            await gate.place().__aenter__()
+        assert (refused.value.error, refused.value.retry_after_ms) == (Error.COORDINATOR_NOT_AVAILABLE, 700)
+        await gate.pass_through()  # small ones do not wait for a place
+        for caller in waiting:
+            caller.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+    async with asyncio.timeout(10), gate.place():
+        pass
+
+
+async def test_without_a_queue_a_free_place_is_taken_all_the_same() -> None:
+    async with turnstile(requests=1, queue=0).place():
+        pass
+
+
+def test_there_are_places_for_each_core_and_at_least_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cores, places in ((1, 2), (2, 2), (8, 8)):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)), raising=False)
+        assert places_of(0) == places
+    assert places_of(5) == 5

@@ -143,6 +143,18 @@ def test_looks_between_two_ticks_count_nothing(peers: Peers) -> None:
     assert wire.reasons == []
 
 
+def test_others_are_served_between_looks_at_two_connections(peers: Peers) -> None:
+    wires = [Wire(phase=Phase.WORK) for _ in range(3)]
+    for wire in wires:
+        peers.admit(wire)
+    looks = peers.looks(1.0)
+    next(looks)
+    for wire in wires:
+        peers.forget(wire)  # closed meanwhile
+        wire.unread = None  # type: ignore[assignment,method-assign]
+    assert len(list(looks)) == len(wires) - 1
+
+
 def closings(reason: Reason) -> float:
     return REGISTRY.get_sample_value("kcoord_http_connections_closed_total", {"reason": reason.value}) or 0.0
 

@@ -61,6 +61,10 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         self.closed = True
 
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
 
 @contextmanager
 def wired() -> Iterator[tuple[Door, HttpToolsPeerProtocol, Wire, Clock]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from typing import Any
 
@@ -12,8 +13,10 @@ from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from offsets import store
 from tests.support.api import SESSION_TIMEOUT_MS, Members, abandon, assert_problem
 from tests.support.fixtures import ClientWith
 
@@ -202,3 +205,35 @@ async def test_the_last_of_two_entries_is_stored(api: httpx.AsyncClient, topic: 
     response = await api.post(COMMIT, json=body)
     assert [entry["error_code"] for entry in response.json()["topics"][0]["partitions"]] == [0, 0]
     assert await fetched(api, 0) == [2]
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+async def test_a_large_commit_is_written_as_a_small_one_but_in_a_thread(
+    api: httpx.AsyncClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    """Whatever texts look like to Postgres, which reads them in arrays."""
+    texts = ["", "null", "NULL", '"', "\\", '\\"', "{}", "a,b", " x ", "é😀", "\t\n", "'", "%s"]
+    await runtime.get(TopicService).create("wide", len(texts))
+    threads = set()
+    columns = store._columns
+
+    def noted(*args: Any) -> dict[str, Any]:
+        threads.add(threading.get_ident())
+        return columns(*args)
+
+    monkeypatch.setattr(store, "_columns", noted)
+    if is_large:
+        monkeypatch.setattr(off_loop, "ABOVE", -1)
+    partitions = [
+        {"partition": number, "committed_offset": 2**63 - 1 - number, "committed_metadata": text}
+        for number, text in enumerate(texts)
+    ]
+    # With a retention of its own it does not take the lane.
+    answer = await api.post(COMMIT, json=commit_body(*partitions, topic="wide", retention_time_ms=60_000))
+    assert {entry["error"] for entry in answer.json()["topics"][0]["partitions"]} == {"NONE"}
+    found = await api.post(FETCH, json={"topics": [{"name": "wide", "partitions": list(range(len(texts)))}]})
+    read = found.json()["topics"][0]["partitions"]
+    assert [(entry["committed_offset"], entry["metadata"]) for entry in read] == [
+        (2**63 - 1 - number, text) for number, text in enumerate(texts)
+    ]
+    assert (threads != {threading.get_ident()}) is is_large

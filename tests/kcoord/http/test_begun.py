@@ -1,0 +1,168 @@
+"""Commits and fetches on the short path: the same answers, metrics and lines as on the usual way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kcoord.database import request_age
+from kcoord.http import context
+from tests.kcoord.http.test_short_path import asked, other
+from tests.support.doors import DATE, FORBIDDEN, TOKEN, heartbeat, run
+from tests.support.offset_doors import Offsets, commit, fetch, offset_door, offset_doors
+
+ROUTE = "/v1/groups/{group_id}/offsets/commit"
+OK = commit("ok")
+FETCH = fetch()
+
+
+def both(*requests: bytes, **settings: Any) -> Offsets:
+    """Asks on both ways and compares; what the short path was asked for."""
+    doors = offset_doors(**settings)
+    found = [asked(door, *requests) for door, _ in doors]
+    assert found[0] == found[1]
+    (_, short), (_, usual) = doors
+    assert usual.begun == usual.fetched == []
+    return short
+
+
+def test_a_commit_and_a_fetch_in_full() -> None:
+    """Spelled out once: everything else is compared with the usual way."""
+    begin = b"HTTP/1.1 200 OK\r\ndate: " + DATE + b"\r\ncontent-length: %d\r\ncontent-type: application/json\r\n"
+    committed = (
+        b'{"topics":[{"name":"t","topic_id":"00000000-0000-0000-0000-000000000001","partitions":'
+        b'[{"partition":1,"error_code":0,"error":"NONE"}]}],"session_expires_at":"2023-11-14T22:13:32.345Z",'
+        b'"error_code":0}'
+    )
+    for door, offsets in offset_doors():
+        answers = asked(door, OK, OK, FETCH, OK, FETCH)[0]
+        expected = begin % len(committed) + b"x-request-id: new\r\n\r\n" + committed
+        assert [answers[0], answers[1], answers[3]] == [expected] * 3
+        assert answers[2] == answers[4]
+        assert b'{"partition":1,"committed_offset":7,"committed_leader_epoch":2,"metadata":"m",' in answers[2]
+        assert b'{"partition":2,"committed_offset":-1,"committed_leader_epoch":-1,"metadata":"",' in answers[2]
+        assert len(offsets.begun) == (2 if door.is_short else 0), "only the token of the first was not known"
+        assert len(offsets.fetched) == (2 if door.is_short else 0)
+
+
+BEGUN = {
+    "succeeds": OK,
+    "off the lane": commit("slow"),
+    "a member that is not known": commit("who"),
+    "Postgres is down": commit("down"),
+    "a bug": commit("broken"),
+    "a request id": commit("ok", b"X-Request-Id: mine"),
+    "an error with a request id": commit("who", b"X-Request-Id: mine"),
+    "two partitions": commit(
+        "ok", partitions=b'[{"partition":1,"committed_offset":7},{"partition":0,"committed_offset":9}]'
+    ),
+    "by id": commit("ok", topic=b'"topic_id":"00000000-0000-0000-0000-000000000001"'),
+}
+USUAL = {
+    "the lane is full": commit("later"),
+    "a partition that does not exist": commit("ok", partitions=b'[{"partition":9,"committed_offset":7}]'),
+    "a partition twice": commit(
+        "ok", partitions=b'[{"partition":1,"committed_offset":7},{"partition":1,"committed_offset":8}]'
+    ),
+    "no partition": commit("ok", partitions=b"[]"),
+    "long metadata": commit(
+        "ok", partitions=b'[{"partition":1,"committed_offset":7,"committed_metadata":"%b"}]' % (b"x" * 101)
+    ),
+    "a field twice": commit("ok", partitions=b'[{"partition":1,"committed_offset":7,"partition":1}]'),
+    "an unknown field": commit("ok", partitions=b'[{"partition":1,"committed_offset":7,"x":1}]'),
+    "an offset that is none": commit("ok", partitions=b'[{"partition":1,"committed_offset":"x"}]'),
+    "an offset as text": commit("ok", partitions=b'[{"partition":1,"committed_offset":"7"}]'),
+    "a topic that does not exist": other(OK, b'"name":"t"', b'"name":"u"'),
+    "no token": other(OK, b"Authorization: Bearer kc_known\r\n", b""),
+    "a token without rules": other(OK, TOKEN.encode(), FORBIDDEN.encode()),
+    "a query": other(OK, b"/commit", b"/commit?x=1"),
+    "no body": heartbeat(b"", call=b"offsets/commit"),
+    "a large body": commit(
+        "ok", partitions=b'[{"partition":1,"committed_offset":7}%b]' % (b" " * 50_000)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BEGUN)
+def test_what_is_begun_is_answered_as_on_the_usual_way(name: str) -> None:
+    asked_for = both(OK, BEGUN[name], BEGUN[name], OK)
+    assert len(asked_for.begun) == 3
+    assert not asked_for.awaited[1:], "it was carried out once"
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_what_cannot_be_begun_goes_the_usual_way(name: str) -> None:
+    assert len(both(OK, OK, USUAL[name], USUAL[name], OK).begun) == 2
+
+
+FETCHES = {
+    "of a member": (fetch(more=b',"member_id":"m","member_epoch":3'), True),
+    "of a member that is not known": (fetch(more=b',"member_id":"none","member_epoch":3'), True),
+    "of no partitions": (fetch(topics=b'[{"name":"t","partitions":[]}]'), True),
+    "of open transactions": (fetch(more=b',"require_stable":true'), False),
+    "of everything": (fetch(topics=b"null"), False),
+    "of an unknown topic": (fetch(topics=b'[{"name":"u","partitions":[1]}]'), False),
+    "by id": (fetch(topics=b'[{"topic_id":"00000000-0000-0000-0000-000000000001","partitions":[1]}]'), False),
+    "without a name": (fetch(topics=b'[{"partitions":[1]}]'), False),
+    "with another field": (fetch(more=b',"x":1'), False),
+}
+
+
+@pytest.mark.parametrize("name", FETCHES)
+def test_fetches(name: str) -> None:
+    request, is_begun = FETCHES[name]
+    assert len(both(FETCH, request, FETCH).fetched) == (2 if is_begun else 1)
+
+
+ANY = st.sampled_from([OK, FETCH, heartbeat(), *BEGUN.values(), *USUAL.values(), *(one for one, _ in FETCHES.values())])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(ANY, min_size=1, max_size=8))
+def test_any_requests_one_after_the_other(requests: list[bytes]) -> None:
+    both(*requests)
+
+
+def test_metrics_and_lines() -> None:
+    door, _ = offset_door(**{"log.hot.requests": 1})
+    _, grown, lines = asked(door, OK, OK, commit("who"), OK)
+    assert grown["kcoord_http_requests_total", ("method", "POST"), ("route", ROUTE), ("status", "200")] == 3
+    assert grown["kcoord_http_requests_total", ("method", "POST"), ("route", ROUTE), ("status", "404")] == 1
+    assert grown["kcoord_http_request_seconds_count", ("route", ROUTE)] == 4
+    assert grown["kcoord_commands_total", ("command", "commit"), ("error", "NONE")] == 3
+    assert [(line["status"], line["error"]) for line in lines] == [
+        (200, None), (200, None), (404, "UNKNOWN_MEMBER_ID"), (200, None)
+    ]  # fmt: skip
+
+
+def test_what_code_can_know_of_the_request() -> None:
+    """While it is begun, and still when it goes on off the lane."""
+    door, offsets = offset_door()
+    seen: list[tuple[Any, ...]] = []
+
+    def look() -> None:
+        request = context.current()
+        assert request is not None
+        assert request.scope is not None
+        seen.append((request.request_id, request.scope["path"], request_age.current()))
+
+    async def conversation() -> None:
+        async with door.open() as connect:
+            first, second = await connect(), await connect()
+            await first.ask(OK)
+            offsets.seen = look
+            offsets.may_land.clear()
+            first.writer.write(commit("slow", b"X-Request-Id: a", group=b"a"))
+            while len(offsets.begun) < 1:
+                await second.ask(heartbeat())
+            await second.ask(heartbeat(group=b"b"))
+            offsets.may_land.set()
+            await first.answer()
+
+    run(conversation())
+    assert [entry[:2] for entry in seen] == [("a", "/v1/groups/a/offsets/commit")] * 2
+    assert seen[0][2] is not None
+    assert seen[0][2] is seen[1][2], "it is as old as its receipt"

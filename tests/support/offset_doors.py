@@ -1,0 +1,195 @@
+"""Commits and fetches for `tests.support.doors`: offsets that are made up, by lanes that answer when they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from groups.catalogue.topics import TopicService
+from groups.core.model.types import Topic, TopicView
+from kcoord.config import Config
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.lines import PlainCommit
+from offsets.core.types import FetchedOffset, OffsetCommit, OffsetCommitReply, OffsetFetch, OffsetFetchReply
+from offsets.lane.bookings import Landing
+from offsets.lane.fetching import Found
+from offsets.service import OffsetService
+from tests.support.doors import CLOSE, DEADLINE, Door, heartbeat
+
+TOPIC = Topic("00000000-0000-0000-0000-000000000001", "t", 8)
+VIEW = TopicView(3, {TOPIC.name: TOPIC}, {TOPIC.topic_id: TOPIC})
+DOWN = ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "no database", retry_after_ms=2_500)
+
+
+class Topics:
+    """A catalogue that is known."""
+
+    def known(self) -> TopicView:
+        return VIEW
+
+    async def view(self) -> TopicView:
+        return VIEW
+
+    async def find(self, **_: Any) -> TopicView:
+        return VIEW
+
+    async def current(self) -> TopicView:
+        return VIEW
+
+
+@dataclass(slots=True)
+class Booked:
+    """As the lane's booking."""
+
+    plain: PlainCommit
+    landed: asyncio.Future[Landing | None]
+
+
+@dataclass(slots=True)
+class Offsets:
+    """Takes commits of members by their names: `ok…` succeed in the lane, `slow…` off it, `down…` fail in it.
+
+    The lane does not take those of `later…`; those of `broken…` meet a bug; others are not known. What is in the lane
+    is answered when `may_land` is set, as it is at first.
+    """
+
+    metadata_limit: int = 100
+    begun: list[PlainCommit] = field(default_factory=list)
+    awaited: list[Any] = field(default_factory=list)
+    fetched: list[OffsetFetch] = field(default_factory=list)
+    may_land: asyncio.Event = field(default_factory=asyncio.Event)
+    seen: Callable[[], object] = lambda: None
+    """Called whenever a commit is begun, and whenever one ends off the lane."""
+
+    def __post_init__(self) -> None:
+        self.may_land.set()
+
+    def begin_plain(self, plain: PlainCommit) -> Booked | None:
+        if plain.member_id.startswith("later"):
+            return None
+        self.begun.append(plain)
+        self.seen()
+        booked = Booked(plain, asyncio.get_running_loop().create_future())
+        self._soon(lambda: self._land(booked))
+        return booked
+
+    def _land(self, booked: Booked) -> None:
+        member_id = booked.plain.member_id
+        if member_id.startswith("ok"):
+            booked.landed.set_result(Landing(DEADLINE))
+        elif member_id.startswith("down"):
+            booked.landed.set_exception(DOWN)
+        elif member_id.startswith("broken"):
+            booked.landed.set_exception(RuntimeError("broken"))
+        else:
+            booked.landed.set_result(None)
+
+    def _soon(self, then: Callable[[], None]) -> None:
+        async def when_told() -> None:
+            await self.may_land.wait()
+            then()
+
+        task = asyncio.get_running_loop().create_task(when_told())
+        TASKS.add(task)
+        task.add_done_callback(TASKS.discard)
+
+    async def commit_begun(self, booked: Booked, plain: PlainCommit) -> OffsetCommitReply:
+        await asyncio.sleep(0)
+        return self._reply(plain.member_id)
+
+    async def commit_plain(self, plain: PlainCommit) -> OffsetCommitReply:
+        await asyncio.sleep(0)
+        await self.may_land.wait()
+        self.awaited.append(plain)
+        return self._reply(plain.member_id)
+
+    async def commit(self, commit: OffsetCommit, counts: Any) -> OffsetCommitReply:
+        await asyncio.sleep(0)
+        self.awaited.append(commit)
+        reply = self._reply(commit.member_id)
+        results = tuple((line.topic, line.partition, Error.NONE) for line in commit.partitions)
+        return OffsetCommitReply(reply.error, results, reply.session_deadline, reply.detail)
+
+    def _reply(self, member_id: str) -> OffsetCommitReply:
+        self.seen()
+        if member_id.startswith("down"):
+            raise DOWN
+        if member_id.startswith("broken"):
+            raise RuntimeError("broken")
+        if member_id.startswith(("ok", "slow", "later")):
+            return OffsetCommitReply(Error.NONE, (), DEADLINE)
+        return OffsetCommitReply(Error.UNKNOWN_MEMBER_ID, detail="who is that?")
+
+    def begin_fetch(self, fetch: OffsetFetch, wanted: Any) -> asyncio.Future[Found] | None:
+        if fetch.require_stable:
+            return None
+        self.fetched.append(fetch)
+        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._soon(lambda: found.set_result(Found(OFFSETS, None)))
+        return found
+
+    def is_fetcher(self, fetch: OffsetFetch, found: Found) -> bool:
+        return fetch.member_id is None
+
+    async def check_fetcher(self, fetch: OffsetFetch) -> None:
+        await asyncio.sleep(0)
+        if fetch.member_id == "none":
+            raise ProtocolError(Error.UNKNOWN_MEMBER_ID, "who is that?")
+
+    async def fetch(self, fetch: OffsetFetch) -> OffsetFetchReply:
+        await self.check_fetcher(fetch)
+        self.awaited.append(fetch)
+        by_key = {(offset.topic, offset.partition): offset for offset in OFFSETS}
+        wanted = [(topic, number) for topic, numbers in fetch.topics or () for number in numbers]
+        return OffsetFetchReply(Error.NONE, tuple(by_key.get(key) or FetchedOffset(*key) for key in wanted))
+
+
+TASKS: set[asyncio.Task[None]] = set()
+OFFSETS = [FetchedOffset("t", 1, 7, 2, "m", 1_700_000_000_000)]
+
+
+def offset_door(*, is_short: bool = True, **settings: Any) -> tuple[Door, Offsets]:
+    """A door whose offsets are made up."""
+    door = Door(Config(settings), is_short=is_short)
+    return door, give_offsets(door)
+
+
+def give_offsets(door: Door) -> Offsets:
+    """Make up the offsets of a door."""
+    offsets = Offsets()
+    door.runtime._services |= {OffsetService: offsets, TopicService: Topics()}
+    return offsets
+
+
+def offset_doors(**settings: Any) -> list[tuple[Door, Offsets]]:
+    """With the short path, and without."""
+    return [offset_door(is_short=is_short, **settings) for is_short in (True, False)]
+
+
+def commit(
+    member: str,
+    *headers: bytes,
+    topic: bytes = b'"name":"t"',
+    partitions: bytes = b'[{"partition":1,"committed_offset":7}]',
+    group: bytes = b"g",
+) -> bytes:
+    """A commit, as members send it."""
+    topics = b'[{%b,"partitions":%b}]' % (topic, partitions)
+    body = b'{"member_id":"%b","generation_id_or_member_epoch":1,"topics":%b}' % (member.encode(), topics)
+    return heartbeat(body, *headers, group=group, call=b"offsets/commit")
+
+
+def fetch(*headers: bytes, more: bytes = b"", topics: bytes = b'[{"name":"t","partitions":[1,2]}]') -> bytes:
+    """A fetch."""
+    return heartbeat(b'{"topics":%b%b}' % (topics, more), *headers, call=b"offsets/fetch")
+
+
+LAST_COMMIT = commit("ok-last", CLOSE)
+
+
+def request_ids(read: bytes) -> list[bytes]:
+    """Those of the answers, in order."""
+    return re.findall(rb"x-request-id: (\S+)\r\n", read)
