@@ -1,13 +1,17 @@
-"""Live updates: server-sent events that say that something changed, never what.
+"""Live updates: server-sent events that say what changed, never how, and that the server can still hear of changes.
 
-`/live` reports changes of any group (`event: groups`), `/live?group=ID` those of one (`event: group`), `/live?of=nodes`
-that coordinator partitions have other owners (`event: nodes`). The page fetches its panel again, so an event carries no
-data, several can be merged into one, and a lost one is harmless.
+`/live` is one stream for all pages of a browser. Every BEAT_SECONDS, and at once when it changes, it says whether this
+process hears of changes (`event: beat`, `{"listening": true}`): a page that gets no beat for a while knows that it
+shows the past, and so does one whose server has lost its connection to Postgres. `event: changed` names the groups
+that have changed (`{"groups": [...], "nodes": false}`; `null`: any may have) and says whether coordinator partitions
+have other owners. The page fetches its panel again, so several changes can be merged into one, and a lost one is
+harmless.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 from asgiref.sync import sync_to_async
@@ -15,12 +19,15 @@ from django.db import connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
-from kcoord.database.notifications import Notifications, Subscription
+from kcoord.database.notifications import Changes, Notifications, Subscription
 from kcoord.process import runtime as runtimes
 
-KEEP_ALIVE_SECONDS = 15.0
+BEAT_SECONDS = 3.0
+"""How often the stream says that it lives. Pages take it for dead after 7.5 s (`static/frontend/stream.js`)."""
 DEBOUNCE_SECONDS = 0.25
 """At most one event per this interval: the first change is sent at once, later ones are merged."""
+MOST_NAMED = 100
+"""Groups that one event names; if more have changed, it says that any may have."""
 LIFETIME_SECONDS = 15 * 60.0
 """A stream ends after this; the browser reconnects, and its session is checked again."""
 RETRY_MS = 2_000
@@ -36,42 +43,42 @@ async def live(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse(status=503)
     # Otherwise each open page would hold the connection that its session was read with.
     await sync_to_async(connections.close_all)()
-    nodes = request.GET.get("of") == "nodes"
-    events = stream(runtimes.current().notifications, request.GET.get("group"), nodes=nodes)
-    response = StreamingHttpResponse(events, content_type="text/event-stream")
+    response = StreamingHttpResponse(stream(runtimes.current().notifications), content_type="text/event-stream")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Accel-Buffering"] = "no"
     return response
 
 
-async def stream(
-    notifications: Notifications,
-    group_id: str | None,
-    lifetime_seconds: float = LIFETIME_SECONDS,
-    *,
-    nodes: bool = False,
-) -> AsyncIterator[str]:
-    """Events of one group, of all if None, or of `nodes`.
-
-    It ends with the process, its lifetime, or when the client disconnects.
-    """
+async def stream(notifications: Notifications, lifetime_seconds: float = LIFETIME_SECONDS) -> AsyncIterator[str]:
+    """The events. They end with the process, their lifetime, or when the client disconnects."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + lifetime_seconds
-    event = "nodes" if nodes else "groups" if group_id is None else "group"
-    async with notifications.subscribe(nodes=nodes) as subscription:
+    async with notifications.subscribe() as subscription:
         yield f"retry: {RETRY_MS}\n\n"
-        while not subscription.closed and (left := ends_at - loop.time()) > 0:
-            changed = await _changes(subscription, min(left, KEEP_ALIVE_SECONDS))
-            if changed is None:
-                yield ": still here\n\n"
-            elif changed and (group_id is None or group_id in changed or None in changed):
-                yield f"event: {event}\ndata:\n\n"
+        told, beat_at = None, loop.time()
+        while not subscription.closed and loop.time() < ends_at:
+            changes = await _changes(subscription, min(ends_at, beat_at) - loop.time())
+            if told != notifications.listening or loop.time() >= beat_at:
+                told, beat_at = notifications.listening, loop.time() + BEAT_SECONDS
+                yield _event("beat", {"listening": told})
+            if changes.groups or changes.nodes:
+                yield _event("changed", {"groups": _named(changes), "nodes": changes.nodes})
                 await asyncio.sleep(DEBOUNCE_SECONDS)
 
 
-async def _changes(subscription: Subscription, seconds: float) -> set[str | None] | None:
-    """What changed, None if nothing did within that time."""
+async def _changes(subscription: Subscription, seconds: float) -> Changes:
+    """What changed within that time."""
     try:
         return await asyncio.wait_for(subscription.get(), seconds)
     except TimeoutError:
+        return Changes()
+
+
+def _named(changes: Changes) -> list[str] | None:
+    if None in changes.groups or len(changes.groups) > MOST_NAMED:
         return None
+    return sorted(group_id for group_id in changes.groups if group_id is not None)
+
+
+def _event(name: str, data: object) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"

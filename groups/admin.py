@@ -53,7 +53,7 @@ def table(headings: tuple[str, ...], rows: Sequence[tuple[object, ...]], total: 
 
 def live_page(address: str) -> SafeString:
     """A link to a page of the dashboard."""
-    return format_html('<a class="text-primary-600 underline" href="{}">live page</a>', address)
+    return format_html('<a class="text-primary-600 underline dark:text-primary-400" href="{}">live page</a>', address)
 
 
 class MemberInline(ReadOnlyInline):

@@ -118,6 +118,12 @@ class AccessRuleForm(forms.ModelForm):  # type: ignore[type-arg]
         model = AccessRule
         fields = ("operation", "resource", "pattern", "name")
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # In a table the heads of its columns are no labels of its fields.
+        for field in self.fields.values():
+            field.widget.attrs["aria-label"] = field.label
+
     def clean(self) -> dict[str, Any]:
         """Raises ValidationError for an empty literal, since no resource has an empty name."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
@@ -147,7 +153,6 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
     list_display = ("name", "secret_begins", "rules", "created", "expires", "owner")
     list_select_related = ("owner",)
     search_fields = ("name", "prefix")
-    autocomplete_fields = ("owner",)
     ordering = ("name",)
 
     created = instant("created_at", "created")

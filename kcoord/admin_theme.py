@@ -30,6 +30,10 @@ def _mark(request: HttpRequest) -> str:
     return static("frontend/mark.svg")
 
 
+def _landmarks(request: HttpRequest) -> str:
+    return static("kcoord/admin.js")
+
+
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "kcoord",
     "SITE_HEADER": "kcoord",
@@ -37,6 +41,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_URL": "/",
     "SITE_ICON": _mark,
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": _mark}],
+    "SCRIPTS": [_landmarks],
     "COLORS": {
         "primary": {
             "50": "oklch(97% .014 264)",

@@ -46,14 +46,15 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "frontend.middleware.ContentSecurityPolicy",
     "frontend.middleware.StaticFiles",
+    "frontend.outage.DatabaseOutage",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "frontend.middleware.ContentSecurityPolicy",
 ]
 
 ROOT_URLCONF = "kcoord.urls"

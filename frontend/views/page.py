@@ -7,18 +7,16 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlencode
 
-import structlog
 from django.contrib.auth.views import redirect_to_login
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from frontend.outage import unavailable
 from frontend.wording import utc_instant
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import Key, decode_cursor, encode_cursor
-
-log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
@@ -57,10 +55,14 @@ def page(view: View[P]) -> View[P]:
         except Forbidden as error:
             response = message(request, 403, "Not allowed", str(error))
         except ProtocolError as error:
-            response = message(request, error.error.value.status, "Temporarily unavailable", error.detail)
-        except (OperationalError, InterfaceError):
-            log.warning("database_unavailable", exc_info=True)
-            response = message(request, 503, "Temporarily unavailable", "The database is not available.")
+            status = error.error.value.status
+            response = (
+                unavailable(request, error)
+                if status == 503
+                else message(request, status, "Temporarily unavailable", error.detail)
+            )
+        except (OperationalError, InterfaceError) as error:
+            response = unavailable(request, error)
         # The same URL answers with the page or its panel, and neither may outlive the session in a cache.
         response.headers["Cache-Control"] = "no-store"
         response.headers["Vary"] = "HX-Request, Cookie"

@@ -156,7 +156,7 @@ class Mailbox:
     async def _transact(self, batch: Batch) -> None:
         BATCH_SIZE.observe(len(batch.works))
         # Before the transaction: no connection is awaited while another is held.
-        await self._lane.settle(batch.group_id)
+        await self._lane.settle(batch.group_id, is_tick=batch.skip_locked)
         batch.context_since = self._parked.moment()
         batch.context = await self._contexts.context_of(batch.group_id)
         for attempt in range(1, MAX_ATTEMPTS + 1):

@@ -171,7 +171,7 @@ class Flusher:
     async def settle(self, entry: Entry | None, due: Millis) -> None:
         """Store what was renewed in a group in which somebody seems overdue since `due` (ms), if it is not stored.
 
-        Nobody expires who may have been renewed since the last flush, so that is needed for their expiry only.
+        Nobody expires who may have been renewed since the last flush: others that became overdue since do so later.
         """
         is_stored = self._flushing is None and due < self._stored_until and not (entry is not None and entry.has_due)
         if not is_stored:

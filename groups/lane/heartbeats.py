@@ -172,9 +172,10 @@ class HeartbeatLane:
             return self._keeps_copies and await self._loading.take_part(group_id, LOAD_SECONDS)
         return not self._is_fresh(copy) and await self._comparing.take_part(group_id, LOAD_SECONDS)
 
-    async def settle(self, group_id: str) -> None:
+    async def settle(self, group_id: str, *, is_tick: bool) -> None:
         """Before the store looks at a group: store what was renewed, if something in it seems overdue.
 
+        `is_tick`: nobody waits for an answer, and what becomes overdue meanwhile is left to the next tick.
         What is not stored by then does not expire, so an unresponsive Postgres is left to the transaction that follows.
         """
         now = self._flusher.now()
@@ -187,7 +188,7 @@ class HeartbeatLane:
         if due is not None and due <= now:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLE_SECONDS):
-                    await self._flusher.settle(entry, due)
+                    await (self._flusher.settle(entry, due) if is_tick else self._flusher.flush())
 
     async def _load(self, group_ids: Sequence[str]) -> None:
         """Load groups, and what heartbeats of consumer groups depend on besides."""

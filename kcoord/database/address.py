@@ -47,7 +47,7 @@ def django_database(conninfo: str) -> dict[str, object]:
     """Django's DATABASES entry for a connection string."""
     parts = dict(conninfo_to_dict(conninfo))
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "kcoord.database.django_backend",
         "NAME": parts.pop("dbname", ""),  # empty only with a service, which names it
         "USER": parts.pop("user", ""),
         "PASSWORD": parts.pop("password", ""),

@@ -3,6 +3,8 @@
 statement_timeout is enforced by the server and does not help then; TCP's timeouts help only on TCP. So a connection
 that has waited for an answer for a while probes whether the server answers at all, and is closed if it does not. A
 slow statement is not affected: the server that executes it does answer.
+
+`WatchedConnection` is for the pools, on an event loop; `PatientConnection` is for Django, in threads.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Generator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,9 +28,9 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-UNRESPONSIVE_SECONDS = 5.0
+UNRESPONSIVE_SECONDS = 4.0
 """How long a connection waits before Postgres is probed."""
-ANSWER_SECONDS = 3.0
+ANSWER_SECONDS = 2.5
 """How long the probe waits for an answer."""
 HURRIED_SECONDS = 0.5
 """Both, while the process is stopping."""
@@ -67,9 +70,13 @@ async def answers(connection: psycopg.AsyncConnection[Any], seconds: float = ANS
 
 async def _dial(host: str, address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if host.startswith(("/", "@")):
-        path = f"{host}/.s.PGSQL.{port}"
-        return await asyncio.open_unix_connection("\0" + path[1:] if host.startswith("@") else path)
+        return await asyncio.open_unix_connection(_socket_path(host, port))
     return await asyncio.open_connection(address or host, port)
+
+
+def _socket_path(host: str, port: int) -> str:
+    path = f"{host}/.s.PGSQL.{port}"
+    return "\0" + path[1:] if host.startswith("@") else path
 
 
 class LivenessWatch:
@@ -215,7 +222,75 @@ class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
             self.patience.end(self)
 
 
-def hang_up(connection: psycopg.AsyncConnection[Any]) -> None:
+class PatientConnection(psycopg.Connection[TupleRow]):
+    """A blocking connection that stops waiting for an unresponsive server.
+
+    `longest_seconds`: how long it waits at most for one answer, even of a server that does answer new connections; a
+    server whose disk hangs does that. None: no such limit.
+    """
+
+    longest_seconds: float | None = None
+
+    def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
+        """As in the base class: every exchange with the server goes through here.
+
+        Raises psycopg.OperationalError when the connection was closed because the server does not answer.
+        """
+        return super().wait(self._watched(gen), *args, **kwargs)
+
+    def _watched(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        """`gen`, looked after whenever it is resumed; psycopg does that ten times a second without an answer, too."""
+        began = heard = time.monotonic()
+        try:
+            awaited = next(gen)
+            while True:
+                ready = yield awaited
+                now = time.monotonic()
+                if ready:
+                    heard = now
+                elif self.longest_seconds is not None and now - began >= self.longest_seconds:
+                    self._give_up(now - began)
+                elif now - heard >= UNRESPONSIVE_SECONDS:
+                    if not answers_now(self):
+                        self._give_up(now - heard)
+                    heard = time.monotonic()
+                awaited = gen.send(ready)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _give_up(self, seconds: float) -> None:
+        log.warning("database_unresponsive", seconds=round(seconds, 1))
+        hang_up(self)
+
+
+def answers_now(connection: psycopg.Connection[Any], seconds: float = ANSWER_SECONDS) -> bool:
+    """As `answers`, for a blocking connection."""
+    info = connection.info
+    until = time.monotonic() + seconds
+    try:
+        with _dialled(info.host, info.hostaddr, info.port, seconds) as probe:
+            probe.sendall(_SSL_REQUEST)
+            probe.settimeout(max(until - time.monotonic(), 0.001))
+            return bool(probe.recv(1))
+    except (OSError, psycopg.Error):
+        return False
+
+
+def _dialled(host: str, address: str, port: int, seconds: float) -> socket.socket:
+    if not host.startswith(("/", "@")):
+        return socket.create_connection((address or host, port), timeout=seconds)
+    dialled = socket.socket(socket.AF_UNIX)
+    dialled.settimeout(seconds)
+    try:
+        dialled.connect(_socket_path(host, port))
+    except OSError:
+        dialled.close()
+        raise
+    return dialled
+
+
+def hang_up(connection: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
     """End a connection from outside: whatever waits on it sees it closed by the other side."""
     with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.pgconn.socket)) as ours:
         ours.shutdown(socket.SHUT_RDWR)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import psycopg
 import structlog
 from psycopg.rows import TupleRow
 
-from kcoord.database.liveness import answers
+from kcoord.database.liveness import ANSWER_SECONDS, hang_up
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
@@ -40,16 +41,26 @@ NOT_SHOWN = (TOPICS, ECHO)
 
 MIN_BACKOFF_SECONDS = 0.1
 MAX_BACKOFF_SECONDS = 5.0
-PING_SECONDS = 10.0
+PING_SECONDS = 2.5
+"""How often the connection is tried. An answer that takes ANSWER_SECONDS counts as none: then it is made again."""
 
 Listener = Callable[[str | None], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Group ids that changed, None among them if any may have; and whether coordinator partitions have other owners."""
+
+    groups: frozenset[str | None] = frozenset()
+    nodes: bool = False
+
+
 class Subscription:
-    """What has changed since the last call. Changes are merged, so a slow reader never falls behind."""
+    """What pages show and has changed since the last call. Changes are merged, so a slow reader never falls behind."""
 
     def __init__(self) -> None:
         self._changed: set[str | None] = set()
+        self._nodes = False
         self._event = asyncio.Event()
         self._closed = False
 
@@ -63,20 +74,27 @@ class Subscription:
         self._changed.add(group_id)
         self._event.set()
 
+    def put_nodes(self) -> None:
+        """Coordinator partitions have other owners."""
+        self._nodes = True
+        self._event.set()
+
+    def wake(self) -> None:
+        """Wake the reader: the connection was lost, or is there again."""
+        self._event.set()
+
     def close(self) -> None:
         """Wake the reader for the last time."""
         self._closed = True
         self._event.set()
 
-    async def get(self) -> set[str | None]:
-        """The group ids that changed since the last call; waits until there is at least one.
-
-        None in the set: anything may have changed. The empty set: the listener has stopped.
-        """
+    async def get(self) -> Changes:
+        """What has changed since the last call; waits for that, or until the reader is woken."""
         await self._event.wait()
         self._event.clear()
-        changed, self._changed = self._changed, set()
-        return changed
+        changes = Changes(frozenset(self._changed), self._nodes)
+        self._changed, self._nodes = set(), False
+        return changes
 
 
 class Notifications:
@@ -85,7 +103,7 @@ class Notifications:
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
         self._listeners: dict[str, list[Listener]] = {channel: [] for channel in CHANNELS}
-        self._subscriptions: dict[Subscription, bool] = {}
+        self._subscriptions: set[Subscription] = set()
         self._droppers: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
@@ -108,14 +126,14 @@ class Notifications:
         self._droppers.append(dropper)
 
     @asynccontextmanager
-    async def subscribe(self, *, nodes: bool = False) -> AsyncIterator[Subscription]:
-        """A subscription to changes that pages show: of groups, or of who owns coordinator partitions (`nodes`)."""
+    async def subscribe(self) -> AsyncIterator[Subscription]:
+        """A subscription to changes that pages show."""
         subscription = Subscription()
-        self._subscriptions[subscription] = nodes
+        self._subscriptions.add(subscription)
         try:
             yield subscription
         finally:
-            self._subscriptions.pop(subscription, None)
+            self._subscriptions.discard(subscription)
 
     async def start(self) -> None:
         """Start listening. Returns at once; an unreachable Postgres is retried with growing pauses."""
@@ -150,6 +168,8 @@ class Notifications:
                 backoff = MIN_BACKOFF_SECONDS
             self._listening.clear()
             self._drop_copies()
+            for subscription in self._subscriptions:
+                subscription.wake()
             await asyncio.sleep(backoff)
             backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
 
@@ -165,9 +185,15 @@ class Notifications:
             while True:
                 async for notify in connection.notifies(timeout=PING_SECONDS):
                     self._dispatch(notify.channel, notify.payload)
-                if not await answers(connection):
-                    raise psycopg.OperationalError("Postgres does not answer")
-                await self._end_stuck_listeners(connection)  # a dead peer is detected here
+                await self._ping(connection)
+
+    async def _ping(self, connection: psycopg.AsyncConnection[TupleRow]) -> None:
+        """Use the connection. Raises psycopg.OperationalError if it or the server is dead or silent."""
+        silence = asyncio.get_running_loop().call_later(ANSWER_SECONDS, hang_up, connection)
+        try:
+            await self._end_stuck_listeners(connection)
+        finally:
+            silence.cancel()
 
     @staticmethod
     async def _end_stuck_listeners(connection: psycopg.AsyncConnection[TupleRow]) -> None:
@@ -181,9 +207,11 @@ class Notifications:
             self._tell(listener, payload)
         if channel in NOT_SHOWN:
             return
-        for subscription, nodes in self._subscriptions.items():
-            if nodes == (channel == NODES):
-                subscription.put(None if nodes else payload)
+        for subscription in self._subscriptions:
+            if channel == NODES:
+                subscription.put_nodes()
+            else:
+                subscription.put(payload)
 
     @staticmethod
     def _tell(listener: Listener, payload: str | None) -> None:
@@ -204,3 +232,4 @@ class Notifications:
                 self._tell(listener, None)
         for subscription in self._subscriptions:
             subscription.put(None)
+            subscription.put_nodes()

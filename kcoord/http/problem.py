@@ -5,6 +5,7 @@ Source: http-api.md 1, "Problem body".
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -49,6 +50,11 @@ def body(
         "request_id": context.request_id(),
     }
     return {**fixed, **{name: value for name, value in (fields or {}).items() if name not in fixed}}
+
+
+def encoded(content: Mapping[str, Any]) -> bytes:
+    """A problem body as JSON. A text of Django's may contain unpaired surrogates, which msgspec refuses."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
 def headers(error: Error, retry_after_ms: int | None = None) -> dict[str, str]:

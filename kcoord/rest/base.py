@@ -7,7 +7,6 @@ Source: http-api.md 1 and 7.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -90,7 +89,7 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     status = getattr(failure, "status", None)
     content = problem.body(failure.error, failure.detail, status=status, action=failure.action, fields=failure.fields)
     return HttpResponse(
-        json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace"),
+        problem.encoded(content),
         status=content["status"],
         content_type=problem.MEDIA_TYPE,
         headers=problem.headers(failure.error, failure.retry_after_ms),

@@ -6,9 +6,6 @@ content policy refuses) is collected and fails the test.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +15,10 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from tests.frontend.seed import Seed
-from tests.support.database import ROOT, cloned_database
-from tests.support.processes import Running, environment, start_server
+from tests.support.accounts import PASSWORD, USER, make_user
+from tests.support.database import cloned_database
+from tests.support.processes import Running, start_server
 
-USER, PASSWORD = "mara", "correct horse battery staple"
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -32,11 +29,6 @@ EMPTIED = (
     " offsets_sparkrun, offsets_groupverdict, offsets_verdictrun, offsets_activity"
     " restart identity cascade"
 )
-MAKE_USER = f"""
-import django; django.setup()
-from django.contrib.auth import get_user_model
-get_user_model().objects.create_superuser({USER!r}, password={PASSWORD!r})
-"""
 
 
 @pytest.fixture(scope="session")
@@ -50,17 +42,6 @@ def site_database(postgres: str) -> Iterator[str]:
 def archive_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the server's archive."""
     return tmp_path_factory.mktemp("archive")
-
-
-def make_user(server: Running, database: str) -> None:
-    """Make the account that signs in."""
-    subprocess.run(
-        [sys.executable, "-c", MAKE_USER],
-        cwd=ROOT,
-        env=environment(database, server.directory / "data", {"PATH": os.environ["PATH"]}),
-        check=True,
-        timeout=60,
-    )
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,9 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from offsets.models import ReconcileFinding
+from tests.browser.audit import audit
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
-from tests.browser.test_pages import AUDIT, SIZES, VIOLATIONS
+from tests.browser.test_pages import SIZES, VIOLATIONS
 from tests.frontend.seed import Seed, working_group
 from tests.support.processes import Running
 from tests.support.spark_reports import busy_report, put_report
@@ -60,7 +61,7 @@ async def test_every_page_of_the_archive_is_readable_and_sound(
     complaints = {}
     for address in ("/groups/idle/report", *archive_pages(seed), *report_pages(seed, archive_folder)):
         await page.goto(address)
-        found = await page.evaluate(AUDIT)
+        found = await audit(page)
         if found:
             complaints[address] = found
     assert complaints == {}

@@ -10,8 +10,9 @@ from playwright.async_api import Page, Route, TimeoutError, expect
 
 from tests.browser.conftest import Wrongs, watch
 from tests.frontend.seed import Seed, working_group
+from tests.support.freezing import seen
 from tests.support.http_members import HttpMember, make_token
-from tests.support.processes import Running, start_server
+from tests.support.processes import Running
 
 pytestmark = pytest.mark.browser
 
@@ -46,7 +47,7 @@ async def test_scripts_that_arrive_late_and_out_of_step_do_no_harm(page: Page) -
         await release.wait()
         await route.continue_()
 
-    await page.route("**/hx-sse.min.js", later)
+    await page.route("**/live-link.js", later)
     first = page.wait_for_event("requestfinished", lambda request: request.url.endswith("/htmx.min.js"))
     await asyncio.gather(first, page.goto("/groups", wait_until="commit"))
     await page.evaluate("new Promise(done => setTimeout(done, 50))")  # time enough for a premature start
@@ -135,19 +136,74 @@ async def test_a_paused_page_stands_still_until_it_is_resumed(page: Page, seed: 
     await expect(page.get_by_role("link", name="quiet")).to_be_visible()
 
 
-async def test_a_hidden_tab_lets_go_of_its_stream_and_catches_up_when_it_is_seen(page: Page, seed: Seed) -> None:
+async def test_hidden_tabs_let_go_of_the_stream_and_catch_up_when_they_are_seen(
+    page: Page, site: Running, seed: Seed
+) -> None:
     await live(page)
-    gone = asyncio.Event()
-    page.on("requestfinished", lambda request: gone.set() if request.url.endswith("/live") else None)
-    page.on("requestfailed", lambda request: gone.set() if request.url.endswith("/live") else None)
+    before = streams_ended(site)
     await page.evaluate(HIDE % "true" + "document.dispatchEvent(new Event('visibilitychange'))")
-    await asyncio.wait_for(gone.wait(), BOUND_MS / 1000)
+    await a_stream_ended(site, before)
     seed.group("unseen")
     seed.changed("unseen")
     await expect(page.get_by_role("link", name="unseen")).to_have_count(0)
     await page.evaluate(HIDE % "false" + "document.dispatchEvent(new Event('visibilitychange'))")
     await expect(page.get_by_role("link", name="unseen")).to_be_visible()
     await live(page)
+
+
+def streams_ended(site: Running) -> int:
+    """The server writes a line for each request when it has ended."""
+    return sum('"/live"' in line for line in site.output.splitlines())
+
+
+async def a_stream_ended(site: Running, before: int) -> None:
+    """Wait until more streams have ended than before."""
+
+    async def ended() -> bool:
+        return streams_ended(site) > before
+
+    await seen(ended, "a stream ends")
+
+
+NO_WORKER = "delete window.SharedWorker;"
+NO_LOCKS = "Object.defineProperty(navigator, 'locks', {value: undefined});"
+
+
+@pytest.mark.parametrize("without", ["", NO_WORKER], ids=["worker", "leader"])
+async def test_many_pages_have_one_stream(page: Page, site: Running, seed: Seed, without: str) -> None:
+    """A browser opens six connections to a server: with a stream each, the seventh page would never be loaded."""
+    working_group(seed)
+    await page.goto("about:blank")
+    await page.context.add_init_script(without)
+    before = streams_ended(site)
+    tabs = [await page.context.new_page() for _ in range(8)]
+    for number, tab in enumerate(tabs):
+        await tab.goto("/groups" if number % 2 else "/groups/billing")
+        await live(tab)
+    seed.connection.execute("update groups_group set state = 'PreparingRebalance'")
+    seed.changed("billing")
+    for number, tab in enumerate(tabs):
+        badge = tab.locator("tbody .badge" if number % 2 else ".group-head .badge")
+        await expect(badge).to_have_text("Preparing rebalance")
+    # Each has its turn to lead, and the others go on.
+    for tab in tabs[:-1]:
+        await tab.close()
+    await live(tabs[-1])
+    seed.connection.execute("update groups_group set state = 'Stable'")
+    seed.changed("billing")
+    await expect(tabs[-1].locator("tbody .badge")).to_have_text("Stable")
+    await tabs[-1].close()
+    await a_stream_ended(site, before)
+    assert streams_ended(site) - before <= (1 if not without else len(tabs))
+
+
+async def test_a_browser_with_neither_worker_nor_locks_is_live_as_well(page: Page, seed: Seed) -> None:
+    await page.context.add_init_script(NO_WORKER + NO_LOCKS)
+    await page.reload()
+    await live(page)
+    seed.group("seen")
+    seed.changed("seen")
+    await expect(page.get_by_role("link", name="seen")).to_be_visible()
 
 
 async def test_a_session_that_ended_leads_to_the_sign_in_and_back(page: Page, seed: Seed, wrongs: Wrongs) -> None:
@@ -184,34 +240,6 @@ async def test_nothing_is_asked_after_a_sign_out(page: Page, seed: Seed, site: R
     for tab in (page, other):
         await expect(tab).to_have_title("Sign in · kcoord")
     assert other.url.endswith("/sign-in?next=/groups/billing")
-
-
-@pytest.fixture
-def _errors_of_the_restart(wrongs: Wrongs) -> None:
-    wrongs.expected = ["Failed to load resource", "htmx: htmx:", "Failed to fetch", "network error"]
-
-
-@pytest.mark.usefixtures("_errors_of_the_restart")
-async def test_a_server_that_dies_and_comes_back_is_noticed(
-    site_database: str, page: Page, seed: Seed, wrongs: Wrongs
-) -> None:
-    cookies = await page.context.cookies()
-    with start_server(site_database) as first:
-        first.wait_ready()
-        port, url = first.port, first.url
-        assert port is not None
-        wrongs.expected.append(f"asks {url}/")
-        await page.context.add_cookies([{"name": c["name"], "value": c["value"], "url": url} for c in cookies])
-        await page.goto(f"{url}/groups")
-        await live(page)
-        first.kill()
-        await expect(page.locator("#live-status")).to_have_text("Offline")
-    seed.group("made-meanwhile")
-    with start_server(site_database, port=port) as second:
-        second.wait_ready()
-        await live(page)
-        await expect(page.get_by_role("link", name="made-meanwhile")).to_be_visible()
-        await page.goto("about:blank")
 
 
 async def test_members_of_the_real_service_come_and_go(

@@ -8,10 +8,12 @@ import psycopg
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.conftest import Wrongs, make_user, open_context, sign_in, watch
-from tests.browser.test_pages import AUDIT, SIZES, VIOLATIONS
+from tests.browser.audit import audit
+from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.browser.test_pages import SIZES, VIOLATIONS
 from tests.frontend import node_seed
 from tests.frontend.seed import Seed, working_group
+from tests.support.accounts import make_user
 from tests.support.database import cloned_database
 from tests.support.processes import Running, start_server
 
@@ -48,7 +50,7 @@ def rows(apart: tuple[Running, str]) -> Iterator[Seed]:
 async def test_the_own_node_of_a_server_is_live(page: Page) -> None:
     await page.get_by_role("link", name="Nodes", exact=True).click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Nodes")
-    row = page.get_by_role("region", name="Registered nodes").locator("tbody tr")
+    row = page.get_by_role("group", name="Registered nodes").locator("tbody tr")
     await expect(row).to_have_count(1)
     await expect(row).to_contain_text("this server")
     await expect(row).to_contain_text("Live")
@@ -87,7 +89,7 @@ async def test_the_pages_are_readable_and_sound(
     watch(page, site.url, wrongs)
     await page.goto("/nodes")
     await sign_in(page)
-    complaints = {"none": await page.evaluate(AUDIT)}
+    complaints = {"none": await audit(page)}
     await expect(page.get_by_role("heading", name="No node has registered yet")).to_be_visible()
     working_group(rows)
     for name, write in (("four", node_seed.four_nodes), ("outage", node_seed.outage)):
@@ -96,8 +98,8 @@ async def test_the_pages_are_readable_and_sound(
         await page.goto("/nodes")
         for summary in await page.locator("#ended summary").all():
             await summary.click()
-        complaints[name] = await page.evaluate(AUDIT) + await page.evaluate(CLIPPED)
+        complaints[name] = await audit(page) + await page.evaluate(CLIPPED)
         await page.goto("/groups/billing")
-        complaints[f"group, {name}"] = await page.evaluate(AUDIT)
+        complaints[f"group, {name}"] = await audit(page)
     assert {name: found for name, found in complaints.items() if found} == {}
     await context.close()

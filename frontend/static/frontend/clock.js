@@ -1,7 +1,9 @@
 // Advances `<time data-at="ms">` between two updates from the server, in the words of frontend/wording.py (`ago`).
 // Based on the server's clock: the panel states the server's time, the browser adds the time that has passed since.
+// In a panel that could not be fetched any more (live.js) time stands still: nobody knows what has happened since.
 (() => {
   let offset = 0;
+  let stated = 0;
 
   const span = (milliseconds) => {
     const length = Math.abs(milliseconds);
@@ -19,7 +21,7 @@
 
   const tick = () => {
     if (document.hidden) return;
-    const now = Date.now() + offset;
+    const now = stated && document.querySelector("#panel.past") ? stated : Date.now() + offset;
     for (const time of document.querySelectorAll("time[data-at]")) {
       const text = ago(Number(time.dataset.at), now);
       if (time.textContent !== text) time.textContent = text;
@@ -28,7 +30,8 @@
 
   const synchronise = () => {
     const now = document.querySelector("[data-now]")?.dataset.now;
-    if (now) offset = Number(now) - Date.now();
+    stated = Number(now ?? 0);
+    if (stated) offset = stated - Date.now();
     tick();
   };
 

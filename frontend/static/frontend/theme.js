@@ -12,7 +12,7 @@
     const button = document.getElementById("theme");
     if (!button) return;
     button.textContent = names[chosen];
-    button.setAttribute("aria-label", `Colours: ${chosen || "same as the system"}`);
+    button.setAttribute("aria-label", `${names[chosen]}: colours ${chosen ? "of every page" : "of the system"}`);
   };
 
   show();

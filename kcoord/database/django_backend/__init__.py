@@ -1,0 +1,1 @@
+"""Django's database backend for Postgres, with limits on every wait."""
