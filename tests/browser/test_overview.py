@@ -14,10 +14,12 @@ import psycopg
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.conftest import Wrongs, make_user, open_context, sign_in, watch
-from tests.browser.test_pages import AUDIT, SIZES, VIOLATIONS
+from tests.browser.audit import audit
+from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.browser.test_pages import SIZES, VIOLATIONS
 from tests.frontend.seed import Seed, now_ms
 from tests.frontend.verdict_seed import judged, troubled, verdict
+from tests.support.accounts import make_user
 from tests.support.database import ROOT, cloned_database
 from tests.support.http_members import make_token
 from tests.support.processes import Running, start_beat, start_server, start_worker
@@ -187,10 +189,10 @@ async def test_the_page_is_readable_and_sound(
     await page.goto("/")
     await sign_in(page)
     await expect(page.get_by_role("heading", name="No groups yet")).to_be_visible()
-    complaints = {"none": await page.evaluate(AUDIT)}
+    complaints = {"none": await audit(page)}
     troubled(seed)
     for name, address in (("overview", "/"), ("list", "/groups?verdict=late")):
         await page.goto(address)
-        complaints[name] = await page.evaluate(AUDIT) + await page.evaluate(CLIPPED)
+        complaints[name] = await audit(page) + await page.evaluate(CLIPPED)
     assert {name: found for name, found in complaints.items() if found} == {}
     await context.close()
