@@ -53,7 +53,7 @@ class Sized:
 def run(bench: Bench) -> None:
     """Both curves; the figures compare their ends.
 
-    Loads whose sessions are stored come last: on a machine that is too slow for so many members some of them expire,
+    Loads whose sessions are stored come last: on a machine that is too slow for this many members some of them expire,
     and the section ends there.
     """
     sizes = {size: _measure(bench, max(1, CROWD // size), size) for size in bench.scale.group_sizes}
