@@ -18,6 +18,7 @@ from frontend.views.pins import group_pins
 from frontend.views.plans import offset_plan, reset_offsets
 from frontend.views.reports import group_report, report_groups, report_partitions
 from frontend.views.simulation import simulate_group
+from frontend.views.snapshot import group_snapshot
 from frontend.views.topics import topic_list
 
 app_name = "frontend"
@@ -44,6 +45,7 @@ urlpatterns = [
     path("groups/<str:group_id>/report", group_report, name="group-report"),
     path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
     path("groups/<str:group_id>/simulate", simulate_group, name="simulate"),
+    path("groups/<str:group_id>/snapshot.<str:kind>", group_snapshot, name="snapshot"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
     path("topics", topic_list, name="topics"),
     path("nodes", node_page, name="nodes"),

@@ -188,6 +188,8 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
     here = group_url(group_id)
     actions = [
         Action("Simulate…", f"{here}/simulate", ""),
+        Action("Snapshot for a ticket (Markdown)", f"{here}/snapshot.md", ""),
+        Action("Snapshot (JSON)", f"{here}/snapshot.json", ""),
         Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
         Action("Hold…", f"{here}/hold", HOLD),
         Action("Pins…", f"{here}/pins", PIN),
@@ -233,7 +235,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     limits = replace(_limits(shown), lag=drawn, q=text(request, "topic"))
     looked = None
     if "\0" not in group_id:
-        looked = bridge.call(lambda runtime: _look(runtime, group_id, limits))
+        looked = bridge.call(lambda runtime: look(runtime, group_id, limits))
     if looked is None:
         return missing(request, group_id)
     found = looked.page
@@ -287,7 +289,8 @@ class Look:
     verdicts: Sequence[Verdict]
 
 
-async def _look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
+async def look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
+    """What the page of a group shows, None if it does not exist. Raises COORDINATOR_NOT_AVAILABLE."""
     found = await queries.group_page(runtime.db, group_id, limits)
     if found is None:
         return None

@@ -18,7 +18,7 @@ from tests.frontend.seed import Seed, working_group
 PANEL = {"HTTP_HX_REQUEST": "true"}
 OPEN_PAGES = {"login", "home", "live"}
 SOME_ID = "7f9c24e8-3b12-4fef-91e0-56a2d5a1f0b3"
-SAMPLES = {"group_id": "g", "member_id": "m", "plan_id": SOME_ID, "run_id": SOME_ID}
+SAMPLES = {"kind": "json", "group_id": "g", "member_id": "m", "plan_id": SOME_ID, "run_id": SOME_ID}
 STRANGE_IDS = ["a b", "kürbis <b>&\"'", "100%", "a?b#c", "..a", "日本", "a\\b", "x" * 255, "-", "live", "events"]
 
 

@@ -1,0 +1,206 @@
+"""A group at one instant, for an incident's ticket: as data, and as Markdown. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from frontend.history.episodes import Episode
+from frontend.queries import GroupPage
+from frontend.rows import Member, Millis, PartitionOffset
+from frontend.states import NextTimer, State
+from frontend.timeline import lines
+from frontend.verdicts.presenters import VerdictLine
+from frontend.wording import duration, iso, number, ranges
+
+Snapshot = Mapping[str, Any]
+
+
+def snapshot(
+    page: GroupPage,
+    state: State,
+    explanation: str,
+    timer: NextTimer | None,
+    verdicts: Sequence[VerdictLine],
+    rebalances: Sequence[Episode],
+    url: str,
+) -> Snapshot:
+    """Everything as JSON can say it; instants are RFC 3339, in UTC. `url`: the page of the group."""
+    header, totals = page.header, page.totals
+    return {
+        "group_id": header.group_id,
+        "url": url,
+        "taken_at": iso(page.now),
+        "type": header.type,
+        "state": header.state,
+        "state_label": state.label,
+        "state_since": iso(header.state_since),
+        "generation_id": header.generation_id,
+        "protocol_name": header.protocol_name,
+        "leader_id": header.leader_id,
+        "explanation": explanation,
+        "next_timer": None if timer is None else {"at": iso(timer.at), "what": timer.what, "overdue": timer.late},
+        "verdicts": [_verdict(verdict) for verdict in verdicts],
+        "lag": {"records": totals.lag, "partitions": totals.partitions, "measured": totals.measured},
+        "members": [_member(page, member) for member in page.members],
+        "more_members": page.counts.members - len(page.members),
+        "partitions": [_partition(row) for row in page.offsets],
+        "more_partitions": totals.partitions - len(page.offsets),
+        "rebalances": [_rebalance(episode, page.now) for episode in rebalances],
+        "events": [
+            {"at": iso(line.at), "kind": line.kind, "text": line.text, "reason": line.note, "member_id": line.member_id}
+            for line in lines(page.events)
+        ],
+    }
+
+
+def _verdict(verdict: VerdictLine) -> Snapshot:
+    return {
+        "kind": verdict.state.name,
+        "since": iso(verdict.since),
+        "text": verdict.text,
+        "advice": verdict.advice,
+        "due_at": None if verdict.due_at is None else iso(verdict.due_at),
+    }
+
+
+def _member(page: GroupPage, member: Member) -> Snapshot:
+    owned: dict[str, list[int]] = {}
+    for part in page.owned:
+        if part.member_id == member.member_id:
+            owned.setdefault(part.topic, []).extend(part.partitions)
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "is_late": member.member_id in page.late,
+        "last_heartbeat_at": _instant(member.last_heartbeat_at),
+        "session_expires_at": _instant(member.session_deadline),
+        "owned": member.owned,
+        "partitions": {topic: sorted(partitions) for topic, partitions in owned.items()},
+    }
+
+
+def _partition(row: PartitionOffset) -> Snapshot:
+    return {
+        "topic": row.topic,
+        "partition": row.partition,
+        "owner": row.owner,
+        "committed_offset": row.committed_offset,
+        "committed_at": _instant(row.commit_timestamp),
+        "log_end_offset": row.log_end_offset,
+        "watermark_at": _instant(row.sampled_at),
+        "lag": row.lag,
+    }
+
+
+def _rebalance(episode: Episode, now: Millis) -> Snapshot:
+    return {
+        "began_at": iso(episode.began),
+        "ended_at": _instant(episode.ended),
+        "length_ms": episode.length_ms(now),
+        "trigger": episode.trigger,
+        "reason": episode.reason,
+        "members_before": episode.before,
+        "members_after": episode.after,
+        "outcome": episode.outcome.label,
+        "phases": {phase.name: phase.length_ms for phase in episode.phases},
+    }
+
+
+def _instant(at: Millis | None) -> str | None:
+    return None if at is None else iso(at)
+
+
+def markdown(taken: Snapshot) -> str:
+    """The snapshot as a page of text, as trackers show it."""
+    state, since = taken["state_label"], taken["state_since"]
+    blocks = [
+        f"# Consumer group {_code(taken['group_id'])}",
+        f"Taken at {taken['taken_at']} from <{taken['url']}>.",
+        f"**{state}** since {since}, generation {taken['generation_id']}. {_text(taken['explanation'])}",
+        *(_attention(taken["verdicts"]) if taken["verdicts"] else ()),
+        f"Lag: {_lag(taken['lag'])}.",
+        *_table("Members", MEMBERS, (_member_cells(member) for member in taken["members"]), taken["more_members"]),
+        *_table(
+            "Partitions", PARTITIONS, (_partition_cells(row) for row in taken["partitions"]), taken["more_partitions"]
+        ),
+        *_table("Rebalances", REBALANCES, (_rebalance_cells(episode) for episode in taken["rebalances"])),
+        *_table("Events", ("At", "What"), ((event["at"], _text(_told(event))) for event in taken["events"])),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+MEMBERS = ("Member", "Client", "Last heartbeat", "Session ends", "Owns")
+PARTITIONS = ("Partition", "Owner", "Committed", "At", "Log end", "Lag")
+REBALANCES = ("Began", "Trigger", "Members", "Took", "Outcome")
+
+
+def _attention(verdicts: Iterable[Snapshot]) -> list[str]:
+    told = (f"- **{verdict['kind']}** since {verdict['since']}: {_text(verdict['text'])}" for verdict in verdicts)
+    return ["## Needs attention", "\n".join(told)]
+
+
+def _lag(lag: Snapshot) -> str:
+    if lag["records"] is None:
+        return "not known"
+    return f"{number(lag['records'])} records in {lag['measured']:,} of {lag['partitions']:,} partitions"
+
+
+def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], more: int = 0) -> list[str]:
+    """A section with a table; nothing without rows. `more`: how many are left out."""
+    body = [f"| {' | '.join(row)} |" for row in rows]
+    if not body:
+        return []
+    table = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *body]
+    return [f"## {title}", "\n".join(table), *([f"{more:,} more are left out."] if more > 0 else ())]
+
+
+def _member_cells(member: Snapshot) -> tuple[str, ...]:
+    owned = "; ".join(f"{_text(topic)} {ranges(numbers, 12)}" for topic, numbers in member["partitions"].items())
+    where = _text("@".join(part for part in (member["client_id"], member["client_host"]) if part))
+    late = ", late" if member["is_late"] else ""
+    heard = f"{member['last_heartbeat_at'] or '–'}{late}"
+    return _code(member["member_id"]), where, heard, member["session_expires_at"] or "–", owned or "nothing"
+
+
+def _partition_cells(row: Snapshot) -> tuple[str, ...]:
+    numbers = [
+        "–" if row[name] is None else number(row[name]) for name in ("committed_offset", "log_end_offset", "lag")
+    ]
+    owner = _code(row["owner"]) if row["owner"] else "nobody"
+    partition = f"{_text(row['topic'])}-{row['partition']}"
+    return partition, owner, numbers[0], row["committed_at"] or "–", numbers[1], numbers[2]
+
+
+def _rebalance_cells(episode: Snapshot) -> tuple[str, ...]:
+    counts = ("?" if count is None else str(count) for count in (episode["members_before"], episode["members_after"]))
+    trigger = episode["trigger"] + (f": “{episode['reason']}”" if episode["reason"] else "")
+    return (
+        episode["began_at"],
+        _text(trigger),
+        " → ".join(counts),
+        duration(episode["length_ms"]),
+        episode["outcome"],
+    )
+
+
+def _told(event: Snapshot) -> str:
+    return str(event["text"]) + (f": “{event['reason']}”" if event["reason"] else "")
+
+
+def _text(written: str) -> str:
+    """Text from outside within a line or a cell: nothing in it is markup, or begins another cell or line."""
+    escaped = "".join(f"\\{mark}" if mark in _MARKUP else mark for mark in written)
+    return " ".join(escaped.split())
+
+
+_MARKUP = frozenset("\\`*_[]<>|#")
+
+
+def _code(written: str) -> str:
+    """An id as it is, in a code span where it can be."""
+    if "`" in written or "|" in written or written != " ".join(written.split()):
+        return _text(written)
+    return f"`{written}`"

@@ -1,0 +1,60 @@
+"""A group's page as a file to attach: JSON or Markdown."""
+
+from __future__ import annotations
+
+import json
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_safe
+
+from frontend import presenters
+from frontend.history.reads import History, Wanted, history
+from frontend.queries import Limits
+from frontend.snapshot import markdown, snapshot
+from frontend.states import state
+from frontend.verdicts.presenters import lines as verdict_lines
+from frontend.views.groups import Look, group_url, look, missing
+from frontend.views.page import BadAddress, page
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from offsets.verdicts.reads import summaries
+
+REBALANCES = 10
+LIMITS = Limits(members=200, offsets=500, events=50, topics=200, cells=20_000, member_topics=50)
+
+TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8"}
+"""The kinds of files, by the end of their names."""
+
+
+@require_safe
+@page
+def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpResponse:
+    """The group as it is now."""
+    if kind not in TYPES:
+        raise BadAddress(f"There is no snapshot of this kind: {', '.join(TYPES)}.")
+    found = None if "\0" in group_id else bridge.call(lambda runtime: _read(runtime, group_id))
+    if found is None:
+        return missing(request, group_id)
+    looked, past = found
+    context = presenters.group(looked.page, 1, {}, looked.assignors, looked.rule)
+    taken = snapshot(
+        looked.page,
+        state(looked.page.header.state),
+        context["explanation"],
+        context["next_timer"],
+        verdict_lines(summaries(looked.verdicts), looked.page.header.state, explained=True),
+        past.shown[:REBALANCES],
+        request.build_absolute_uri(group_url(group_id)),
+    )
+    content = json.dumps(taken, indent=1, ensure_ascii=False) if kind == "json" else markdown(taken)
+    name = "".join(mark if mark.isalnum() or mark in "-_." else "_" for mark in group_id)[:100]
+    response = HttpResponse(content, content_type=TYPES[kind])
+    filename = f"{name}-{taken['taken_at'][:19].replace(':', '')}.{kind}"
+    response.headers["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=filename) or ""
+    return response
+
+
+async def _read(runtime: Runtime, group_id: str) -> tuple[Look, History] | None:
+    looked = await look(runtime, group_id, LIMITS)
+    return None if looked is None else (looked, await history(runtime.db, group_id, Wanted()))
