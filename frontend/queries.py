@@ -169,12 +169,7 @@ async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
     """A page of groups with the counts by state. Raises ProtocolError COORDINATOR_NOT_AVAILABLE, as all here do."""
 
     async def read(connection: Connection) -> GroupList:
-        matching = Matching(
-            q=wanted.q,
-            types=[wanted.type] if wanted.type else None,
-            states=list(wanted.states) or None,
-            verdicts=wanted.verdicts or None,
-        )
+        matching = _matching(wanted)
         finder = GroupFinder(db, connection)
         found = await finder.find(matching, _SORTS[wanted.order], _start(wanted), PAGE_SIZE + 1)
         more = len(found) > PAGE_SIZE
@@ -192,6 +187,27 @@ async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
         )
 
     return await _snapshot(db, read)
+
+
+async def group_rows(db: Database, wanted: GroupFilter, limit: int) -> tuple[Sequence[GroupSummary], Cursor | None]:
+    """The first `limit` groups after `wanted.after`, and the place where to continue; None: these were the last."""
+
+    async def read(connection: Connection) -> tuple[Sequence[GroupSummary], Cursor | None]:
+        finder = GroupFinder(db, connection)
+        found = await finder.find(_matching(wanted), _SORTS[wanted.order], _start(wanted), limit + 1)
+        groups = await finder.summaries([one.id for one in found[:limit]], topics=TOPICS_PER_LINE, committed=True)
+        return groups, _edge(groups, -1, wanted.order, len(found) > limit)
+
+    return await _snapshot(db, read)
+
+
+def _matching(wanted: GroupFilter) -> Matching:
+    return Matching(
+        q=wanted.q,
+        types=[wanted.type] if wanted.type else None,
+        states=list(wanted.states) or None,
+        verdicts=wanted.verdicts or None,
+    )
 
 
 NO_LAG_KEY = -1

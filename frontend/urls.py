@@ -6,6 +6,7 @@ from django.contrib.auth.views import PasswordChangeDoneView
 from django.urls import path
 
 from frontend.live import live
+from frontend.views import exports
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
@@ -34,9 +35,14 @@ urlpatterns = [
         name="password-changed",
     ),
     path("groups", group_list, name="groups"),
+    path("groups.csv", exports.groups_csv, name="groups-csv"),
     path("groups/<str:group_id>", group_page, name="group"),
     path("groups/<str:group_id>/events", group_events, name="events"),
     path("groups/<str:group_id>/commits", group_commits, name="commits"),
+    path("groups/<str:group_id>/commits.csv", exports.commits_csv, name="commits-csv"),
+    path("groups/<str:group_id>/members.csv", exports.members_csv, name="members-csv"),
+    path("groups/<str:group_id>/offsets.csv", exports.offsets_csv, name="offsets-csv"),
+    path("groups/<str:group_id>/rebalances.csv", exports.rebalances_csv, name="rebalances-csv"),
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),
     path("groups/<str:group_id>/hold", hold_group, name="hold-group"),
     path("groups/<str:group_id>/kick", kick_member, name="kick-member"),
@@ -47,6 +53,8 @@ urlpatterns = [
     path("groups/<str:group_id>/simulate", simulate_group, name="simulate"),
     path("groups/<str:group_id>/snapshot.<str:kind>", group_snapshot, name="snapshot"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
+    path("groups/<str:group_id>/plans/<uuid:plan_id>.csv", exports.plan_csv, name="plan-csv"),
+    path("topics.csv", exports.topics_csv, name="topics-csv"),
     path("topics", topic_list, name="topics"),
     path("nodes", node_page, name="nodes"),
     path("archive", archive, name="archive"),

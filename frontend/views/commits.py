@@ -53,15 +53,7 @@ class Line:
 @page
 def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
     """The journal of a group, newest first; it outlives the group."""
-    kind = choice(request, "kind", (*(kind.value for kind in ChangeKind), CHANGES))
-    partition = text(request, "partition")
-    wanted = JournalFilter(
-        topic=text(request, "topic") or None,
-        partition=_partition(partition) if partition else None,
-        kinds=_kinds(kind),
-        since=instant(request, "from"),
-        until=instant(request, "to"),
-    )
+    wanted, kind = wanted_commits(request), request.GET.get("kind", "")
     found = None if "\0" in group_id else _read(group_id, wanted, text(request, "after") or None)
     if found is None:
         return message(request, 404, "No such group", f"{group_id} has no commit history, or it is no longer kept.")
@@ -82,6 +74,19 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
         "older_url": address(request, after=found.next_cursor) if found.next_cursor else None,
     }
     return show(request, "commits", context, section="groups")
+
+
+def wanted_commits(request: HttpRequest) -> JournalFilter:
+    """What the URL of the history asks for. Raises BadAddress."""
+    kind = choice(request, "kind", (*(kind.value for kind in ChangeKind), CHANGES))
+    partition = text(request, "partition")
+    return JournalFilter(
+        topic=text(request, "topic") or None,
+        partition=_partition(partition) if partition else None,
+        kinds=_kinds(kind),
+        since=instant(request, "from"),
+        until=instant(request, "to"),
+    )
 
 
 def _kinds(kind: str) -> list[ChangeKind] | None:

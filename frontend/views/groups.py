@@ -117,7 +117,7 @@ class Pace:
 @page
 def group_list(request: HttpRequest) -> HttpResponse:
     """All groups, one page at a time."""
-    wanted = _wanted(request)
+    wanted = wanted_groups(request)
     found = bridge.call(lambda runtime: queries.group_list(runtime.db, wanted))
     total = sum(found.counts.values())
     filtered = _is_filtered(wanted)
@@ -153,7 +153,8 @@ def group_list(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _wanted(request: HttpRequest) -> GroupFilter:
+def wanted_groups(request: HttpRequest) -> GroupFilter:
+    """What the URL of the list asks for. Raises BadAddress."""
     after = cursor(request, "after", str, int)
     before = cursor(request, "before", str, int)
     if after and before:
@@ -258,6 +259,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "q": limits.q,
         "searchable": bool(limits.q) or found.totals.topics > Limits().topics,
         "actions": _actions(request, group_id),
+        "group_url": group_url(group_id),
         "hold_url": f"{group_url(group_id)}/hold",
         "may_hold": request.user.has_perm(HOLD),
         "kick_url": f"{group_url(group_id)}/kick" if request.user.has_perm(KICK) else "",

@@ -1,0 +1,38 @@
+"""Tables as CSV (RFC 4180), written as they are read."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes text that begins with one of these for a formula."""
+
+LINES_A_PIECE = 500
+
+
+def pieces(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
+    """The file in pieces, in UTF-8: the names of the columns, then the rows. None is an empty cell."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer)
+    writer.writerow(head)
+    for number, row in enumerate(rows, 1):
+        writer.writerow([cell(value) for value in row])
+        if number % LINES_A_PIECE == 0:
+            yield _taken(buffer)
+    yield _taken(buffer)
+
+
+def cell(value: object) -> object:
+    """A value as a spreadsheet may show it: text from outside must not become a formula."""
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return value
+
+
+def _taken(buffer: io.StringIO) -> bytes:
+    content = buffer.getvalue().encode("utf-8", "replace")
+    buffer.seek(0)
+    buffer.truncate()
+    return content

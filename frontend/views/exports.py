@@ -1,0 +1,226 @@
+"""The tables of the pages as CSV files, with all their rows and the filters of the page."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_safe
+
+from frontend import queries
+from frontend.csv_files import pieces
+from frontend.history.reads import Wanted, history
+from frontend.queries import Cursor, Limits
+from frontend.rows import Member, Millis, Topic
+from frontend.views.commits import wanted_commits
+from frontend.views.groups import EVERYTHING, wanted_groups
+from frontend.views.page import page, text
+from frontend.wording import iso
+from groups.readmodel import GroupSummary, unknown_group
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.rest.paging import MAX_LIMIT, Page
+from offsets.journal.reading import JournalLine, JournalReads
+from offsets.plans.service import PlanService
+from offsets.readmodel import CommittedPartition, OffsetReads
+
+MOST_ROWS = 100_000
+"""Rows of a file; the API has the others."""
+
+T = TypeVar("T")
+C = TypeVar("C")
+Read = Callable[[Runtime, C | None], Awaitable[tuple[Sequence[T], C | None]]]
+"""A page of rows from a cursor on, and the cursor of the next; None: the first, and the last."""
+
+
+@require_safe
+@page
+def groups_csv(request: HttpRequest) -> HttpResponseBase:
+    """The groups that match the filters of the list."""
+    wanted = replace(wanted_groups(request), after=None, before=None)
+
+    async def read(runtime: Runtime, after: Cursor | None) -> tuple[Sequence[GroupSummary], Cursor | None]:
+        return await queries.group_rows(runtime.db, replace(wanted, after=after), MAX_LIMIT)
+
+    head = (
+        "group_id", "type", "state", "state_since", "generation", "members", "lag", "time_lag_ms", "lag_sampled_at",
+        "verdicts", "topics", "updated_at",
+    )  # fmt: skip
+    rows = (
+        (
+            group.group_id, group.type, group.state, iso(group.state_since), group.generation_id, group.members,
+            group.lag, group.time_lag_ms, _instant(group.lag_sampled_at), " ".join(kind for kind, _ in group.verdicts),
+            " ".join(group.topics), iso(group.updated_at),
+        )
+        for group in _all(read)
+    )  # fmt: skip
+    return _file("groups", head, rows)
+
+
+@require_safe
+@page
+def topics_csv(request: HttpRequest) -> HttpResponseBase:
+    """The topics that match the search."""
+    q = text(request, "q")
+
+    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[Topic], str | None]:
+        found = await queries.topic_list(runtime.db, q, after, None)
+        return found.topics, found.next
+
+    head = "topic", "partitions", "watermarks", "oldest_watermark", "read_by", "committed_by", "created_at"
+    rows = (
+        (
+            topic.name, topic.partitions, topic.watermarks, _instant(topic.sampled_at), " ".join(topic.groups),
+            " ".join(topic.committed), iso(topic.created_at),
+        )
+        for topic in _all(read)
+    )  # fmt: skip
+    return _file("topics", head, rows)
+
+
+@require_safe
+@page
+def members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
+    """The members of a group; what they own is in the file of its partitions."""
+    limits = Limits(members=EVERYTHING, topics=1, cells=1, offsets=1, events=1, member_topics=1)
+    found = bridge.call(lambda runtime: queries.group_page(runtime.db, group_id, limits))
+    if found is None:
+        raise unknown_group(group_id)
+    head = (
+        "member_id", "group_instance_id", "client_id", "client_host", "partitions", "member_epoch", "last_heartbeat_at",
+        "session_expires_at",
+    )  # fmt: skip
+    return _file(f"{group_id}-members", head, map(_member, found.members))
+
+
+def _member(member: Member) -> Sequence[object]:
+    return (
+        member.member_id, member.instance_id, member.client_id, member.client_host, member.owned, member.member_epoch,
+        _instant(member.last_heartbeat_at), _instant(member.session_deadline),
+    )  # fmt: skip
+
+
+@require_safe
+@page
+def offsets_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
+    """The committed offsets of a group."""
+
+    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[CommittedPartition], str | None]:
+        return _parts(await runtime.get(OffsetReads).committed(group_id, cursor=cursor, limit=MAX_LIMIT))
+
+    head = (
+        "topic", "partition", "owner", "committed_offset", "committed_at", "log_start_offset", "log_end_offset", "lag",
+        "watermark_at", "expires_at", "metadata",
+    )  # fmt: skip
+    rows = (
+        (
+            row.topic, row.partition, row.owner, row.committed_offset, iso(row.committed_at), row.log_start_offset,
+            row.log_end_offset, row.lag, _instant(row.sampled_at), _instant(row.expires_at), row.metadata,
+        )
+        for row in _all(read)
+    )  # fmt: skip
+    return _file(f"{group_id}-offsets", head, rows)
+
+
+@require_safe
+@page
+def commits_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
+    """The commit history of a group, newest first, with the filters of the page."""
+    wanted = wanted_commits(request)
+
+    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[JournalLine], str | None]:
+        return _parts(await runtime.get(JournalReads).commits(group_id, wanted, cursor=cursor, limit=MAX_LIMIT))
+
+    head = "at", "kind", "topic", "partition", "committed_offset", "member_id", "client_id", "principal", "generation"
+    rows = (
+        (
+            iso(row.at), row.kind, row.topic, row.partition, row.committed_offset, row.member_id, row.client_id,
+            row.principal, row.generation_id,
+        )
+        for row in _all(read)
+    )  # fmt: skip
+    return _file(f"{group_id}-commits", head, rows)
+
+
+@require_safe
+@page
+def rebalances_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
+    """All rebalances of a group that are kept, newest first."""
+    head = (
+        "began_at", "ended_at", "length_ms", "generation", "trigger", "reason", "members_before", "members_after",
+        "outcome", "phases_ms",
+    )  # fmt: skip
+
+    async def read(runtime: Runtime, before: int | None) -> tuple[Sequence[Sequence[object]], int | None]:
+        found = await history(runtime.db, group_id, Wanted(before))
+        if not found.exists and not found.shown and before is None:
+            raise unknown_group(group_id)
+        return [
+            (
+                iso(one.began), _instant(one.ended), one.length_ms(found.now), one.generation_id, one.trigger,
+                one.reason, one.before, one.after, one.outcome.label,
+                " ".join(f"{phase.name}:{phase.length_ms}" for phase in one.phases),
+            )
+            for one in found.shown
+        ], found.older  # fmt: skip
+
+    return _file(f"{group_id}-rebalances", head, _all(read))
+
+
+@require_safe
+@page
+def plan_csv(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpResponseBase:
+    """The lines of an offset plan."""
+    plan = bridge.call(lambda runtime: runtime.get(PlanService).get(group_id, str(plan_id)))
+
+    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[Sequence[object]], str | None]:
+        found = await runtime.get(PlanService).lines(plan, cursor=cursor, limit=MAX_LIMIT)
+        return [
+            (
+                line.topic, line.partition, line.old_offset, line.requested, line.new, line.log and line.log.start,
+                line.log and line.log.end, line.old_lag, line.new_lag, line.note,
+            )
+            for line in found.items
+        ], found.next_cursor  # fmt: skip
+
+    head = (
+        "topic", "partition", "old_offset", "requested_offset", "new_offset", "log_start_offset", "log_end_offset",
+        "old_lag", "new_lag", "note",
+    )  # fmt: skip
+    return _file(f"{group_id}-plan", head, _all(read))
+
+
+def _parts(found: Page[T]) -> tuple[Sequence[T], str | None]:
+    return found.items, found.next_cursor
+
+
+def _all(read: Read[C, T]) -> Iterator[T]:
+    """The rows of all pages, at most MOST_ROWS. The first page is read at once, so that its errors are answered."""
+    first, following = bridge.call(lambda runtime: read(runtime, None))
+
+    def rest() -> Iterator[T]:
+        after = following
+        while after is not None:
+            at = after
+            found, after = bridge.call(lambda runtime, at=at: read(runtime, at))  # type: ignore[misc]
+            yield from found
+
+    return itertools.islice(itertools.chain(first, rest()), MOST_ROWS)
+
+
+def _file(name: str, head: Sequence[str], rows: Iterator[Sequence[object]]) -> HttpResponseBase:
+    safe = "".join(mark if mark.isalnum() or mark in "-_." else "_" for mark in name)[:100]
+    response = StreamingHttpResponse(pieces(head, rows), content_type="text/csv; charset=utf-8")
+    response.headers["Content-Disposition"] = (
+        content_disposition_header(as_attachment=True, filename=f"{safe}.csv") or ""
+    )
+    return response
+
+
+def _instant(at: Millis | None) -> str | None:
+    return None if at is None else iso(at)

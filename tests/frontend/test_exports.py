@@ -1,0 +1,110 @@
+"""The tables of the pages as CSV files: all rows, the page's filters, and nothing that a spreadsheet executes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontend.csv_files import FORMULA, LINES_A_PIECE, pieces
+from frontend.views import exports
+from tests.frontend.seed import Seed, working_group
+from tests.frontend.test_episodes import CLASSIC
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def table(client: Client, url: str) -> list[dict[str, str]]:
+    """The rows of a file by the names of its columns."""
+    answer = client.get(url)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    assert answer.headers["Content-Disposition"].startswith('attachment; filename="')
+    content = b"".join(answer.streaming_content).decode()  # type: ignore[arg-type]
+    return list(csv.DictReader(io.StringIO(content, newline="")))
+
+
+@given(st.lists(st.tuples(TEXT, st.none() | st.integers()), max_size=20))
+def test_what_is_written_can_be_read_and_is_no_formula(rows: list[tuple[str, int | None]]) -> None:
+    content = b"".join(pieces(("name", "number"), rows)).decode()
+    head, *found = csv.reader(io.StringIO(content, newline=""))
+    assert head == ["name", "number"]
+    assert [number for _, number in found] == ["" if number is None else str(number) for _, number in rows]
+    for (written, _), (name, _) in zip(found, rows, strict=True):
+        assert not written.startswith(FORMULA)
+        assert written.removeprefix("'") == name.removeprefix("'")
+
+
+def test_a_file_comes_in_pieces() -> None:
+    assert len(list(pieces(("n",), ([n] for n in range(LINES_A_PIECE * 2 + 1))))) == 3
+
+
+def test_groups_are_filtered_as_on_the_page_and_come_whole(
+    person: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "MAX_LIMIT", 7)
+    for number in range(20):
+        seed.group(f"g{number:02}", "Empty" if number % 2 else "Stable")
+    assert [row["group_id"] for row in table(person, "/groups.csv")] == [f"g{n:02}" for n in range(20)]
+    for sort in ("", "changed", "lag"):
+        found = {row["group_id"] for row in table(person, f"/groups.csv?state=Empty&sort={sort}")}
+        assert found == {f"g{n:02}" for n in range(1, 20, 2)}
+    monkeypatch.setattr(exports, "MOST_ROWS", 11)
+    assert len(table(person, "/groups.csv")) == 11
+    assert 'href="/groups.csv?state=Empty"' in person.get("/groups?state=Empty").content.decode()
+
+
+def test_the_tables_of_a_group(person: Client, seed: Seed) -> None:
+    working_group(seed)
+    seed.topic("orders", 12, [12_000] * 12)
+    members = table(person, "/groups/billing/members.csv")
+    assert [row["partitions"] for row in members] == ["6", "6", "6"]
+    offsets = table(person, "/groups/billing/offsets.csv")
+    first = offsets[0]
+    assert (first["topic"], first["partition"], first["log_end_offset"]) == ("orders", "0", "12000")
+    assert int(first["lag"]) == 12_000 - int(first["committed_offset"])
+    topics = table(person, "/topics.csv?q=ord")
+    assert [(row["topic"], row["read_by"]) for row in topics] == [("orders", "billing")]
+
+
+def test_the_history_of_a_group(person: Client, seed: Seed) -> None:
+    seed.group("idle", "Empty")
+    for partition in range(3):
+        seed.journal("idle", "commit", "orders", partition, 10, ms_ago=60_000)
+    seed.journal("idle", "reset", "orders", 0, 3, principal="=mara")
+    commits = table(person, "/groups/idle/commits.csv")
+    assert [row["kind"] for row in commits] == ["reset", "commit", "commit", "commit"]
+    assert commits[0]["principal"] == "'=mara"
+    assert len(table(person, "/groups/idle/commits.csv?kind=changes")) == 1
+    for event in CLASSIC:
+        ago = 120_000 - event.at
+        seed.event("idle", event.kind, event.generation_id, event.member_id, ms_ago=ago, **event.detail)
+    rebalances = table(person, "/groups/idle/rebalances.csv")
+    assert [row["generation"] for row in rebalances] == ["3", "2", "1"]
+    assert [phase.partition(":")[0] for phase in rebalances[-1]["phases_ms"].split()] == ["joining", "assigning"]
+
+
+def test_the_lines_of_a_plan(operator: Client, seed: Seed) -> None:
+    seed.topic("orders", 2, [100, 200])
+    seed.commit(seed.group("idle", "Empty"), {("orders", 0): 10, ("orders", 1): 20})
+    made: Any = operator.post("/groups/idle/reset", {"strategy": "to-latest"})
+    lines = table(operator, f"{made.headers['Location']}.csv")
+    assert [(row["partition"], row["old_offset"], row["new_offset"]) for row in lines] == [
+        ("0", "10", "100"),
+        ("1", "20", "200"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["members", "offsets", "commits", "rebalances"])
+def test_a_group_that_does_not_exist_is_told_before_a_file_begins(person: Client, seed: Seed, name: str) -> None:
+    assert person.get(f"/groups/none/{name}.csv").status_code == 404
+
+
+def test_a_bad_filter_is_refused(person: Client, seed: Seed) -> None:
+    assert person.get("/groups.csv?state=Sleeping").status_code == 400
+    assert person.get("/groups/idle/commits.csv?from=x").status_code == 400
