@@ -57,7 +57,10 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
-    """What the list of groups shows. Empty `states`, `verdicts`: all. At most one of `after` and `before` is set."""
+    """What the list of groups shows; an empty condition is none. At most one of `after` and `before` is set.
+
+    `topic`, `member`, `min_lag` and `label` (name and value, None for any) as in `groups.readmodel.GroupFilter`.
+    """
 
     q: str = ""
     states: tuple[str, ...] = ()
@@ -66,6 +69,10 @@ class GroupFilter:
     after: Cursor | None = None
     before: Cursor | None = None
     verdicts: tuple[str, ...] = ()
+    topic: str = ""
+    member: str = ""
+    min_lag: int | None = None
+    label: tuple[str, str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +214,10 @@ def _matching(wanted: GroupFilter) -> Matching:
         types=[wanted.type] if wanted.type else None,
         states=list(wanted.states) or None,
         verdicts=wanted.verdicts or None,
+        topic=wanted.topic or None,
+        member=wanted.member or None,
+        min_lag=wanted.min_lag,
+        labels=[wanted.label] if wanted.label else None,
     )
 
 

@@ -11,7 +11,8 @@ from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
 from frontend.views.commits import group_commits
-from frontend.views.groups import group_events, group_list, group_page
+from frontend.views.group_list import group_list
+from frontend.views.groups import group_events, group_page
 from frontend.views.history import group_rebalances
 from frontend.views.nodes import node_page
 from frontend.views.overview import overview

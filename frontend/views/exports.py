@@ -18,7 +18,8 @@ from frontend.history.reads import Wanted, history
 from frontend.queries import Cursor, Limits
 from frontend.rows import Member, Millis, Topic
 from frontend.views.commits import wanted_commits
-from frontend.views.groups import EVERYTHING, wanted_groups
+from frontend.views.group_list import wanted_groups
+from frontend.views.groups import EVERYTHING
 from frontend.views.page import page, text
 from frontend.wording import iso
 from groups.readmodel import GroupSummary, unknown_group

@@ -1,4 +1,4 @@
-"""The list of groups, the page of a group and its events."""
+"""The page of a group and its events."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ from frontend.offsets.presenters import choices, lag
 from frontend.offsets.queries import BY_NAME as BY_RANGE
 from frontend.offsets.queries import RANGES
 from frontend.partitions import read_colours
-from frontend.queries import Cursor, GroupFilter, GroupList, Limits, Order
+from frontend.queries import Limits
 from frontend.rows import Coordinator
-from frontend.states import BY_NAME, STATES, State, state
 from frontend.timeline import lines
-from frontend.verdicts.presenters import KINDS
 from frontend.verdicts.presenters import lines as verdict_lines
 from frontend.verdicts.queries import judged
 from frontend.views.page import (
-    BadAddress,
     address,
     choice,
     choices_of,
@@ -36,13 +33,9 @@ from frontend.views.page import (
     show,
     text,
 )
-from frontend.wording import plural
 from groups.core.coordinator import partition_of
-from groups.core.model.verdicts import VerdictKind
 from groups.core.subscription import NONE as NO_TOPICS
 from groups.engine.decision_context import DecisionContexts
-from groups.models import Group
-from groups.readmodel import GroupSummary
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.core.retention import RetentionRule
@@ -54,45 +47,14 @@ from offsets.verdicts.reads import summaries
 HOLD, KICK = "groups.change_group", "groups.delete_member"
 """Django permissions that keep members out, and remove one."""
 PIN = "offsets.change_retentionpin"
-SORTS = (Order.CHANGED.value, Order.LAG.value)
 SETTLED = ("Stable", "Empty", "Dead")
 """States in which nothing but heartbeats and commits happens without outside action."""
 LARGE = 2_000
 """Rendering a group with more members costs too much to do on every change."""
-TOPICS_SHOWN = 3
 PANELS = ("members", "handovers", "partitions", "offsets")
 """Panels of a group that can be shown in full (`?show=members`)."""
 EVERYTHING = 10_000
 """The maximum number of rows even of a panel shown in full; the API has the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A state or a verdict to filter by."""
-
-    state: State
-    count: int
-    chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A verdict on a group in the list."""
-
-    state: State
-    since: int
-
-
-@dataclass(frozen=True, slots=True)
-class ListLine:
-    """A group in the list."""
-
-    group: GroupSummary
-    state: State
-    url: str
-    topics: str
-    all_topics: str
-    verdicts: Sequence[Seen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,72 +75,6 @@ class Pace:
     gap_ms: int
 
 
-@require_safe
-@page
-def group_list(request: HttpRequest) -> HttpResponse:
-    """All groups, one page at a time."""
-    wanted = wanted_groups(request)
-    found = bridge.call(lambda runtime: queries.group_list(runtime.db, wanted))
-    total = sum(found.counts.values())
-    filtered = _is_filtered(wanted)
-    return show(
-        request,
-        "groups",
-        {
-            "now": found.now,
-            "wanted": wanted,
-            "lines": [_line(group) for group in found.groups],
-            "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in wanted.states) for s in STATES],
-            "verdict_choices": [
-                Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in wanted.verdicts)
-                for kind, shown in KINDS.items()
-            ],
-            "sorts": [
-                ("", "Name"),
-                (Order.CHANGED.value, "Last change"),
-                (Order.LAG.value, "Lag, as last sampled"),
-            ],
-            "order": wanted.order.value,
-            "type_choices": [("", "All"), *((t.value, t.label) for t in Group.Type)],
-            "filtered": filtered or bool(wanted.after or wanted.before),
-            "filter_words": _filter_words(wanted),
-            "summary": _summary(found, wanted, total),
-            "previous_url": _edge(request, "before", found.previous, wanted),
-            "next_url": _edge(request, "after", found.next, wanted),
-            "base_url": settings.KCOORD.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
-            "stream": reverse("frontend:live"),
-            "pace": Pace(every_ms=15_000, gap_ms=1_000),
-        },
-        section="groups",
-    )
-
-
-def wanted_groups(request: HttpRequest) -> GroupFilter:
-    """What the URL of the list asks for. Raises BadAddress."""
-    after = cursor(request, "after", str, int)
-    before = cursor(request, "before", str, int)
-    if after and before:
-        raise BadAddress("after, before: use only one of them.")
-    return GroupFilter(
-        q=text(request, "q"),
-        states=choices_of(request, "state", BY_NAME),
-        verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]),
-        type=choice(request, "type", tuple(Group.Type.values)),
-        order=Order(choice(request, "sort", SORTS) or Order.NAME.value),
-        after=Cursor(*after) if after else None,  # type: ignore[arg-type]
-        before=Cursor(*before) if before else None,  # type: ignore[arg-type]
-    )
-
-
-def _line(group: GroupSummary) -> ListLine:
-    more = len(group.topics) >= queries.TOPICS_PER_LINE
-    shown = ", ".join(group.topics[:TOPICS_SHOWN])
-    if len(group.topics) > TOPICS_SHOWN:
-        shown += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
-    verdicts = [Seen(KINDS[VerdictKind(kind)], since) for kind, since in group.verdicts]
-    return ListLine(group, state(group.state), group_url(group.group_id), shown, ", ".join(group.topics), verdicts)
-
-
 def group_url(group_id: str) -> str:
     """The URL of a group's page."""
     return f"{reverse('frontend:groups')}/{quote(group_id, safe='')}"
@@ -197,34 +93,6 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
         Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True),
     ]
     return [action for action in actions if not action.permission or request.user.has_perm(action.permission)]
-
-
-def _edge(request: HttpRequest, name: str, edge: Cursor | None, wanted: GroupFilter) -> str | None:
-    return cursor_address(request, name, edge.group_id, edge.at) if edge else None
-
-
-def _filter_words(wanted: GroupFilter) -> str:
-    words = []
-    if wanted.q:
-        words.append(f"“{wanted.q}” in its id")
-    if wanted.states:
-        words.append("the state " + " or ".join(state(name).label for name in wanted.states))
-    if wanted.verdicts:
-        words.append("the verdict " + " or ".join(KINDS[VerdictKind(name)].label for name in wanted.verdicts))
-    if wanted.type:
-        words.append(f"the type {wanted.type}")
-    return ", and ".join(words) or "a place on this page of the list"
-
-
-def _is_filtered(wanted: GroupFilter) -> bool:
-    return bool(wanted.q or wanted.type or wanted.states or wanted.verdicts)
-
-
-def _summary(found: GroupList, wanted: GroupFilter, total: int) -> str:
-    chosen = sum(found.counts.get(name, 0) for name in wanted.states) if wanted.states else total
-    if _is_filtered(wanted):
-        return f"{plural(chosen, 'group')} found"
-    return plural(total, "group")
 
 
 @require_safe

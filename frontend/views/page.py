@@ -130,6 +130,16 @@ def instant(request: HttpRequest, name: str) -> int | None:
         raise BadAddress(f"{name}: {written!r} is not a date and time, such as 2025-11-21T03:30.") from None
 
 
+def number(request: HttpRequest, name: str) -> int | None:
+    """A whole number from the URL, None if absent. Raises BadAddress."""
+    written = text(request, name).replace(",", "")
+    if not written:
+        return None
+    if not written.isascii() or not written.isdigit() or len(written) > 18:
+        raise BadAddress(f"{name}: {written!r} is not a number.")
+    return int(written)
+
+
 def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...] | None:
     """A key at the edge of a page. Raises BadAddress for text that is not a key of this list."""
     value = request.GET.get(name, "")

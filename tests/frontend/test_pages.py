@@ -71,7 +71,7 @@ def test_the_list_shows_its_columns(person: Client, seed: Seed) -> None:
     row = re.search(r"<tr id=.*?</tr>", text, re.DOTALL)
     assert row is not None
     plain = " ".join(re.sub(r"<[^>]+>", " ", row[0]).split())
-    assert plain.startswith("billing Stable classic range 3 7 – orders, payments")
+    assert plain.startswith("billing Stable 1 min ago classic range 3 7 – orders, payments")
 
 
 def test_filters_are_kept_by_the_links_to_other_pages(person: Client, seed: Seed) -> None:
@@ -252,3 +252,43 @@ def test_pages_say_so_when_the_database_is_away(person: Client, monkeypatch: pyt
     answer = person.get("/groups")
     assert answer.status_code == 503
     assert "The database is not available." in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "told"),
+    [
+        ("topic=orders", ["billing", "nightly"], "the topic orders"),
+        ("topic=payments", ["billing"], ""),
+        ("topic=order", [], "No group has the topic order."),
+        ("member=10.0", [], "a member with “10.0” in its ids"),
+        ("member=billing-", ["billing"], ""),
+        ("min_lag=1,000", ["nightly"], ""),
+        ("min_lag=2000", [], "a lag of 2,000 or more"),
+        ("label=team%3Dmoney", ["billing", "nightly"], ""),
+        ("label=team", ["billing", "nightly"], ""),
+        ("label=team%3Dother&q=bil", [], "“bil” in its id, and the label team=other on a topic"),
+    ],
+)
+def test_the_list_is_narrowed_by_more_than_the_name(
+    person: Client, seed: Seed, query: str, found: list[str], told: str
+) -> None:
+    working_group(seed)
+    seed.topic("orders", 12)
+    seed.connection.execute('update groups_topic set labels = \'{"team": "money"}\'')
+    nightly = seed.group("nightly", "Empty")
+    seed.commit(nightly, {("orders", 0): 1})
+    seed.group_lag(nightly, 1_500, 0)
+    seed.group("other", "Empty")
+    page = person.get(f"/groups?{query}").content.decode()
+    assert re.findall(r'class="row-link" href="/groups/([^"]+)"', page) == found
+    assert '<details class="more-filters" id="more-filters" open>' in page
+    assert found or told in page
+    rows = b"".join(person.get(f"/groups.csv?{query}").streaming_content).decode()  # type: ignore[attr-defined]
+    assert [line.partition(",")[0] for line in rows.splitlines()[1:]] == found
+
+
+def test_more_filters_are_folded_away_unless_they_are_used(person: Client, seed: Seed) -> None:
+    seed.group("idle", "Empty")
+    assert '<details class="more-filters" id="more-filters">' in person.get("/groups?q=i").content.decode()
+    for query in ("min_lag=x", "min_lag=-1", "label=%3Dx"):
+        assert person.get(f"/groups?{query}").status_code == 400
