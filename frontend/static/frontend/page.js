@@ -25,7 +25,8 @@
   const search = () => {
     const field = [...document.querySelectorAll("input[type=search]")].find((one) => one.checkVisibility());
     if (!field) {
-      location.assign(`${document.querySelector(".brand").href}#search`);
+      const groups = document.querySelector("[data-search]"); // not on the page that asks to sign in
+      if (groups) location.assign(`${groups.href}#search`);
       return;
     }
     field.focus();

@@ -18,7 +18,7 @@ from tests.kcoord.openapi.test_openapi import document, operations  # noqa: F401
 from tests.support.api import Members, identity, join_body, sync_body
 from tests.support.api_consumers import joining
 
-READS = {"assign", "fetchOffsets", "fetchOffsetsOfManyGroups"}
+READS = {"assign", "fetchOffsets", "fetchOffsetsOfManyGroups", "simulateAssignment"}
 """Sent with POST, but they change nothing."""
 NEED_AN_ARCHIVE = {"startRun", "cancelRun"}
 """They run in `Database.transaction`, as most of the others do."""
