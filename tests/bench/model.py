@@ -1,12 +1,14 @@
 """The capacity model: a few constants fitted to a run, and how far its predictions are from what was measured.
 
-CPU is counted in microseconds, of servers and of Postgres apart, because Postgres scales apart. A heartbeat costs the
-same whoever sends it, and a part of the storing of its session: that is stored once in a tenth of its timeout, however
-often it was renewed. Points that constants are fitted to are not checked.
+CPU is counted in microseconds, of servers and of Postgres apart, because Postgres scales apart. A heartbeat costs a
+little more with each tenfold number of members, whose data the processor's caches hold less and less of, and a part of
+the storing of its session: that is stored once in a tenth of its timeout, however often it was renewed. Points that
+constants are fitted to are not checked.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -85,8 +87,11 @@ def cores(constants: Mapping[str, float], service: Service, flush_ms: float) -> 
     sessions = beats * stored(beats, service.members, flush_ms)
 
     def of(side: str) -> float:
-        one = {name: constants[f"{name}_{side}_us"] for name in ("heartbeat", "stored_session", "commit", "offset")}
-        work = beats * one["heartbeat"] + sessions * one["stored_session"]
+        names = "heartbeat", "tenfold", "stored_session", "commit", "offset"
+        one = {name: constants[f"{name}_{side}_us"] for name in names}
+        work = (
+            beats * (one["heartbeat"] + tenfolds(service.members) * one["tenfold"]) + sessions * one["stored_session"]
+        )
         work += commits * (one["commit"] + service.offsets * one["offset"])
         idle = constants[f"idle_{side}_us_a_second"] + service.members * constants[f"idle_member_{side}_us_a_second"]
         return (work + max(0.0, idle)) / 1e6
@@ -100,6 +105,34 @@ def stored(rate: float, members: float, flush_ms: float) -> float:
     `flush_ms` 0: each heartbeat stores its own. Else a session is stored again when a tenth of it has passed.
     """
     return 1.0 if not flush_ms else min(1.0, members / (rate * max(flush_ms, TIMEOUT_MS / 10) / 1_000))
+
+
+def tenfolds(members: float) -> float:
+    """How often one member has to be multiplied by ten to make this number."""
+    return math.log10(max(members, 1.0))
+
+
+def _heartbeat(results: Results, people: Sequence[Point]) -> dict[str, float]:
+    """Constants of a heartbeat: of the few and the many, with and without stored sessions.
+
+    `tenfold` is 0 if the many were measured with stored sessions alone.
+    """
+    few, many = people[0], people[-1]
+    steady = results.figure(f"members.{many.x:.0f}")
+    apart, share = tenfolds(many.x) - tenfolds(few.x), _stored(results, many) or 1.0
+    found: dict[str, float] = {}
+    for side, value in _SIDES.items():
+        if steady is None:
+            line = fit([(_stored(results, point), value(point)) for point in (few, many)])
+            found |= {f"heartbeat_{side}": line.first, f"tenfold_{side}": 0.0, f"stored_session_{side}": line.each}
+            continue
+        none_stored = steady.details.get(side, 0.0)
+        stored_session = (value(many) - none_stored) / share
+        of_few = value(few) - _stored(results, few) * stored_session
+        tenfold = (none_stored - of_few) / apart
+        found |= {f"heartbeat_{side}": of_few - tenfold * tenfolds(few.x), f"tenfold_{side}": tenfold}
+        found[f"stored_session_{side}"] = stored_session
+    return found
 
 
 def _stored(results: Results, point: Point, share: float = 1.0) -> float:
@@ -129,7 +162,7 @@ def constants_of(results: Results) -> dict[str, float]:
     people = results.curve("members")
     if len(people) > 1:
         ends = [people[0], people[-1]]
-        found |= _lines("heartbeat", "stored_session", ends, lambda point: _stored(results, point))
+        found |= _heartbeat(results, people)
         memory = fit([(point.x, point.details["rss_mb"]) for point in ends])
         found |= {"server_mb": memory.first, "member_kb": 1_000 * memory.each}
         for side in ("server", "postgres"):
@@ -164,7 +197,11 @@ class _Checking:
 
     def beat(self, name: str, point: Point) -> list[Check]:
         """A load of heartbeats alone."""
-        return self.cpu(f"heartbeat, {name}", point, (1, "heartbeat"), (_stored(self.results, point), "stored_session"))
+        more = (
+            (tenfolds(point.details.get("members", 1.0)), "tenfold"),
+            (_stored(self.results, point), "stored_session"),
+        )
+        return self.cpu(f"heartbeat, {name}", point, (1, "heartbeat"), *more)
 
     def mixed(self, point: Point) -> list[Check]:
         """Heartbeats, commits and fetches."""
@@ -172,8 +209,9 @@ class _Checking:
         share = {kind: number / whole for kind, number in MIXED}
         beats = share["heartbeat"]
         sessions = beats * _stored(self.results, point, beats), "stored_session"
+        tenfold = beats * tenfolds(point.details.get("members", 1.0)), "tenfold"
         others = (share["commit"], "commit"), (5 * share["commit"], "offset"), (share["fetch"], "fetch_of_5")
-        return self.cpu("mixed load, a request", point, (beats, "heartbeat"), sessions, *others)
+        return self.cpu("mixed load, a request", point, (beats, "heartbeat"), tenfold, sessions, *others)
 
     def commit(self, point: Point) -> list[Check]:
         """CPU and WAL."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log10
+
 import pytest
 
 from tests.bench import model
@@ -10,14 +12,21 @@ from tests.bench.model import Service, checks_of, constants_of, cores, fit, stor
 
 FLUSH_MS = 200
 RATE = 10_000.0
-BEAT, STORED, COMMIT, OFFSET = (20.0, 2.0), (3.0, 12.0), (50.0, 40.0), (4.0, 15.0)
+BEAT, TENFOLD, STORED = (20.0, 2.0), (1.5, 0.0), (3.0, 12.0)
+COMMIT, OFFSET = (50.0, 40.0), (4.0, 15.0)
 
 
 def heartbeat(curve: str, x: float, members: float) -> Point:
     """As a service costs whose constants are those above."""
     share = stored(RATE, members, FLUSH_MS)
-    server, postgres = (BEAT[side] + share * STORED[side] for side in (0, 1))
-    more = {"rate": RATE, "stored": share, "wal_bytes": 5 + 90 * share, "rss_mb": 100 + 0.002 * members}
+    server, postgres = (BEAT[side] + log10(members) * TENFOLD[side] + share * STORED[side] for side in (0, 1))
+    more = {
+        "rate": RATE,
+        "members": members,
+        "stored": share,
+        "wal_bytes": 5 + 90 * share,
+        "rss_mb": 100 + 0.002 * members,
+    }
     return Point(curve, x, server, postgres, more | {"idle_server_us_s": 900.0, "idle_postgres_us_s": 300.0})
 
 
@@ -31,13 +40,24 @@ def results() -> Results:
     points += [heartbeat("group size", 3, 3_000), heartbeat("processes", 2, 10_000)]
     points += [commit(partitions) for partitions in (1, 5, 20, 50)]
     points.append(Point("tick", 100, 30.0, 60.0))
-    beats = 0.7 * (BEAT[0] + BEAT[1]) + 0.7 * stored(0.7 * RATE, 1_400, FLUSH_MS) * (STORED[0] + STORED[1])
+    beats = 0.7 * (BEAT[0] + BEAT[1] + log10(1_400) * TENFOLD[0]) + 0.7 * stored(0.7 * RATE, 1_400, FLUSH_MS) * (
+        STORED[0] + STORED[1]
+    )
     commits = 0.2 * (COMMIT[0] + COMMIT[1] + 5 * (OFFSET[0] + OFFSET[1]))
     points.append(
-        Point("mixed", RATE, beats + commits + 0.1 * 30, 0, {"stored": 0.7 * stored(0.7 * RATE, 1_400, FLUSH_MS)})
+        Point(
+            "mixed",
+            RATE,
+            beats + commits + 0.1 * 30,
+            0,
+            {"members": 1_400, "stored": 0.7 * stored(0.7 * RATE, 1_400, FLUSH_MS)},
+        )
     )
+    # Heartbeats of which no session is stored.
+    most = {"server_us": BEAT[0] + 5 * TENFOLD[0], "postgres_us": BEAT[1] + 5 * TENFOLD[1], "wal_bytes": 5.0}
+    steady = Figure("members.100000", "100,000 members", 1, "µs", "1,000", 1, most)
     fetch = Figure("fetches", "fetches", 1, "/s", "echo", 1, {"server_us": 10.0, "postgres_us": 20.0})
-    return Results({"flush_ms": FLUSH_MS}, [fetch], points)
+    return Results({"flush_ms": FLUSH_MS}, [fetch, steady], points)
 
 
 def test_the_constants_that_made_the_points_are_found() -> None:
@@ -45,6 +65,8 @@ def test_the_constants_that_made_the_points_are_found() -> None:
     expected = {
         "heartbeat_server_us": 20,
         "heartbeat_postgres_us": 2,
+        "tenfold_server_us": 1.5,
+        "tenfold_postgres_us": 0,
         "stored_session_server_us": 3,
         "stored_session_postgres_us": 12,
         "stored_session_wal_bytes": 90,
@@ -73,6 +95,12 @@ def test_predictions_from_their_own_constants_are_right() -> None:
     }
     assert [one for one in checks if abs(one.error) > 1e-6] == []
     assert not [one for one in checks if "10 members" in one.name], "fitted points are not checked"
+
+
+def test_without_heartbeats_that_store_nothing_members_make_no_difference() -> None:
+    run = results()
+    run.figures = [figure for figure in run.figures if figure.key != "members.100000"]
+    assert constants_of(run)["tenfold_server_us"] == 0
 
 
 def test_what_does_not_fit_is_told() -> None:
@@ -108,6 +136,6 @@ def test_a_line_through_points_of_one_x_is_flat() -> None:
 def test_cores_of_a_service() -> None:
     found = cores(constants_of(results()), Service(10_000, 2.0, 4.0, 10), FLUSH_MS)
     share = 2.0 / 4.5
-    server = 5_000 * (20 + share * 3) + 2_500 * (50 + 40) + 900
+    server = 5_000 * (20 + 4 * 1.5 + share * 3) + 2_500 * (50 + 40) + 900
     postgres = 5_000 * (2 + share * 12) + 2_500 * (40 + 150) + 300
     assert found == pytest.approx((server / 1e6, postgres / 1e6))
