@@ -14,7 +14,7 @@ from offsets.journal.journal_days import JournalDays
 from offsets.service import OffsetService
 from tests.bench.load import per_second
 
-TOPIC = "orders"
+TOPIC = "inside"
 PARTITIONS = (1, 5, 50)
 COMMITS = 2_000
 

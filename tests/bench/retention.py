@@ -22,6 +22,7 @@ from kcoord.protocol.errors import Error
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.retention.sweep import RetentionService
 from offsets.service import OffsetService
+from tests.bench.load import start_node
 from tests.support.members import join, sync
 
 BIG = "bench-big"
@@ -115,7 +116,7 @@ def _spread(seconds: list[float]) -> str:
 async def retention(conninfo: str) -> Figures:
     """Fill, and let everything expire while the member of the big group goes on working in a process of its own."""
     members = Runtime(Config({"group.initial.rebalance.delay.ms": 0}), conninfo)
-    await members.start()
+    await start_node(members)
     member = await _fill(members)
     runtime = Runtime(Config({}), conninfo)
     await runtime.start()

@@ -21,7 +21,7 @@ from tests.bench.bench import Bench
 from tests.bench.events import timeline
 from tests.bench.figures import Figure
 from tests.bench.hot import hot_updates
-from tests.bench.load import per_second
+from tests.bench.load import per_second, start_node
 from tests.bench.retention import retention
 from tests.bench.stalls import MEMBERS, TOPICS, stalls
 from tests.support.members import join, sync
@@ -83,7 +83,7 @@ async def storm(service: GroupService) -> tuple[float, float]:
 async def classic(bench: Bench, conninfo: str) -> None:
     """Joins, commits and events."""
     runtime = Runtime(Config({"group.initial.rebalance.delay.ms": 0}), conninfo)
-    await runtime.start()
+    await start_node(runtime)
     members, cycles = await lone_members(runtime.get(GroupService))
     base = await yardstick(runtime.db)
 
