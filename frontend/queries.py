@@ -57,7 +57,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
-    """What the list of groups shows; an empty condition is none. At most one of `after` and `before` is set.
+    """What the list of groups shows; empty conditions do not restrict it. At most one of `after` and `before` is set.
 
     `topic`, `member`, `min_lag` and `label` (name and value, None for any) as in `groups.readmodel.GroupFilter`.
     """

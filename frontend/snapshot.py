@@ -11,7 +11,7 @@ from frontend.rows import Member, Millis, PartitionOffset
 from frontend.states import NextTimer, State
 from frontend.timeline import lines
 from frontend.verdicts.presenters import VerdictLine
-from frontend.wording import duration, iso, number, ranges
+from frontend.wording import duration, iso, iso_if_known, number, ranges
 
 Snapshot = Mapping[str, Any]
 
@@ -75,8 +75,8 @@ def _member(page: GroupPage, member: Member) -> Snapshot:
         "client_id": member.client_id,
         "client_host": member.client_host,
         "is_late": member.member_id in page.late,
-        "last_heartbeat_at": _instant(member.last_heartbeat_at),
-        "session_expires_at": _instant(member.session_deadline),
+        "last_heartbeat_at": iso_if_known(member.last_heartbeat_at),
+        "session_expires_at": iso_if_known(member.session_deadline),
         "owned": member.owned,
         "partitions": {topic: sorted(partitions) for topic, partitions in owned.items()},
     }
@@ -88,9 +88,9 @@ def _partition(row: PartitionOffset) -> Snapshot:
         "partition": row.partition,
         "owner": row.owner,
         "committed_offset": row.committed_offset,
-        "committed_at": _instant(row.commit_timestamp),
+        "committed_at": iso_if_known(row.commit_timestamp),
         "log_end_offset": row.log_end_offset,
-        "watermark_at": _instant(row.sampled_at),
+        "watermark_at": iso_if_known(row.sampled_at),
         "lag": row.lag,
     }
 
@@ -98,7 +98,7 @@ def _partition(row: PartitionOffset) -> Snapshot:
 def _rebalance(episode: Episode, now: Millis) -> Snapshot:
     return {
         "began_at": iso(episode.began),
-        "ended_at": _instant(episode.ended),
+        "ended_at": iso_if_known(episode.ended),
         "length_ms": episode.length_ms(now),
         "trigger": episode.trigger,
         "reason": episode.reason,
@@ -107,10 +107,6 @@ def _rebalance(episode: Episode, now: Millis) -> Snapshot:
         "outcome": episode.outcome.label,
         "phases": {phase.name: phase.length_ms for phase in episode.phases},
     }
-
-
-def _instant(at: Millis | None) -> str | None:
-    return None if at is None else iso(at)
 
 
 def markdown(taken: Snapshot) -> str:

@@ -29,6 +29,11 @@ def iso(at: Millis) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
 
 
+def iso_if_known(at: Millis | None) -> str | None:
+    """As `iso`; None for None."""
+    return None if at is None else iso(at)
+
+
 def utc_instant(written: str) -> Millis:
     """An instant as browsers write it, `2025-11-21T03:30`, in UTC unless it has an offset. Raises ValueError."""
     moment = datetime.fromisoformat(written)

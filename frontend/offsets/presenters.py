@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from frontend.offsets.plot import Plot, plot
@@ -43,11 +43,7 @@ def lag(part: LagPart, subscribed: SubscribedTopics, members: int, stale_ms: Mil
     for bucket in part.history:
         by_topic.setdefault(bucket.topic, []).append(bucket)
     lines = [
-        replace(
-            _line(topic, part, by_topic.get(topic.topic, ()), subscribed, members),
-            stale=topic.sampled_at is not None and topic.sampled_at < stale_before,
-        )
-        for topic in part.topics
+        _line(topic, part, by_topic.get(topic.topic, ()), subscribed, members, stale_before) for topic in part.topics
     ]
     oldest = min((line.lag.sampled_at for line in lines if line.lag.sampled_at is not None), default=None)
     late = [line.latest.time_lag_ms for line in lines if line.latest and line.latest.time_lag_ms is not None]
@@ -66,7 +62,12 @@ def choices(chosen: Range, urls: dict[str, str]) -> list[RangeChoice]:
 
 
 def _line(
-    topic: TopicLag, part: LagPart, buckets: Sequence[Bucket], subscribed: SubscribedTopics, members: int
+    topic: TopicLag,
+    part: LagPart,
+    buckets: Sequence[Bucket],
+    subscribed: SubscribedTopics,
+    members: int,
+    stale_before: Millis,
 ) -> TopicLine:
     note, meaning = "", ""
     if not topic.exists:
@@ -79,5 +80,5 @@ def _line(
         plot=plot(buckets, part.slices, part.first, part.last),
         note=note,
         meaning=meaning,
-        stale=False,
+        stale=topic.sampled_at is not None and topic.sampled_at < stale_before,
     )

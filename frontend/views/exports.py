@@ -9,19 +9,18 @@ from dataclasses import replace
 from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
-from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.csv_files import pieces
 from frontend.history.reads import Wanted, history
 from frontend.queries import Cursor, Limits
-from frontend.rows import Member, Millis, Topic
+from frontend.rows import Member, Topic
 from frontend.views.commits import wanted_commits
 from frontend.views.group_list import wanted_groups
 from frontend.views.groups import EVERYTHING
-from frontend.views.page import page, text
-from frontend.wording import iso
+from frontend.views.page import attached, page, text
+from frontend.wording import iso, iso_if_known
 from groups.readmodel import GroupSummary, unknown_group
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -55,8 +54,8 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     rows = (
         (
             group.group_id, group.type, group.state, iso(group.state_since), group.generation_id, group.members,
-            group.lag, group.time_lag_ms, _instant(group.lag_sampled_at), " ".join(kind for kind, _ in group.verdicts),
-            " ".join(group.topics), iso(group.updated_at),
+            group.lag, group.time_lag_ms, iso_if_known(group.lag_sampled_at),
+            " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics), iso(group.updated_at),
         )
         for group in _all(read)
     )  # fmt: skip
@@ -76,7 +75,7 @@ def topics_csv(request: HttpRequest) -> HttpResponseBase:
     head = "topic", "partitions", "watermarks", "oldest_watermark", "read_by", "committed_by", "created_at"
     rows = (
         (
-            topic.name, topic.partitions, topic.watermarks, _instant(topic.sampled_at), " ".join(topic.groups),
+            topic.name, topic.partitions, topic.watermarks, iso_if_known(topic.sampled_at), " ".join(topic.groups),
             " ".join(topic.committed), iso(topic.created_at),
         )
         for topic in _all(read)
@@ -102,7 +101,7 @@ def members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 def _member(member: Member) -> Sequence[object]:
     return (
         member.member_id, member.instance_id, member.client_id, member.client_host, member.owned, member.member_epoch,
-        _instant(member.last_heartbeat_at), _instant(member.session_deadline),
+        iso_if_known(member.last_heartbeat_at), iso_if_known(member.session_deadline),
     )  # fmt: skip
 
 
@@ -121,7 +120,7 @@ def offsets_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     rows = (
         (
             row.topic, row.partition, row.owner, row.committed_offset, iso(row.committed_at), row.log_start_offset,
-            row.log_end_offset, row.lag, _instant(row.sampled_at), _instant(row.expires_at), row.metadata,
+            row.log_end_offset, row.lag, iso_if_known(row.sampled_at), iso_if_known(row.expires_at), row.metadata,
         )
         for row in _all(read)
     )  # fmt: skip
@@ -163,7 +162,7 @@ def rebalances_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
             raise unknown_group(group_id)
         return [
             (
-                iso(one.began), _instant(one.ended), one.length_ms(found.now), one.generation_id, one.trigger,
+                iso(one.began), iso_if_known(one.ended), one.length_ms(found.now), one.generation_id, one.trigger,
                 one.reason, one.before, one.after, one.outcome.label,
                 " ".join(f"{phase.name}:{phase.length_ms}" for phase in one.phases),
             )
@@ -215,13 +214,5 @@ def _all(read: Read[C, T]) -> Iterator[T]:
 
 
 def _file(name: str, head: Sequence[str], rows: Iterator[Sequence[object]]) -> HttpResponseBase:
-    safe = "".join(mark if mark.isalnum() or mark in "-_." else "_" for mark in name)[:100]
     response = StreamingHttpResponse(pieces(head, rows), content_type="text/csv; charset=utf-8")
-    response.headers["Content-Disposition"] = (
-        content_disposition_header(as_attachment=True, filename=f"{safe}.csv") or ""
-    )
-    return response
-
-
-def _instant(at: Millis | None) -> str | None:
-    return None if at is None else iso(at)
+    return attached(response, name, "csv")

@@ -12,6 +12,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.http import content_disposition_header
 
 from frontend.outage import unavailable
 from frontend.wording import utc_instant
@@ -86,6 +87,14 @@ def show(
     """Render `name`: only the panel for a page that is already open, else the whole page."""
     template = f"frontend/{name}_panel.html" if is_panel(request) else f"frontend/{name}.html"
     return render(request, template, {**context, "section": section, "viewer": request.user}, status=status)
+
+
+def attached(response: HttpResponseBase, name: str, kind: str, *, at: str = "") -> HttpResponseBase:
+    """A response that is saved as a file: its name is `name` as far as file systems take it, `at` and `kind`."""
+    safe = "".join(mark if mark.isalnum() or mark in "-_." else "_" for mark in name)[:100]
+    filename = f"{safe}-{at}.{kind}" if at else f"{safe}.{kind}"
+    response.headers["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=filename) or ""
+    return response
 
 
 def message(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:

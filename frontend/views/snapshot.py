@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from django.http import HttpRequest, HttpResponse
-from django.utils.http import content_disposition_header
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from frontend import presenters
@@ -15,7 +14,7 @@ from frontend.snapshot import markdown, snapshot
 from frontend.states import state
 from frontend.verdicts.presenters import lines as verdict_lines
 from frontend.views.groups import Look, group_url, look, missing
-from frontend.views.page import BadAddress, page
+from frontend.views.page import BadAddress, attached, page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.verdicts.reads import summaries
@@ -29,7 +28,7 @@ TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8"}
 
 @require_safe
 @page
-def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpResponse:
+def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpResponseBase:
     """The group as it is now."""
     if kind not in TYPES:
         raise BadAddress(f"There is no snapshot of this kind: {', '.join(TYPES)}.")
@@ -48,11 +47,8 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
         request.build_absolute_uri(group_url(group_id)),
     )
     content = json.dumps(taken, indent=1, ensure_ascii=False) if kind == "json" else markdown(taken)
-    name = "".join(mark if mark.isalnum() or mark in "-_." else "_" for mark in group_id)[:100]
     response = HttpResponse(content, content_type=TYPES[kind])
-    filename = f"{name}-{taken['taken_at'][:19].replace(':', '')}.{kind}"
-    response.headers["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=filename) or ""
-    return response
+    return attached(response, group_id, kind, at=taken["taken_at"][:19].replace(":", ""))
 
 
 async def _read(runtime: Runtime, group_id: str) -> tuple[Look, History] | None:

@@ -14,9 +14,10 @@ from functools import partial
 from groups.core.assignors import Assignor, AssignorFailed, GroupSpec, MemberSpec
 from groups.core.consumer.target import preferred_assignor
 from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, TopicView
 from groups.engine.assign import assign as assign_classic
-from groups.engine.decision_context import DecisionContexts
+from groups.engine.decision_context import DecisionContext, DecisionContexts
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from groups.simulation.rules import Assign, Changes, Partitions, Simulation, Standing, simulate
@@ -40,14 +41,14 @@ class Simulations:
 
     async def assignors(self, group_id: str) -> tuple[Sequence[str], str]:
         """The assignors that a group can be simulated with, and the one that it uses. Raises GROUP_ID_NOT_FOUND."""
-        stored = await self._groups.describe(group_id)
-        if isinstance(stored.group, ConsumerGroup):
-            offered = (await self._contexts.context_of(group_id)).assignors
-            return tuple(offered), preferred_assignor(stored.group, offered)
-        if stored.group is None:
+        group, world = await self._read(group_id)
+        return _offered(group, world)
+
+    async def _read(self, group_id: str) -> tuple[Group, DecisionContext]:
+        group = (await self._groups.describe(group_id)).group
+        if group is None:
             raise unknown_group(group_id)
-        known = known_assignors()
-        return known, stored.group.protocol_name if stored.group.protocol_name in known else known[0]
+        return group, await self._contexts.context_of(group_id)
 
     async def simulate(
         self, group_id: str, changes: Changes, assignor: str | None = None, visible: Visible = EVERYTHING
@@ -58,15 +59,12 @@ class Simulations:
         GROUP_ID_NOT_FOUND; TOPIC_AUTHORIZATION_FAILED if members of a consumer group use other topics;
         UNSUPPORTED_ASSIGNOR, naming those that there are; INVALID_REQUEST, naming the field.
         """
-        group = (await self._groups.describe(group_id)).group
-        if group is None:
-            raise unknown_group(group_id)
-        offered, used = await self.assignors(group_id)
+        group, world = await self._read(group_id)
+        offered, used = _offered(group, world)
         name = assignor or used
         if name not in offered:
             told = f"assignor: {name!r} is not offered for this group; use one of {', '.join(offered)}"
             raise ProtocolError(Error.UNSUPPORTED_ASSIGNOR, told, fields={"field": "assignor"})
-        world = await self._contexts.context_of(group_id)
         if isinstance(group, ConsumerGroup):
             members = _of_consumers(group, world.topics)
             if any(topic not in visible for member in members for topic in (*member.topics, *member.owned)):
@@ -79,6 +77,14 @@ class Simulations:
         known = {topic: found.partitions for topic, found in world.topics.by_name.items() if topic in visible}
         # A large assignment takes seconds; the event loop must serve others meanwhile.
         return await asyncio.to_thread(simulate, members, known, changes, name, run)
+
+
+def _offered(group: Group, world: DecisionContext) -> tuple[Sequence[str], str]:
+    """The assignors for a group, and the one in use."""
+    if isinstance(group, ConsumerGroup):
+        return tuple(world.assignors), preferred_assignor(group, world.assignors)
+    known = known_assignors()
+    return known, group.protocol_name if group.protocol_name in known else known[0]
 
 
 def _seen(member: Standing, visible: Visible) -> Standing:

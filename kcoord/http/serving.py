@@ -155,7 +155,7 @@ class Operation:
 
         Raises as `at_once`; nothing was begun then.
         """
-        if self._begin is None or self._decoder is None or len(body) > off_loop.ABOVE * BYTES_PER_PARTITION:
+        if self._begin is None or self._decoder is None or len(body) > BIG_BYTES:
             return None
         content = bodies.decode(self._decoder, body)
         return self._begin(Call(runtime, principal, content, group_id, NO_QUERY, client_host))

@@ -1,4 +1,4 @@
-// How a page takes part in the one stream of its browser: through the shared worker; where there is none, as on Android,
+// How a page takes part in the one stream of its browser: through the shared worker; in a browser without it, as on Android,
 // one visible page leads by a lock and passes on what it hears; without locks (plain http) it has a stream of its own.
 //
 // kcoordLink(url, script, tell) returns {show, close}: `show(visible)` says whether anybody looks at the page. Only

@@ -73,7 +73,7 @@ USUAL = {
     ),
     "a field twice": commit("ok", partitions=b'[{"partition":1,"committed_offset":7,"partition":1}]'),
     "an unknown field": commit("ok", partitions=b'[{"partition":1,"committed_offset":7,"x":1}]'),
-    "an offset that is none": commit("ok", partitions=b'[{"partition":1,"committed_offset":"x"}]'),
+    "an offset that is not a number": commit("ok", partitions=b'[{"partition":1,"committed_offset":"x"}]'),
     "an offset as text": commit("ok", partitions=b'[{"partition":1,"committed_offset":"7"}]'),
     "a topic that does not exist": other(OK, b'"name":"t"', b'"name":"u"'),
     "no token": other(OK, b"Authorization: Bearer kc_known\r\n", b""),

@@ -21,7 +21,7 @@ class Cycle:
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     before = gc.get_threshold()
-    gc.unfreeze()  # a search that stops leaves nothing frozen, whoever froze it
+    gc.unfreeze()  # as a search does that stops, also what others have frozen
     yield
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
 
