@@ -71,13 +71,18 @@ class TransactionService:
         self._timeout_ms = runtime.config.int("transaction.max.timeout.ms")
         self._expiration_ms = runtime.config.int("transactional.id.expiration.ms")
 
-    async def init(self, transactional_id: str) -> Producer:
+    async def init(self, transactional_id: str, expected: Producer | None = None) -> Producer:
         """InitProducerId: the producer to use from now on. The previous producer of the id is fenced, and what it left
         pending is aborted.
+
+        `expected`: the producer that the caller takes itself for (KIP-360). Raises INVALID_PRODUCER_EPOCH or
+        INVALID_PRODUCER_ID_MAPPING if another one has taken over since.
         """
         self._groups.check_active()
 
         async def work(held: Held) -> tuple[Producer, int]:
+            if expected is not None:
+                standing(held.producer, expected)
             following = None if held.producer is None else successor(held.producer)
             if following is None:
                 following = Producer(transactional_id, await self._store.fresh_id(held.connection), 0)
@@ -90,6 +95,16 @@ class TransactionService:
         following, aborted = await self._hold(transactional_id, work)
         self._tell(transactional_id, aborted, FENCED)
         return following
+
+    async def init_without_id(self) -> Producer:
+        """InitProducerId without a transactional id: an unused producer id, which nobody can take over."""
+        async with self._db.connection() as connection:
+            return Producer("", await self._store.fresh_id(connection), 0)
+
+    async def begin(self, producer: Producer) -> None:
+        """AddOffsetsToTxn: what a transaction does before its first commit. The commit would do the same."""
+        self._groups.check_active()
+        await self._take_part(producer)
 
     async def commit(self, producer: Producer, commit: OffsetCommit) -> OffsetCommitReply:
         """TxnOffsetCommit: offsets that are committed if and when the transaction is (offsets.md 4.1).

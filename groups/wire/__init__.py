@@ -1,0 +1,1 @@
+"""Kafka's APIs of groups and of the cluster, for the wire gateway."""

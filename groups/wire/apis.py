@@ -1,0 +1,8 @@
+"""What this package serves to Kafka clients."""
+
+from __future__ import annotations
+
+from groups.wire import brokers, classic, consumer, reads
+from kcoord.wire.api import Api
+
+APIS: tuple[Api, ...] = (*brokers.APIS, *classic.APIS, *consumer.APIS, *reads.APIS)

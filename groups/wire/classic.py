@@ -1,0 +1,187 @@
+"""The classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+
+Versions differ in what they can say; the services behave as the newest. What an old version cannot say is filled in
+here: its member id is not asked for twice (JoinGroup below 4), its protocol is not compared (SyncGroup below 5).
+
+Source: classic.md 2 to 5; KIP-345, KIP-394, KIP-559.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from groups.api import convert, wire
+from groups.core.model.commands import JoinGroup, SyncGroup
+from groups.core.model.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
+from groups.engine.service import GroupService
+from kcoord.access.rights import Operation
+from kcoord.database import request_age
+from kcoord.http.paths import check_group_id
+from kcoord.metrics import commands
+from kcoord.protocol.errors import Action, Error, ProtocolError
+from kcoord.wire.api import Answer, Api, Call
+from kcoord.wire.reading import Fields
+from kcoord.wire.translate import struct_of
+
+KNOWS_MEMBER_ID_REQUIRED = 4
+"""The first version of JoinGroup whose clients join again with the id that they are given (KIP-394)."""
+NAMES_ITS_PROTOCOL = 5
+"""The first version of SyncGroup with protocol type and name (KIP-559)."""
+LEAVES_IN_BATCHES = 3
+
+C = TypeVar("C", JoinGroup, SyncGroup)
+R = TypeVar("R", JoinReply, SyncReply)
+
+
+def require_member_of(call: Call, group_id: str) -> None:
+    """Raise unless the caller may be a member of the group, and the id is one."""
+    check_group_id(group_id, may_be_empty=True)
+    call.principal.require_group(Operation.READ, group_id)
+
+
+async def join(call: Call, request: Fields) -> Answer:
+    """JoinGroup, held until the rebalance is complete."""
+    require_member_of(call, request.group_id)
+    body = struct_of(
+        wire.JoinRequest,
+        member_id=request.member_id,
+        session_timeout_ms=request.session_timeout,
+        # Version 0 has none.
+        rebalance_timeout_ms=request.get("rebalance_timeout"),
+        protocol_type=request.protocol_type,
+        protocols=[{"name": entry.name, "metadata": entry.metadata} for entry in request.protocols],
+        group_instance_id=request.get("group_instance_id"),
+        client_id=call.client_id,
+        reason=request.get("reason"),
+        max_wait_ms=call.max_wait_ms,
+    )
+    command = convert.join_command(request.group_id, body, call.client_host, call.max_wait_ms)
+    reply = await _held(call, call.runtime.get(GroupService).join, command)
+    if reply.error is Error.MEMBER_ID_REQUIRED and call.version < KNOWS_MEMBER_ID_REQUIRED:
+        reply = await _held(call, call.runtime.get(GroupService).join, replace(command, member_id=reply.member_id))
+    commands("join", reply.error.name).inc()
+    return {
+        "error_code": reply.error.code,
+        "generation_id": reply.generation_id,
+        "protocol_type": reply.protocol_type,
+        "protocol_name": reply.protocol_name,
+        "leader": reply.leader,
+        "skip_assignment": reply.skip_assignment,
+        "member_id": reply.member_id,
+        "members": [
+            {
+                "member_id": member.member_id,
+                "group_instance_id": member.group_instance_id,
+                "metadata": member.metadata,
+            }
+            for member in reply.members
+        ],
+    }
+
+
+def refuse_join(request: Fields, version: int, code: int, detail: str) -> Answer:
+    """The answer to a join that did not reach its group."""
+    return {"error_code": code, "generation_id": -1, "member_id": request.get("member_id", "")}
+
+
+async def sync(call: Call, request: Fields) -> Answer:
+    """SyncGroup, held until the leader has sent the assignment."""
+    require_member_of(call, request.group_id)
+    names_protocol = call.version >= NAMES_ITS_PROTOCOL
+    body = struct_of(
+        wire.SyncRequest,
+        member_id=request.member_id,
+        generation_id=request.generation_id,
+        protocol_type=request.protocol_type if names_protocol else "",
+        protocol_name=request.protocol_name if names_protocol else "",
+        group_instance_id=request.get("group_instance_id"),
+        assignments=[{"member_id": entry.member_id, "assignment": entry.assignment} for entry in request.assignments],
+        max_wait_ms=call.max_wait_ms,
+    )
+    command = convert.sync_command(request.group_id, body, call.max_wait_ms)
+    if not names_protocol:
+        command = replace(command, protocol_type=None, protocol_name=None)
+    reply = await _held(call, call.runtime.get(GroupService).sync, command)
+    commands("sync", reply.error.name).inc()
+    return {
+        "error_code": reply.error.code,
+        "protocol_type": reply.protocol_type,
+        "protocol_name": reply.protocol_name,
+        "assignment": reply.assignment,
+    }
+
+
+async def _held(call: Call, ask: Callable[[C], Awaitable[R]], command: C) -> R:
+    """The reply to a command, which is sent again as long as its wait ends without one.
+
+    A client of HTTP does that itself; in Kafka a join has one answer. A process that stops ends the wait with
+    COORDINATOR_NOT_AVAILABLE: the client then looks for the coordinator, and joins there with the id that it has.
+    """
+    while True:
+        try:
+            return await ask(command)
+        except ProtocolError as error:
+            if error.error is not Error.REBALANCE_IN_PROGRESS or error.action is not Action.RETRY:
+                raise
+            if call.runtime.is_draining:
+                raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "this server is stopping") from None
+            command = replace(command, member_id=error.fields.get("member_id") or command.member_id)
+            request_age.enter(call.runtime.db.request_age.receive())
+
+
+async def heartbeat(call: Call, request: Fields) -> Answer:
+    """Heartbeat."""
+    require_member_of(call, request.group_id)
+    body = struct_of(
+        wire.HeartbeatRequest,
+        member_id=request.member_id,
+        generation_id=request.generation_id,
+        group_instance_id=request.get("group_instance_id"),
+    )
+    command = convert.heartbeat_command(request.group_id, body)
+    reply: HeartbeatReply = await call.runtime.get(GroupService).heartbeat(command)
+    commands("heartbeat", reply.error.name).inc()
+    return {"error_code": reply.error.code}
+
+
+async def leave(call: Call, request: Fields) -> Answer:
+    """LeaveGroup; below version 3 of one member, whose error is that of the answer."""
+    require_member_of(call, request.group_id)
+    leaving = request.members if call.version >= LEAVES_IN_BATCHES else [request]
+    body = struct_of(
+        wire.LeaveRequest,
+        members=[
+            {
+                "member_id": entry.member_id,
+                "group_instance_id": entry.get("group_instance_id"),
+                "reason": entry.get("reason"),
+            }
+            for entry in leaving
+        ],
+    )
+    reply: LeaveReply = await call.runtime.get(GroupService).leave(convert.leave_command(request.group_id, body))
+    commands("leave", reply.error.name).inc()
+    error = reply.error
+    if error is Error.NONE and call.version < LEAVES_IN_BATCHES:
+        error = reply.members[0].error
+    return {
+        "error_code": error.code,
+        "members": [
+            {
+                "member_id": member.member_id,
+                "group_instance_id": member.group_instance_id,
+                "error_code": member.error.code,
+            }
+            for member in reply.members
+        ],
+    }
+
+
+APIS = (
+    Api(11, "join_group", (0, 9), join, refuse_join, waits=True),
+    Api(12, "heartbeat", (0, 4), heartbeat, is_hot=True),
+    Api(13, "leave_group", (0, 5), leave),
+    Api(14, "sync_group", (0, 5), sync, waits=True),
+)

@@ -1,0 +1,131 @@
+"""What the gateway serves: APIs with their versions and handlers, and the call that a handler gets.
+
+A handler translates between the fields of Kafka's request and answer and the services; it decides nothing itself. What
+it returns, and what `refuse` returns for an error, is a mapping by the names of kio's fields
+(`kcoord.wire.writing`); the answer may have more fields than the version has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from kcoord.access.rights import Principal
+from kcoord.http import serving
+from kcoord.process.runtime import Runtime
+from kcoord.wire.reading import Fields
+
+Answer = Mapping[str, Any]
+
+
+class HangUp(Exception):
+    """End the connection instead of an answer; the text goes to the log."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What a connection knows about its peer.
+
+    `secret` is the token of its login, "" before that. `is_refused`: its login failed, and it is closed after the
+    answer. `server_host`, `server_port`: the address that the client came
+    by. `software_name`, `software_version`: those of ApiVersions, "" if it sent none on this connection.
+    """
+
+    client_host: str
+    client_port: int
+    server_host: str
+    server_port: int
+    secret: str = ""
+    mechanism: str = ""
+    expects_token: bool = False
+    is_refused: bool = False
+    software_name: str = ""
+    software_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. `caller` is None for the APIs that need no login. `gateway` serves it."""
+
+    runtime: Runtime
+    gateway: Any
+    session: Session
+    caller: Principal | None
+    version: int
+    client_id: str
+
+    @property
+    def principal(self) -> Principal:
+        """The holder of the token that the connection logged in with."""
+        assert self.caller is not None, "the API needs a login"
+        return self.caller
+
+    @property
+    def client_host(self) -> str:
+        """The address of the client."""
+        return self.session.client_host
+
+    @property
+    def max_wait_ms(self) -> int:
+        """How long the services may hold one request."""
+        return self.runtime.config.int("http.max.wait.ms")
+
+    def over_http(self, body: Any, group_id: str = "", transactional_id: str = "") -> serving.Call[Any]:
+        """The call that the same request would be over HTTP, for what takes one (`Operation.carry_out` does)."""
+        return serving.Call(
+            self.runtime, self.principal, body, group_id, serving.NO_QUERY, self.client_host, transactional_id
+        )
+
+
+Handler = Callable[[Call, Fields], Awaitable[Answer | None]]
+Refuse = Callable[[Fields, int, int, str], Answer]
+
+
+def refuse_whole(request: Fields, version: int, code: int, detail: str) -> Answer:
+    """The answer of an API whose error is at the top."""
+    return {"error_code": code, "error_message": detail}
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An API of Kafka's protocol.
+
+    Parameters: `key` its number, `name` that of kio's module, `versions` the first and the last that are served.
+    `handler` returns the answer, None for no answer at all, and may raise ProtocolError, which `refuse(request,
+    version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when its connection does.
+    `is_hot`: members call it all the time, so it needs no turn.
+    """
+
+    key: int
+    name: str
+    versions: tuple[int, int]
+    handler: Handler = field(repr=False)
+    refuse: Refuse = field(default=refuse_whole, repr=False)
+    needs_login: bool = True
+    waits: bool = False
+    is_hot: bool = False
+
+    def serves(self, version: int) -> bool:
+        """Whether this version is served."""
+        return self.versions[0] <= version <= self.versions[1]
+
+
+@cache
+def request_class(name: str, version: int) -> type:
+    """kio's class of a request. Loaded when first asked for: that takes about 10 ms."""
+    return _entity(name, version, "request")
+
+
+@cache
+def response_class(name: str, version: int) -> type:
+    """kio's class of an answer."""
+    return _entity(name, version, "response")
+
+
+def _entity(name: str, version: int, kind: str) -> type:
+    module = import_module(f"kio.schema.{name}.v{version}.{kind}")
+    wanted = f"{name.replace('_', '')}{kind}"
+    return next(value for key, value in vars(module).items() if key.lower() == wanted and isinstance(value, type))

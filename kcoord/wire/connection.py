@@ -1,0 +1,244 @@
+"""One connection of a Kafka client: frames in, one request after the other, answers in their order.
+
+What has to be bounded is bounded before it is read: the size of a frame, what is read ahead, what all connections
+hold together. Deadlines are looked at by the gateway (`overdue`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import Any, cast
+
+import structlog
+
+from kcoord import metrics
+from kcoord.wire.api import HangUp, Session
+from kcoord.wire.dispatch import Receipt, may_wait, respond
+from kcoord.wire.frames import SIZE
+from kcoord.wire.reading import Frame, Malformed
+
+log = structlog.get_logger(__name__)
+
+LARGEST_BEFORE_LOGIN = 16_384
+"""Bytes of a request of a connection that has not logged in."""
+SMALL = 4_096
+"""Bytes of a request that every connection may have at any time, whatever others hold."""
+READ_AHEAD = 65_536
+"""Bytes of later requests that are read while one is being answered."""
+SLOWEST_BYTES_PER_SECOND = 16_384
+
+
+class Phase(Enum):
+    """What the connection waits for; the value is the reason when it takes too long."""
+
+    LOGIN = "login_timeout"
+    IDLE = "idle"
+    FRAME = "request_timeout"
+    WORK = "work"
+
+
+class Connection(asyncio.Protocol):
+    """The protocol object of one connection."""
+
+    def __init__(self, gateway: Any) -> None:
+        self._gateway = gateway
+        self._buffer = bytearray()
+        self._size = 0
+        """Of the frame that is being read; 0: not known yet."""
+        self._held = 0
+        """Bytes reserved for it."""
+        self._task: asyncio.Task[None] | None = None
+        self._transport: asyncio.Transport | None = None
+        self._waited = 0.0
+        self._unread_for: float | None = None
+        self._reads = True
+        self._said = False
+        self.waits = False
+        """The request that is being answered may be parked."""
+        self.phase = Phase.LOGIN
+        self.session = Session("", 0, "", 0)
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername") or ("", 0)
+        own = transport.get_extra_info("sockname") or ("", 0)
+        self.session = Session(str(peer[0]), peer[1], str(own[0]), own[1])
+        self._gateway.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """What the peer waits for is ended, what it only asked for is carried out."""
+        self._gateway.closed(self)
+        self._transport = None
+        self._buffer.clear()
+        if self._task is None:
+            self._release()
+        elif self.waits:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the peer."""
+        self._buffer += data
+        if self._task is None:
+            self._advance()
+        elif len(self._buffer) > READ_AHEAD:
+            self._pause()
+
+    def pause_writing(self) -> None:
+        """The peer does not read what we send."""
+        self._unread_for = 0.0
+
+    def resume_writing(self) -> None:
+        """It has read most of it."""
+        self._unread_for = None
+        if self._task is None:
+            self._advance()
+
+    # Requests
+
+    def advance(self) -> None:
+        """Others have given back what this connection waited for."""
+        if self._task is None and self._transport is not None:
+            self._advance()
+
+    def _advance(self) -> None:
+        """Begin the next request if all of it is here."""
+        if self._transport is None or self._transport.is_closing() or self._unread_for is not None:
+            return
+        if not self._size and not self._read_size():
+            return
+        if self._size > SMALL and not self._held:
+            if not self._gateway.budget.take(self._size, self):
+                self._pause()
+                self._enter(Phase.WORK)
+                return
+            self._held = self._size
+        end = SIZE.size + self._size
+        if len(self._buffer) < end:
+            self._resume()
+            self._enter(Phase.FRAME)
+            return
+        frame = Frame(memoryview(self._buffer)[SIZE.size : end])
+        frame.items = self._gateway.limits.items
+        del self._buffer[:end]
+        self._enter(Phase.WORK)
+        if len(self._buffer) > READ_AHEAD:
+            self._pause()
+        receipt = self._gateway.runtime.db.request_age.receive()
+        self._task = asyncio.create_task(self._serve(frame, receipt), name="kcoord-kafka")
+
+    def _read_size(self) -> bool:
+        """Whether the size of the next frame is known; ends the connection if the size is not valid."""
+        if len(self._buffer) < SIZE.size:
+            self._resume()
+            self._enter(Phase.FRAME if self._buffer else self._resting())
+            return False
+        (size,) = SIZE.unpack_from(self._buffer)
+        most = self._gateway.limits.frame if self.session.secret else LARGEST_BEFORE_LOGIN
+        if 0 < size <= min(most, self._gateway.limits.frame):
+            self._size = size
+            return True
+        self.hang_up("invalid", _what_came(bytes(self._buffer[:5]), size))
+        return False
+
+    async def _serve(self, frame: Frame, receipt: Receipt) -> None:
+        try:
+            async with self._gateway.requests:
+                self.waits = may_wait(self._gateway, frame)
+                answer = await respond(self._gateway, self.session, frame, receipt)
+            if answer is not None and self._transport is not None:
+                self._transport.write(answer)
+            if self.session.is_refused:
+                self.hang_up("refused", "the login failed: the password is not a token")
+        except Malformed as error:
+            self.hang_up("invalid", str(error))
+        except HangUp as error:
+            self.hang_up("refused", str(error))
+        except asyncio.CancelledError:
+            if self._transport is not None:
+                self._transport.abort()
+        except Exception:
+            log.exception("kafka_request_failed")
+            self.hang_up("invalid", "an answer could not be encoded")
+        finally:
+            self._task = None
+            self.waits = False
+            self._size = 0
+            self._release()
+            if self._gateway.is_stopping:
+                self.close()
+            self._advance()
+
+    def _release(self) -> None:
+        held, self._held = self._held, 0
+        if held:
+            self._gateway.budget.give(held)
+
+    def _resting(self) -> Phase:
+        return Phase.IDLE if self.session.secret else Phase.LOGIN
+
+    def _enter(self, phase: Phase) -> None:
+        if phase is not self.phase and not (phase is Phase.FRAME and self.phase is Phase.LOGIN):
+            self.phase = phase
+            self._waited = 0.0
+
+    def _pause(self) -> None:
+        if self._reads and self._transport is not None:
+            self._reads = False
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if not self._reads and self._transport is not None:
+            self._reads = True
+            self._transport.resume_reading()
+
+    # Deadlines and ends
+
+    @property
+    def is_busy(self) -> bool:
+        """A request is being answered."""
+        return self._task is not None
+
+    def overdue(self, seconds: float) -> str | None:
+        """Count time that went by; the reason if the peer has taken too long, else None."""
+        limits = self._gateway.limits
+        if self._unread_for is not None:
+            self._unread_for += seconds
+            return "write_timeout" if self._unread_for > limits.write else None
+        if self.phase is Phase.WORK:
+            return None
+        self._waited += seconds
+        allowed = {Phase.LOGIN: limits.login, Phase.IDLE: limits.idle, Phase.FRAME: limits.arrival}[self.phase]
+        if self.phase is Phase.FRAME:
+            allowed += len(self._buffer) / SLOWEST_BYTES_PER_SECOND
+        return self.phase.value if self._waited > allowed else None
+
+    def hang_up(self, reason: str, detail: str = "") -> None:
+        """End the connection because of its peer, with one line in the log."""
+        if not self._said:
+            self._said = True
+            metrics.KAFKA_CLOSED.labels(reason).inc()
+            peer = f"{self.session.client_host}:{self.session.client_port}"
+            log.info("kafka_connection_closed", peer=peer, reason=reason, detail=detail)
+        self._buffer.clear()
+        self.close(abort=reason.endswith("timeout"))
+
+    def close(self, *, abort: bool = False) -> None:
+        """End the connection after what was written is sent; `abort`: at once."""
+        if self._transport is not None:
+            if abort:
+                self._transport.abort()
+            else:
+                self._transport.close()
+
+
+def _what_came(start: bytes, size: int) -> str:
+    """What the first bytes look like when they are not the size of a request."""
+    if start[:2] == b"\x16\x03":
+        return "TLS on a port without TLS"
+    if start[:4] in (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PRI "):
+        return "HTTP on the port for Kafka clients"
+    return f"{size} is not the size of a request"

@@ -1,0 +1,258 @@
+"""Requests are decoded by closures that are made from kio's dataclasses.
+
+Every length is checked against what is left of the frame before anything is allocated, unknown tagged fields are
+skipped, and the body ends where the frame ends. Names, types, versions and nullability come from kio; instants and
+durations are integers in ms, errors are their numbers.
+
+Source: KIP-482 (flexible versions, tagged fields).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import struct
+import typing
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+MOST_ITEMS = 100_000
+FORMS = {
+    "bool": "?",
+    "int8": "b",
+    "uint8": "B",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "uint64": "Q",
+    "float64": "d",
+    "timedelta_i32": "i",
+    "timedelta_i64": "q",
+    "datetime_i64": "q",
+    "error_code": "h",
+}
+"""How a kind of kio's is packed."""
+
+
+class Malformed(ValueError):
+    """The frame does not contain what its API key and version say."""
+
+
+class Fields(dict[str, Any]):
+    """The fields of a decoded struct. `.get` is for those that not all versions of an API have."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"this version has no field {name}") from None
+
+
+class Frame(bytes):
+    """The bytes of one request, without their size. `items`: how many entries its lists may still have."""
+
+    items: int = MOST_ITEMS
+
+
+Reader = Callable[[Frame, int], tuple[Any, int]]
+
+
+class Shape(typing.NamedTuple):
+    """What a field is: `nested` a kio class or None, `kind` one of `FORMS`, `string`, `bytes`, `records` or `uuid`."""
+
+    nested: type | None
+    kind: str
+    is_array: bool
+    nullable: bool
+
+
+def shape_of(field: dataclasses.Field[Any], hint: Any) -> Shape:
+    """What kio says of a field."""
+    options = [hint, *typing.get_args(hint)]
+    nested = next((t for o in options for t in (o, *typing.get_args(o)) if dataclasses.is_dataclass(t)), None)
+    return Shape(
+        typing.cast("type | None", nested),
+        field.metadata.get("kafka_type", ""),
+        any(typing.get_origin(option) is tuple for option in options),
+        type(None) in options,
+    )
+
+
+def varint(data: Frame, at: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits. Raises Malformed."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise Malformed("a varint is too long")
+    if value >> 32:
+        raise Malformed("a varint is too large")
+    return value, at
+
+
+def read(cls: type, data: Frame, at: int = 0) -> tuple[Fields, int]:
+    """The struct of a kio class that begins at `at`, and where it ends. Raises Malformed."""
+    try:
+        found, end = _entity(cls)[0](data, at)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise Malformed(f"the request is cut off or not UTF-8 ({error})") from None
+    return found, end
+
+
+def read_all(cls: type, data: Frame, at: int) -> Fields:
+    """As `read`, of a struct that must end where the frame ends. Raises Malformed."""
+    found, end = read(cls, data, at)
+    if end != len(data):
+        raise Malformed(f"{len(data) - end} bytes follow the request")
+    return found
+
+
+def _size(flexible: bool, form: str) -> Reader:
+    if flexible:
+
+        def compact(data: Frame, at: int) -> tuple[int, int]:
+            value, at = varint(data, at)
+            return value - 1, at
+
+        return compact
+    return _fixed(form)
+
+
+def _fixed(form: str) -> Reader:
+    compiled = struct.Struct(f">{form}")
+    unpack, width = compiled.unpack_from, compiled.size
+    return lambda data, at: (unpack(data, at)[0], at + width)
+
+
+def _blob(flexible: bool, nullable: bool, form: str, convert: Callable[[bytes], Any]) -> Reader:
+    length = _size(flexible, form)
+
+    def reader(data: Frame, at: int) -> tuple[Any, int]:
+        count, at = length(data, at)
+        if count < 0:
+            if nullable and count == -1:
+                return None, at
+            raise Malformed("a length is negative")
+        end = at + count
+        if end > len(data):
+            raise Malformed("a length exceeds the frame")
+        return convert(data[at:end]), end
+
+    return reader
+
+
+def _text(raw: bytes) -> str:
+    if 0 in raw:
+        raise Malformed("a text contains U+0000, which Postgres cannot store")
+    return raw.decode()
+
+
+def _uuid(data: Frame, at: int) -> tuple[uuid.UUID | None, int]:
+    if at + 16 > len(data):
+        raise Malformed("a UUID is cut off")
+    value = uuid.UUID(bytes=data[at : at + 16])
+    return value if value.int else None, at + 16
+
+
+def _array(item: Reader, least: int, flexible: bool, nullable: bool) -> Reader:
+    length = _size(flexible, "i")
+
+    def reader(data: Frame, at: int) -> tuple[Any, int]:
+        count, at = length(data, at)
+        if count < 0:
+            if nullable and count == -1:
+                return None, at
+            raise Malformed("a count is negative")
+        if count * least > len(data) - at:
+            raise Malformed("a list has more entries than the frame can hold")
+        data.items -= count
+        if data.items < 0:
+            raise Malformed("the lists of the request have too many entries (kafka.max.request.items)")
+        found = []
+        for _ in range(count):
+            value, at = item(data, at)
+            found.append(value)
+        return found, at
+
+    return reader
+
+
+def _nullable_struct(inner: Reader) -> Reader:
+    def reader(data: Frame, at: int) -> tuple[Any, int]:
+        return (None, at + 1) if data[at] == 0xFF else inner(data, at + 1)
+
+    return reader
+
+
+def _field(field: dataclasses.Field[Any], hint: Any, flexible: bool) -> tuple[Reader, int]:
+    """The reader of a field and the fewest bytes that it takes."""
+    shape = shape_of(field, hint)
+    item: Reader
+    if shape.nested is not None:
+        item, least = _entity(shape.nested)
+        if shape.nullable and not shape.is_array:
+            item, least = _nullable_struct(item), 1
+    elif shape.kind == "string":
+        item = _blob(flexible, shape.nullable and not shape.is_array, "h", _text)
+        least = 1 if flexible else 2
+    elif shape.kind in ("bytes", "records"):
+        item = _blob(flexible, shape.nullable and not shape.is_array, "i", bytes)
+        least = 1 if flexible else 4
+    elif shape.kind == "uuid":
+        item, least = _uuid, 16
+    else:
+        item, least = _fixed(FORMS[shape.kind]), struct.calcsize(f">{FORMS[shape.kind]}")
+    if shape.is_array:
+        return _array(item, max(least, 1), flexible, shape.nullable), 1 if flexible else 4
+    return item, least
+
+
+@functools.cache
+def _entity(cls: Any) -> tuple[Reader, int]:
+    """The reader of a kio class and the fewest bytes that it takes."""
+    hints = typing.get_type_hints(cls)
+    plain: list[tuple[str, Reader]] = []
+    tags: dict[int, tuple[str, Reader]] = {}
+    flexible, least = cls.__flexible__, 0
+    for field in dataclasses.fields(cls):
+        reader, fewest = _field(field, hints[field.name], flexible)
+        if "tag" in field.metadata:
+            tags[field.metadata["tag"]] = field.name, reader
+        else:
+            plain.append((field.name, reader))
+            least += fewest
+
+    def entity(data: Frame, at: int) -> tuple[Fields, int]:
+        found = Fields()
+        for name, reader in plain:
+            found[name], at = reader(data, at)
+        return found, _tagged(data, at, tags, found) if flexible else at
+
+    return entity, least + flexible
+
+
+def _tagged(data: Frame, at: int, tags: dict[int, tuple[str, Reader]], found: Fields) -> int:
+    """Read the tagged fields at the end of a struct; returns where they end."""
+    count, at = varint(data, at)
+    for _ in range(count):
+        tag, at = varint(data, at)
+        length, at = varint(data, at)
+        if at + length > len(data):
+            raise Malformed("a tagged field exceeds the frame")
+        if tag in tags:
+            name, reader = tags[tag]
+            found[name], end = reader(data, at)
+            if end != at + length:
+                raise Malformed("a tagged field has another length than it says")
+        at += length
+    return at

@@ -1,0 +1,99 @@
+"""The APIs that a connection begins with: ApiVersions, SaslHandshake and SaslAuthenticate.
+
+SASL/PLAIN with an API token as password; the user name is not looked at. A connection that has not logged in gets no
+other answer.
+
+Source: KIP-511 (client software), KIP-152 (SaslAuthenticate), RFC 4616 (PLAIN).
+"""
+
+from __future__ import annotations
+
+import re
+
+from kcoord.access.rights import Access, Principal
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.wire.api import Answer, Api, Call
+from kcoord.wire.codes import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM
+from kcoord.wire.reading import Fields
+
+MECHANISMS = ("PLAIN",)
+_SOFTWARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9\-.]*[A-Za-z0-9])?")
+LONGEST_SOFTWARE = 128
+
+
+async def api_versions(call: Call, request: Fields) -> Answer:
+    """ApiVersions: what is served. From version 3 the client says what it is."""
+    if call.version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not (_is_software(name) and _is_software(version)):
+            return versions_served(call, Error.INVALID_REQUEST.code)
+        call.session.software_name, call.session.software_version = name, version
+        call.gateway.software.remember(call.client_id, call.client_host, name, version)
+    return versions_served(call)
+
+
+def versions_served(call: Call, code: int = 0) -> Answer:
+    """The answer to ApiVersions. With an error other than UNSUPPORTED_VERSION it has no keys."""
+    apis = call.gateway.apis.values() if code != Error.INVALID_REQUEST.code else ()
+    return {
+        "error_code": code,
+        "api_keys": [
+            {"api_key": api.key, "min_version": api.versions[0], "max_version": api.versions[1]}
+            for api in sorted(apis, key=lambda api: api.key)
+        ],
+    }
+
+
+def _is_software(text: str) -> bool:
+    return len(text) <= LONGEST_SOFTWARE and _SOFTWARE.fullmatch(text) is not None
+
+
+async def sasl_handshake(call: Call, request: Fields) -> Answer:
+    """SaslHandshake. After version 0 the next frame is the token itself."""
+    session = call.session
+    if session.secret:
+        return {"error_code": ILLEGAL_SASL_STATE, "mechanisms": MECHANISMS}
+    if request.mechanism not in MECHANISMS:
+        return {"error_code": UNSUPPORTED_SASL_MECHANISM, "mechanisms": MECHANISMS}
+    session.mechanism = request.mechanism
+    session.expects_token = call.version == 0
+    return {"error_code": 0, "mechanisms": MECHANISMS}
+
+
+async def sasl_authenticate(call: Call, request: Fields) -> Answer:
+    """SaslAuthenticate: the connection belongs to the holder of the token from now on."""
+    session = call.session
+    if not session.mechanism or session.secret:
+        return {"error_code": ILLEGAL_SASL_STATE, "error_message": "send SaslHandshake first, and log in once"}
+    try:
+        session.secret = await log_in(call.runtime, request.auth_bytes)
+    except ProtocolError as error:
+        session.is_refused = error.error is Error.SASL_AUTHENTICATION_FAILED
+        raise
+    return {"error_code": 0, "auth_bytes": b"", "session_lifetime_ms": 0}
+
+
+async def log_in(runtime: Runtime, message: bytes) -> str:
+    """The secret in a message of SASL/PLAIN. Raises SASL_AUTHENTICATION_FAILED unless it is that of a token."""
+    parts = message.split(b"\0")
+    try:
+        _authzid, _user, secret = (part.decode() for part in parts)
+    except ValueError:
+        raise ProtocolError(
+            Error.SASL_AUTHENTICATION_FAILED, "not a message of SASL/PLAIN: send a user name and a token as password"
+        ) from None
+    await runtime.get(Access).authenticate(secret)
+    return secret
+
+
+async def caller_of(runtime: Runtime, secret: str) -> Principal:
+    """The holder of the token of a connection, as of now: tokens expire and are deleted while it is open."""
+    return await runtime.get(Access).authenticate(secret)
+
+
+APIS = (
+    Api(17, "sasl_handshake", (0, 1), sasl_handshake, needs_login=False, is_hot=True),
+    Api(18, "api_versions", (0, 4), api_versions, needs_login=False, is_hot=True),
+    Api(36, "sasl_authenticate", (0, 2), sasl_authenticate, needs_login=False, is_hot=True),
+)

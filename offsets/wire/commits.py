@@ -1,0 +1,99 @@
+"""OffsetCommit and OffsetDelete.
+
+Source: KIP-211, 345, 848, 1188 for the versions; offsets.md 2, 3 and 6 for the rules, which are the services'.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kcoord.access.rights import Operation
+from kcoord.http.paths import check_group_id
+from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED, commands
+from kcoord.process import off_loop
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.wire.api import Answer, Call
+from kcoord.wire.reading import Fields
+from offsets.api.topics import Named
+from offsets.core.commit import NO_RETENTION
+from offsets.core.deletion import OffsetDelete
+from offsets.core.types import OffsetCommit, PartitionCommit
+from offsets.deletion import OffsetDeletion
+from offsets.service import OffsetService
+from offsets.wire.named import resolve, topic_answer, unreadable
+
+
+async def offset_commit(call: Call, request: Fields) -> Answer:
+    """OffsetCommit 2 to 10."""
+    group_id = check_group_id(request.group_id, may_be_empty=True)
+    call.principal.require_group(Operation.READ, group_id)
+    topics = await resolve(call, request.topics)
+    commit = OffsetCommit(
+        group_id=group_id,
+        member_id=request.member_id,
+        group_instance_id=request.get("group_instance_id"),
+        generation_id=request.generation_id_or_member_epoch,
+        partitions=commits_of(topics, request.topics),
+        retention_time_ms=request.get("retention_time", NO_RETENTION),
+        denied=unreadable(call.principal, topics),
+        principal=call.principal.name,
+    )
+    reply = await call.runtime.get(OffsetService).commit(commit)
+    commands("commit", reply.error.name).inc()
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error, reply.detail)
+    OFFSETS_COMMITTED.inc(sum([error is Error.NONE for _, _, error in reply.results]))
+    size = off_loop.PER_OFFSET * len(reply.results)
+    return {"topics": await off_loop.run(size, answered, request.topics, topics, reply.results)}
+
+
+def commits_of(topics: Sequence[Named], entries: Iterable[Fields]) -> tuple[PartitionCommit, ...]:
+    """The partitions of a commit, of topics with known names."""
+    return tuple(
+        PartitionCommit(
+            topic.name,
+            partition.partition_index,
+            partition.committed_offset,
+            partition.get("committed_leader_epoch", -1),
+            partition.committed_metadata,
+        )
+        for topic, entry in zip(topics, entries, strict=True)
+        if topic.name is not None
+        for partition in entry.partitions
+    )
+
+
+def answered(
+    entries: Iterable[Fields], topics: Sequence[Named], results: Iterable[tuple[str, int, Error]]
+) -> list[dict[str, Any]]:
+    """Results in the order of the request; the results of a partition named twice keep their order."""
+    found: dict[tuple[str, int], deque[Error]] = defaultdict(deque)
+    for name, partition, error in results:
+        found[name, partition].append(error)
+
+    def result(name: str | None, partition: int) -> dict[str, Any]:
+        error = Error.UNKNOWN_TOPIC_ID if name is None else found[name, partition].popleft()
+        return {"partition_index": partition, "error_code": error.code}
+
+    return [
+        topic_answer(entry, [result(topic.name, asked.partition_index) for asked in entry.partitions])
+        for topic, entry in zip(topics, entries, strict=True)
+    ]
+
+
+async def offset_delete(call: Call, request: Fields) -> Answer:
+    """OffsetDelete 0."""
+    group_id, principal = check_group_id(request.group_id), call.principal
+    principal.require_group(Operation.DELETE, group_id)
+    topics = await resolve(call, request.topics)
+    partitions = tuple((entry.name, asked.partition_index) for entry in request.topics for asked in entry.partitions)
+    command = OffsetDelete(group_id, partitions, unreadable(principal, topics), principal.name)
+    reply = await call.runtime.get(OffsetDeletion).delete(command)
+    COMMANDS.labels("delete_offsets", reply.error.name).inc()
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error, reply.detail)
+    once = {(topic, partition): error for topic, partition, error in reply.results}
+    results = [(topic, partition, once[topic, partition]) for topic, partition in partitions]
+    return {"topics": answered(request.topics, topics, results)}

@@ -1,0 +1,43 @@
+"""Topics as requests of Kafka clients name them: by name, or by id in the latest versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kcoord.access.rights import Operation, Principal
+from kcoord.wire.api import Answer, Call
+from kcoord.wire.reading import Fields
+from offsets.api import wire as http
+from offsets.api.topics import Named, Topics
+
+
+async def resolve(call: Call, entries: Sequence[Fields] | None) -> list[Named]:
+    """The topics of `entries`, in order; the name is None where an id belongs to no topic that the caller may see."""
+    if not entries:
+        return []
+    if "name" in entries[0]:
+        return [Named(entry.name, None) for entry in entries]
+    asked = [http.FetchTopic([], topic_id=str(entry.topic_id)) for entry in entries]
+    return await Topics(call.runtime, call.principal).resolve(asked)
+
+
+def unreadable(principal: Principal, topics: Iterable[Named]) -> frozenset[str]:
+    """The topics that the caller may not read."""
+    return frozenset(
+        topic.name for topic in topics if topic.name is not None and not principal.may_topic(Operation.READ, topic.name)
+    )
+
+
+def topic_answer(entry: Fields, partitions: Sequence[Answer]) -> dict[str, Any]:
+    """A topic of an answer, with the name or id that the request had, and these partitions."""
+    return {"name": entry.get("name", ""), "topic_id": entry.get("topic_id"), "partitions": partitions}
+
+
+def refused(request: Fields, version: int, code: int, detail: str) -> Answer:
+    """An answer in which every partition has the error of the whole request, for which there is no other room."""
+    topics = [
+        topic_answer(entry, [{"partition_index": p.partition_index, "error_code": code} for p in entry.partitions])
+        for entry in request.topics
+    ]
+    return {"topics": topics}

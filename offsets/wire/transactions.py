@@ -1,0 +1,96 @@
+"""Transactional commits: InitProducerId, AddOffsetsToTxn, TxnOffsetCommit, EndTxn.
+
+Source: KIP-98, 360 and 447 for the versions; offsets.md 2 and 4 for the rules, which are the service's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kcoord.access.rights import Operation, Principal
+from kcoord.http.paths import check_group_id
+from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
+from kcoord.metrics import OFFSETS_COMMITTED
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.wire.api import Answer, Call
+from kcoord.wire.reading import Fields
+from offsets.core.transactions import Producer
+from offsets.core.types import OffsetCommit
+from offsets.transactions.doors import accepted, counted
+from offsets.transactions.service import TransactionService
+from offsets.wire.commits import answered, commits_of
+from offsets.wire.named import resolve, unreadable
+
+NO_PRODUCER = -1
+_TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
+
+
+async def init_producer_id(call: Call, request: Fields) -> Answer:
+    """InitProducerId 0 to 5. Without a transactional id: for a producer that only wants to be idempotent."""
+    service = call.runtime.get(TransactionService)
+    transactional_id = request.transactional_id
+    if transactional_id is None:
+        work = service.init_without_id()
+    else:
+        _require(call.principal, transactional_id)
+        work = service.init(transactional_id, _expected(request))
+    producer = await counted("init_producer_id", work)
+    return {"error_code": 0, "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+
+
+def _expected(request: Fields) -> Producer | None:
+    if request.get("producer_id", NO_PRODUCER) == NO_PRODUCER:
+        return None
+    return _producer(request)
+
+
+async def add_offsets_to_txn(call: Call, request: Fields) -> Answer:
+    """AddOffsetsToTxn 0 to 4."""
+    _require(call.principal, request.transactional_id)
+    call.principal.require_group(Operation.READ, check_group_id(request.group_id))
+    await counted("add_offsets_to_txn", call.runtime.get(TransactionService).begin(_producer(request)))
+    return {"error_code": 0}
+
+
+async def txn_offset_commit(call: Call, request: Fields) -> Answer:
+    """TxnOffsetCommit 0 to 4."""
+    principal = call.principal
+    _require(principal, request.transactional_id)
+    group_id = check_group_id(request.group_id, may_be_empty=True)
+    principal.require_group(Operation.READ, group_id)
+    topics = await resolve(call, request.topics)
+    commit = OffsetCommit(
+        group_id=group_id,
+        member_id=request.get("member_id", ""),
+        group_instance_id=request.get("group_instance_id", None),
+        generation_id=request.get("generation_id", -1),
+        partitions=commits_of(topics, request.topics),
+        denied=unreadable(principal, topics),
+        principal=principal.name,
+    )
+    service = call.runtime.get(TransactionService)
+    reply = await counted("txn_commit", accepted(service.commit(_producer(request), commit)))
+    OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
+    return {"topics": answered(request.topics, topics, reply.results)}
+
+
+async def end_txn(call: Call, request: Fields) -> Answer:
+    """EndTxn 0 to 4."""
+    _require(call.principal, request.transactional_id)
+    service = call.runtime.get(TransactionService)
+    await counted("end_txn", service.end(_producer(request), committed=request.committed))
+    return {"error_code": 0}
+
+
+def _require(principal: Principal, transactional_id: str) -> None:
+    """Raise INVALID_REQUEST, or TRANSACTIONAL_ID_AUTHORIZATION_FAILED, unless the caller may use the id."""
+    if not _TRANSACTIONAL_ID.match(transactional_id):
+        raise ProtocolError(Error.INVALID_REQUEST, f"transactional_id: {REMEDIES['transactional_id']}")
+    principal.require_transactional_id(transactional_id)
+
+
+def _producer(request: Fields) -> Producer:
+    """The producer that a request names. Raises INVALID_REQUEST for numbers that no producer has."""
+    if request.producer_id < 0 or request.producer_epoch < 0:
+        raise ProtocolError(Error.INVALID_REQUEST, "producer_id, producer_epoch: not those of a producer")
+    return Producer(request.transactional_id, request.producer_id, request.producer_epoch)

@@ -1,0 +1,139 @@
+"""The codec: what it writes kio writes too, what it reads it writes again, and no bytes do harm."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.serial import entity_reader, entity_writer
+
+from groups.wire.apis import APIS as OF_GROUPS
+from kcoord.wire import frames, session
+from kcoord.wire.api import request_class, response_class
+from kcoord.wire.reading import Frame, Malformed, read, read_all
+from kcoord.wire.writing import write
+from offsets.wire.apis import APIS as OF_OFFSETS
+from tests.wire.generate import instance
+
+APIS = (*session.APIS, *OF_GROUPS, *OF_OFFSETS)
+SERVED = [(api, version) for api in APIS for version in range(api.versions[0], api.versions[1] + 1)]
+NAMES = [f"{api.name}-{version}" for api, version in SERVED]
+
+
+def kio_bytes(value: Any) -> bytes:
+    with io.BytesIO() as out:
+        entity_writer(type(value))(out, value)
+        return out.getvalue()
+
+
+@pytest.mark.parametrize(("api", "version"), SERVED, ids=NAMES)
+@pytest.mark.parametrize("kind", [request_class, response_class])
+def test_bytes_of_kio_are_read_and_written_again(api: Any, version: int, kind: Any) -> None:
+    cls = kind(api.name, version)
+    for seed in range(5):
+        value = instance(cls, random.Random(seed))
+        raw = kio_bytes(value)
+        fields = read_all(cls, Frame(raw), 0)
+        out = bytearray()
+        write(cls, fields, out)
+        assert bytes(out) == raw
+        found, end = entity_reader(cls)(bytes(out), 0)
+        assert (found, end) == (value, len(raw))
+
+
+@pytest.mark.parametrize(("api", "version"), SERVED, ids=NAMES)
+def test_a_cut_or_longer_frame_is_malformed(api: Any, version: int) -> None:
+    cls = request_class(api.name, version)
+    raw = kio_bytes(instance(cls, random.Random(1)))
+    for end in range(len(raw)):
+        with pytest.raises(Malformed):
+            read_all(cls, Frame(raw[:end]), 0)
+    with pytest.raises(Malformed):
+        read_all(cls, Frame(raw + b"\0"), 0)
+
+
+@pytest.mark.parametrize(("api", "version"), SERVED, ids=NAMES)
+def test_mutated_frames_are_read_or_malformed(api: Any, version: int) -> None:
+    chance = random.Random(f"{api.name} {version}")
+    cls: Any = request_class(api.name, version)
+    head = struct.pack(">hhih", api.key, version, 1, 1) + (b"t\0" if cls.__flexible__ else b"t")
+    for _ in range(100):
+        mutated = bytearray(head + kio_bytes(instance(cls, chance)))
+        for _ in range(chance.randint(1, 5)):
+            at = chance.randrange(4, max(len(mutated), 5))
+            mutated[at : at + chance.randint(0, 5)] = chance.randbytes(chance.randint(0, 5))
+        try:
+            header = frames.read_header(Frame(mutated))
+            frames.read_body(api.name, header._replace(version=version), Frame(mutated))
+        except Malformed:
+            continue
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_header_or_malformed(raw: bytes) -> None:
+    try:
+        found = frames.read_header(Frame(raw))
+    except Malformed:
+        return
+    assert found.body_at <= len(raw)
+
+
+@given(st.binary(max_size=300), st.sampled_from(SERVED))
+def test_any_bytes_are_a_body_or_malformed(raw: bytes, served: Any) -> None:
+    api, version = served
+    try:
+        found, end = read(request_class(api.name, version), Frame(raw))
+    except Malformed:
+        return
+    assert end <= len(raw)
+    assert isinstance(found, dict)
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, 2**32 - 2, 1_000])
+def test_a_count_is_compared_with_what_is_left(count: int) -> None:
+    """kio reserves 8 bytes for each entry first, and aborts the process."""
+    raw = bytearray()
+    frames_count = count + 1
+    while frames_count > 0x7F:
+        raw.append(frames_count & 0x7F | 0x80)
+        frames_count >>= 7
+    raw.append(frames_count)
+    with pytest.raises(Malformed, match="more entries"):
+        read(request_class("metadata", 12), Frame(raw + b"\0" * 20))
+
+
+def test_a_legacy_count_is_compared_too() -> None:
+    for count in (2**31 - 1, 3):
+        with pytest.raises(Malformed, match="more entries"):
+            read(request_class("metadata", 4), Frame(struct.pack(">i", count) + b"\0" * 5))
+    with pytest.raises(Malformed, match="negative"):
+        read(request_class("metadata", 4), Frame(struct.pack(">i", -2) + b"\0" * 5))
+
+
+def test_the_entries_of_a_frame_are_bounded() -> None:
+    frame = Frame(struct.pack(">i", 1_000) + b"\0\0" * 1_000 + b"\0")
+    frame.items = 999
+    with pytest.raises(Malformed, match="too many entries"):
+        read(request_class("metadata", 4), frame)
+
+
+def test_unknown_tagged_fields_are_skipped() -> None:
+    """kio raises KeyError."""
+    body = bytearray()
+    fields = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
+    write(request_class("heartbeat", 4), fields, body)
+    assert body[-1] == 0
+    tagged = bytes(body[:-1]) + b"\1\x63\2hi"
+    assert read_all(request_class("heartbeat", 4), Frame(tagged), 0) == fields
+
+
+def test_a_text_that_postgres_cannot_store_is_malformed() -> None:
+    body = bytearray()
+    write(request_class("heartbeat", 4), {"group_id": "g\0", "member_id": "m"}, body)
+    with pytest.raises(Malformed, match=r"U\+0000"):
+        read_all(request_class("heartbeat", 4), Frame(body), 0)

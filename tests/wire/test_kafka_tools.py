@@ -1,0 +1,90 @@
+"""Kafka's own command-line tools, as they are released, against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.processes.test_examples import PARTITIONS, TOPIC
+from tests.support.database import cloned_database
+from tests.wire import java
+from tests.wire.kafka_workers import Listening, listening_on
+
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
+
+GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+Tool = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def listening(postgres: str) -> Iterator[Listening]:
+    java.classpath()
+    with cloned_database(postgres) as conninfo, listening_on(conninfo) as found:
+        yield found
+
+
+@pytest.fixture
+def tool(listening: Listening, tmp_path: Path) -> Tool:
+    """Runs a tool that logs in with the token of the service."""
+    login = tmp_path / "login.properties"
+    login.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="tool" password="{listening.service.token}";\n'
+    )
+    where = ["--bootstrap-server", f"127.0.0.1:{listening.port}", "--command-config", str(login)]
+    return lambda name, *arguments: java.tool(name, *where, *arguments)
+
+
+def commit(listening: Listening, group: str, offset: int) -> None:
+    body = {"topics": [{"name": TOPIC, "partitions": [{"partition": 0, "committed_offset": offset}]}]}
+    assert listening.service.request("POST", f"groups/{group}/offsets/commit", json=body).status_code == 200
+
+
+def test_kafka_consumer_groups_describes_and_resets(listening: Listening, tool: Tool) -> None:
+    service = listening.service
+    commit(listening, "tool", 40)
+
+    def described() -> list[str]:
+        shown = tool(GROUPS, "--group", "tool", "--describe")
+        rows = [line.split() for line in shown.splitlines()]
+        return next((row[1:6] for row in rows if row[:1] == ["tool"]), [shown])
+
+    def reset(*how: str) -> int:
+        tool(GROUPS, "--group", "tool", "--reset-offsets", "--topic", f"{TOPIC}:0", *how, "--execute")
+        return int(service.request("GET", "groups/tool/offsets").json()["offsets"][0]["committed_offset"])
+
+    assert described() == [TOPIC, "0", "40", "40", "0"], "without a watermark the end is what was committed"
+    assert reset("--to-latest") == 40, "latest does not lead back"
+    watermark = {"partitions": [{"partition": 0, "log_start_offset": 5, "log_end_offset": 90}]}
+    assert service.request("POST", f"topics/{TOPIC}/watermarks", json=watermark).status_code == 200
+    assert reset("--to-latest") == 90
+    assert reset("--shift-by", "-10") == 80
+    assert described() == [TOPIC, "0", "80", "90", "10"]
+    assert reset("--to-earliest") == 5
+
+
+def test_kafka_consumer_groups_lists_and_deletes(listening: Listening, tool: Tool) -> None:
+    service = listening.service
+    commit(listening, "gone", 1)
+    assert "gone" in tool(GROUPS, "--list").split()
+    state = tool(GROUPS, "--group", "gone", "--describe", "--state")
+    assert [line.split()[-2:] for line in state.splitlines() if line.startswith("gone")] == [["Empty", "0"]]
+    tool(GROUPS, "--group", "gone", "--delete-offsets", "--topic", f"{TOPIC}:0")
+    assert service.request("GET", "groups/gone/offsets").json()["offsets"] == []
+    tool(GROUPS, "--group", "gone", "--delete")
+    assert service.request("GET", "groups/gone").status_code == 404
+
+
+def test_kafka_topics_creates_describes_and_deletes(tool: Tool) -> None:
+    tool(TOPICS, "--create", "--topic", "of-the-tool", "--partitions", "2", "--replication-factor", "1")
+    assert set(tool(TOPICS, "--list").split()) == {TOPIC, "of-the-tool"}
+    assert "PartitionCount: 2" in tool(TOPICS, "--describe", "--topic", "of-the-tool")
+    tool(TOPICS, "--alter", "--topic", "of-the-tool", "--partitions", "3")
+    assert "PartitionCount: 3" in tool(TOPICS, "--describe", "--topic", "of-the-tool")
+    assert f"PartitionCount: {PARTITIONS}" in tool(TOPICS, "--describe", "--topic", TOPIC)
+    tool(TOPICS, "--delete", "--topic", "of-the-tool")
+    assert tool(TOPICS, "--list").split() == [TOPIC]
