@@ -20,6 +20,8 @@ from kcoord.sql import queries
 
 Q = queries("groups")
 
+LONGEST_REGEX = 255
+"""Characters of a regular expression on group ids."""
 MAX_TOPICS = 100
 """The number of topic names that the list shows per group."""
 
@@ -28,12 +30,25 @@ class GroupSort(str, Enum):
     """The sort orders of the list; groups that compare equal are ordered by id."""
 
     GROUP_ID = "group_id"
+    GROUP_ID_DESCENDING = "-group_id"
     UPDATED = "-updated_at"
+    UPDATED_ASCENDING = "updated_at"
     STATE = "state"
+    STATE_DESCENDING = "-state"
+    STATE_SINCE = "state_since"
+    STATE_SINCE_DESCENDING = "-state_since"
     MEMBERS = "members"
     MEMBERS_DESCENDING = "-members"
+    GENERATION = "generation_id"
+    GENERATION_DESCENDING = "-generation_id"
     LAG = "lag"
     LAG_DESCENDING = "-lag"
+    TIME_LAG = "time_lag_ms"
+    TIME_LAG_DESCENDING = "-time_lag_ms"
+
+
+OF_ALL_TOPICS = (GroupSort.TIME_LAG, GroupSort.TIME_LAG_DESCENDING)
+"""Orders by what is known of all topics of a group together: not for callers that may not describe some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +62,10 @@ class GroupFilter:
     by name (the subscriptions of members of a classic group are only in their bytes). `min_lag`: groups that were at
     least this many records behind when lag was last sampled; groups with unknown lag do not match. `verdicts`: groups
     that had one of these, about a visible topic or none, when they were last judged.
+
+    `client_id` and `host` are parts of those of a member; `member`, `client_id` and `host` have to hold for the same
+    one. `regex` is found in the group id (`offsets.group_patterns`). `min_time_lag_ms`: the next record to read was
+    written at least this long before the last sample, on all topics; not for callers that may not describe some.
     """
 
     q: str = ""
@@ -57,6 +76,15 @@ class GroupFilter:
     min_lag: int | None = None
     labels: Sequence[tuple[str, str | None]] | None = None
     verdicts: Sequence[str] | None = None
+    client_id: str | None = None
+    host: str | None = None
+    regex: str | None = None
+    min_time_lag_ms: Millis | None = None
+
+    @property
+    def by_members(self) -> bool:
+        """Some condition is about members."""
+        return not self.member is self.client_id is self.host is None
 
     def parameters(self) -> dict[str, Any]:
         """In the form that the statements take."""
@@ -65,7 +93,8 @@ class GroupFilter:
             "states": None if self.states is None else [state.strip().lower() for state in self.states],
             "types": None if self.types is None else [kind.lower() for kind in self.types],
             "topic": self.topic,
-            "member": self.member,
+            "min_time_lag_ms": self.min_time_lag_ms,
+            "regex": self.regex,
             "min_lag": self.min_lag,
             "verdicts": None if self.verdicts is None else list(self.verdicts),
         }

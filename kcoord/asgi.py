@@ -37,6 +37,7 @@ from offsets.metrics.series import group_series
 
 if TYPE_CHECKING:
     from kcoord.http.tracing import Traces
+    from kcoord.wire.gateway import Gateway
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
 django_application = cast(ASGIApp, get_asgi_application())
@@ -58,6 +59,17 @@ def _traces() -> Traces | None:
 TRACES = _traces()
 
 
+def _gateway(running: runtime.Runtime) -> Gateway | None:
+    """The listener for Kafka clients; None unless its port is set: without it nothing of kio is imported."""
+    if not running.config.int("kafka.port"):
+        return None
+    from groups.wire.apis import APIS as OF_GROUPS
+    from kcoord.wire.gateway import Gateway
+    from offsets.wire.apis import APIS as OF_OFFSETS
+
+    return Gateway(running, (*OF_GROUPS, *OF_OFFSETS))
+
+
 @asynccontextmanager
 async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     """Run the process's runtime; on shutdown answer parked requests and close connections.
@@ -73,11 +85,16 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     off_loop.share_interpreter()
     garbage = GarbageSearch()
     garbage.start()
+    gateway = _gateway(running)
     try:
+        if gateway is not None:
+            gateway.start()
         is_on = short_path.is_on(running.config)
         yield {short_path.STATE: short_path.ShortPath(running, OPERATIONS)} if is_on else {}
     finally:
         garbage.stop()
+        if gateway is not None:
+            await gateway.stop()
         running.db.request_age.pulse.stop()
         await running.stop()
         runtime.use(None)

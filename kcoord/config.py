@@ -15,6 +15,7 @@ from pathlib import Path
 from kcoord.server_settings import SERVER
 from kcoord.setting import PREFIX, Setting, Switch, Text, Value
 from kcoord.verdict_settings import VERDICTS
+from kcoord.wire_settings import WIRE
 
 INT_MAX = 2_147_483_647
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -72,6 +73,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("otlp.group.ids", False, "switch", "Name the groups of requests in traces."),
     *SERVER,
+    *WIRE,
     # Coordinator nodes
     Setting("node.id", "", "text", "Name of this server among the nodes, unique; empty: its host name and port."),
     Setting(

@@ -27,6 +27,19 @@ CONNECTIONS_CLOSED = Counter(
     "Connections closed or refused because of the client.",
     ["reason"],
 )
+KAFKA_REQUESTS = Counter("kcoord_kafka_requests", "Requests of Kafka's protocol answered.", ["api", "version"])
+KAFKA_LATENCY = Histogram(
+    "kcoord_kafka_request_seconds",
+    "Time from the last byte of a request of Kafka's protocol to its answer, waiting included.",
+    ["api"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+)
+KAFKA_CONNECTIONS = Gauge("kcoord_kafka_connections", "Open connections of Kafka clients.")
+KAFKA_CLOSED = Counter(
+    "kcoord_kafka_connections_closed",
+    "Connections of Kafka clients closed or refused because of the client.",
+    ["reason"],
+)
 COMMANDS = Counter("kcoord_commands", "Commands of members, by Kafka error name of the response.", ["command", "error"])
 OFFSETS_COMMITTED = Counter("kcoord_offsets_committed", "Offsets in accepted commits.")
 OFFSETS_DELETED = Counter("kcoord_offsets_deleted", "Offsets removed by OffsetDelete; not those of deleted groups.")
@@ -111,3 +124,15 @@ def requests(route: str, method: str, status: int) -> Counter:
 def latency(route: str) -> Histogram:
     """LATENCY with this label, remembered."""
     return LATENCY.labels(route)
+
+
+@cache
+def kafka_requests(api: str, version: int) -> Counter:
+    """KAFKA_REQUESTS with these labels, remembered."""
+    return KAFKA_REQUESTS.labels(api, str(version))
+
+
+@cache
+def kafka_latency(api: str) -> Histogram:
+    """KAFKA_LATENCY with this label, remembered."""
+    return KAFKA_LATENCY.labels(api)

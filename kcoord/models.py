@@ -21,6 +21,9 @@ class ApiToken(models.Model):
     created_at = MillisField(editable=False)
     expires_at = MillisField(null=True, blank=True, help_text="Milliseconds since the epoch; empty: never.")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.CASCADE)
+    last_used_at = MillisField(null=True, editable=False, help_text="Rounded down to a minute or so.")
+    previous_digest = models.CharField(max_length=64, unique=True, null=True, editable=False)
+    previous_until = MillisField(null=True, editable=False, help_text="Until then the secret before works, too.")
 
     class Meta:
         verbose_name = "API token"

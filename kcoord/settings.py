@@ -46,6 +46,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "frontend.compression.Compression",
     "frontend.middleware.ContentSecurityPolicy",
     "frontend.middleware.StaticFiles",
     "frontend.outage.DatabaseOutage",

@@ -6,10 +6,12 @@ topics sees groups as if the other topics did not exist (http-api.md 7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
+from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
 from groups.core.model.verdicts import VerdictKind
@@ -19,54 +21,15 @@ from groups.readmodel import MAX_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Key, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut
 from kcoord.sql import queries
+from offsets import group_patterns
+from offsets.group_orders import BY_LAG, ORDERS, Found, Position, cursor_at, position
 
 Q = queries("offsets")
 
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """How one sort order is read: its statements in both directions, the key of the first page, the key's type, further
-    parameters.
-    """
-
-    after: str
-    before: str | None
-    first: Key | None
-    kind: type[Key] | None
-    extra: Mapping[str, int]
-
-
-_BY_LAG = Q.list_groups_by_lag, Q.list_groups_by_lag_before
-_ORDERS: Mapping[GroupSort, _Order] = {
-    GroupSort.GROUP_ID: _Order(Q.list_groups_by_id, Q.list_groups_by_id_before, None, None, {}),
-    GroupSort.UPDATED: _Order(Q.list_groups_by_change, Q.list_groups_by_change_before, None, int, {}),
-    GroupSort.STATE: _Order(Q.list_groups_by_state, None, "", str, {}),
-    GroupSort.MEMBERS: _Order(Q.list_groups_by_members, None, None, int, {"sign": 1}),
-    GroupSort.MEMBERS_DESCENDING: _Order(Q.list_groups_by_members, None, None, int, {"sign": -1}),
-    GroupSort.LAG: _Order(*_BY_LAG, None, int, {"sign": 1}),
-    GroupSort.LAG_DESCENDING: _Order(*_BY_LAG, None, int, {"sign": -1}),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A group of a page. `key`: what it is sorted by besides its id, None for GroupSort.GROUP_ID."""
-
-    id: int
-    group_id: str
-    key: Key | None
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a page begins: after the group with this id and key, or before it, in the same order."""
-
-    group_id: str
-    key: Key | None
-    before: bool = False
+FEW_ROWS = 5_000
+"""A topic that fewer rows name is looked up once; of another, groups are asked for one by one."""
 
 
 class GroupFinder:
@@ -83,23 +46,22 @@ class GroupFinder:
         self._connection = connection
         self._visible = visible
         self._visible_topics = visible_topics
+        self._asked: GroupFilter | None = None
+        self._found: tuple[dict[str, Any], list[set[int]]] = ({}, [])
 
     async def find(self, wanted: GroupFilter, sort: GroupSort, start: Position | None, limit: int) -> list[Found]:
-        """The first `limit` groups of a page, in order; `before` a position from there on backwards.
-
-        Backwards only by id, change or lag.
-        """
-        order = _ORDERS[sort]
+        """The first `limit` groups of a page, in order; `before` a position from there on backwards."""
+        order = ORDERS[sort]
         statement = order.before if start is not None and start.before else order.after
-        assert statement is not None
         parameters = {
-            **await self._conditions(wanted, by_lag="sign" in order.extra and order.after in _BY_LAG),
+            **await self._conditions(wanted, by_lag=order.after in BY_LAG),
             **order.extra,
             "after_key": order.first if start is None else start.key,
             "after": "" if start is None else start.group_id,
             "limit": limit,
         }
-        return await off_loop.records(self._connection, Found, statement, parameters)
+        async with self._limited(wanted):
+            return await off_loop.records(self._connection, Found, statement, parameters)
 
     async def summaries(self, ids: Sequence[int], *, topics: int, committed: bool = False) -> list[GroupSummary]:
         """What is shown of these groups, in the given order, with the names of at most `topics` topics.
@@ -123,24 +85,48 @@ class GroupFinder:
     async def counts(self, wanted: GroupFilter) -> dict[str, int]:
         """How many groups of each state match, whatever states are wanted."""
         parameters = await self._conditions(replace(wanted, states=None), by_lag=False)
-        return dict(await self._db.rows(self._connection, Q.count_groups_by_state, parameters))
+        async with self._limited(wanted):
+            return dict(await self._db.rows(self._connection, Q.count_groups_by_state, parameters))
 
     async def verdict_counts(self, wanted: GroupFilter) -> dict[str, int]:
         """How many groups with each verdict match, whatever verdicts are wanted."""
         parameters = await self._conditions(replace(wanted, verdicts=None), by_lag=False)
-        return dict(await self._db.rows(self._connection, Q.count_groups_by_verdict, parameters))
+        async with self._limited(wanted):
+            return dict(await self._db.rows(self._connection, Q.count_groups_by_verdict, parameters))
+
+    @asynccontextmanager
+    async def _limited(self, wanted: GroupFilter) -> AsyncIterator[None]:
+        """A statement with a regular expression ends in time; INVALID_REGULAR_EXPRESSION if it has to be ended."""
+        if wanted.regex is None:
+            yield
+            return
+        usual = await self._db.value(self._connection, Q.statement_limit)
+        await self._db.rows(self._connection, Q.limit_statements, {"limit": f"{group_patterns.TIMEOUT_MS}ms"})
+        try:
+            yield
+        except pg.QueryCanceled:
+            raise group_patterns.too_slow() from None
+        except pg.InvalidRegularExpression as error:
+            raise group_patterns.unreadable(error.diag.message_primary or "") from None
+        await self._db.rows(self._connection, Q.limit_statements, {"limit": usual})
 
     async def _conditions(self, wanted: GroupFilter, *, by_lag: bool) -> dict[str, Any]:
         """Parameters of all statements that find groups.
 
         For a caller that sees all topics the lag is the stored one of each group; for others it has to be added up.
         """
+        asked = replace(wanted, states=None, verdicts=None)
+        if self._asked != asked:
+            self._asked, self._found = asked, await self._chosen(wanted)
+        named, found = self._found
         parameters: dict[str, Any] = {
             **wanted.parameters(),
             **self._visible.parameters(),
+            **named,
             "topic_names": list(self._visible_topics.names),
             "topic_prefixes": list(self._visible_topics.prefixes),
-            "labelled": await self._labelled(wanted.labels),
+            "among": list(set.intersection(*found)) if found else None,
+            "regex": None if wanted.regex is None else group_patterns.for_postgres(wanted.regex),
             "lagging": None,
             "lag_of": None,
             "lags": None,
@@ -153,6 +139,29 @@ class GroupFinder:
             lags = await self._lags(None, None)
             parameters |= {"lag_of": [pk for pk, _ in lags], "lags": [lag for _, lag in lags]}
         return parameters
+
+    async def _chosen(self, wanted: GroupFilter) -> tuple[dict[str, Any], list[set[int]]]:
+        """The conditions about members and topics: parameters, and sets of groups of which each has to have a group.
+
+        Once for all statements of a page: members are read from end to end. A topic with few groups is looked up once
+        and not for each group.
+        """
+        found: list[set[int]] = []
+        if wanted.by_members:
+            of_member = {"member": wanted.member, "client_id": wanted.client_id, "host": wanted.host}
+            rows = await off_loop.fetch(self._connection, Q.groups_with_members, of_member)
+            found.append({pk for (pk,) in rows})
+        parameters: dict[str, Any] = {"topic": wanted.topic, "labelled": await self._labelled(wanted.labels)}
+        for name in ("topic", "labelled"):
+            if parameters[name] is None:
+                continue
+            topics = [wanted.topic] if name == "topic" else parameters[name]
+            limits = {"names": topics, "subscribed": name == "labelled", "limit": FEW_ROWS}
+            rows = await off_loop.fetch(self._connection, Q.groups_of_topics, limits)
+            if len(rows) < FEW_ROWS:
+                found.append({pk for (pk,) in rows})
+                parameters[name] = None
+        return parameters, found
 
     async def _labelled(self, labels: Sequence[tuple[str, str | None]] | None) -> list[str] | None:
         """Names of the topics that have any of the labels; None: no such condition."""
@@ -200,7 +209,7 @@ class GroupListReads:
         """
         self._groups.check_active()
         is_listed = self._hosting.listed()
-        start = _position(sort, cursor)
+        start = position(sort, cursor)
         if wanted.topic is not None and wanted.topic not in visible_topics:
             return Page([], None)
         async with self._db.snapshot() as connection:
@@ -208,24 +217,4 @@ class GroupListReads:
             found, more = cut(await finder.find(wanted, sort, start, limit + 1), limit)
             listed = [group for group in found if is_listed is None or is_listed(group.group_id)]
             groups = await finder.summaries([group.id for group in listed], topics=MAX_TOPICS)
-        return Page(groups, _cursor_after(sort, found[-1]) if more else None)
-
-
-def _position(sort: GroupSort, cursor: str | None) -> Position | None:
-    if cursor is None:
-        return None
-    kind = _ORDERS[sort].kind
-    named, *key, group_id = decode_cursor(cursor, *((str, str) if kind is None else (str, kind, str)))
-    if named != sort.value:
-        raise ProtocolError(
-            Error.INVALID_REQUEST,
-            f"cursor: belongs to a list sorted by {named!r}; start again without a cursor",
-            fields={"field": "cursor"},
-        )
-    return Position(str(group_id), key[0] if key else None)
-
-
-def _cursor_after(sort: GroupSort, last: Found) -> str:
-    if last.key is None:
-        return encode_cursor(sort.value, last.group_id)
-    return encode_cursor(sort.value, last.key, last.group_id)
+        return Page(groups, cursor_at(sort, found[-1]) if more else None)

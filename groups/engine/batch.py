@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +34,7 @@ from groups.store.stored import OwnerLapsed, Ownership, Stored
 from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
 from kcoord.process import off_loop
-from kcoord.protocol.errors import Error
+from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
 
@@ -342,7 +343,11 @@ class Batch:
         self.refuse(error)
 
     def refuse(self, error: BaseException) -> None:
-        """Answer the callers without an answer with the error."""
+        """Answer the callers without an answer with the error.
+
+        An expected one is copied for each of them: each that raises it adds its frames to the traceback, which would
+        keep the requests of all until the next full search for garbage.
+        """
         for work in self.works:
             if not work.result.done():
-                work.result.set_exception(error)
+                work.result.set_exception(copy(error) if isinstance(error, ProtocolError) else error)

@@ -95,7 +95,10 @@ class Mailbox:
             self._queues[command.group_id] = queue = deque()
             self._spawn(self._drain(command.group_id, queue), self._tasks)
         queue.append(work)
-        return await work.result
+        try:
+            return await work.result
+        finally:
+            del work  # an error's traceback refers to this frame, and would keep itself
 
     @property
     def busy(self) -> bool:

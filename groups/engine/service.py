@@ -288,6 +288,8 @@ class GroupService:
         except asyncio.CancelledError:
             submitted.add_done_callback(self._abandon_result)
             raise
+        finally:
+            del submitted  # an error's traceback refers to this frame, and would keep itself
 
     async def _wait(self, waiter: Waiter, max_wait_ms: Millis) -> BarrierReply | None:
         """The answer to a parked request; None if it has to ask again."""

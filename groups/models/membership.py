@@ -245,6 +245,11 @@ class Event(ProtocolOwned):
     class Meta:
         indexes = [
             models.Index(fields=["group_name", "id"], name="groups_event_of_group"),
+            models.Index(
+                fields=["at", "id"],
+                name="groups_event_of_people",
+                condition=models.Q(detail__has_key="principal") | models.Q(kind="group_deleted"),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -21,6 +21,13 @@ class CoordinatorNode(ProtocolOwned):
 
     node_id = models.CharField(max_length=255, help_text="The server's name; it keeps it over restarts.")
     url = models.CharField(max_length=500, blank=True, help_text="Where clients reach it; empty: unknown.")
+    broker_id = models.IntegerField(
+        db_default=0, help_text="Its number as a broker of Kafka clients; it keeps it over restarts."
+    )
+    kafka_host = models.CharField(
+        max_length=255, blank=True, db_default="", help_text="Where Kafka clients reach it; empty: where they came by."
+    )
+    kafka_port = models.IntegerField(db_default=0, help_text="0: it does not listen for Kafka clients.")
     version = models.CharField(max_length=50)
     started_at = MillisField()
     renewed_at = MillisField()

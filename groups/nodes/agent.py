@@ -22,7 +22,7 @@ from groups.engine.timers import TimerService
 from groups.lane.flusher import Flusher
 from groups.nodes import membership
 from groups.nodes.connection import NodeConnection
-from groups.nodes.directory import NodeDirectory, node_name, node_url
+from groups.nodes.directory import NodeDirectory, kafka_address, node_name, node_url
 from groups.nodes.hosting import Hosting
 from groups.nodes.lease import Lease
 from groups.nodes.loading import Loader
@@ -54,7 +54,7 @@ class NodeAgent:
         self._partitions = config.int("offsets.topic.num.partitions")
         self._lease_seconds = config.int(LEASE) / 1000
         self._renewal_seconds = config.int(RENEWAL) / 1000
-        self._identity = Identity(node_name(config), node_url(config), __version__)
+        self._identity = Identity(node_name(config), node_url(config), __version__, *kafka_address(config))
         self._store = runtime.get(NodeStore)
         self._groups = runtime.get(GroupService)
         self._copies = runtime.get(GroupStore)

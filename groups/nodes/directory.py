@@ -45,6 +45,17 @@ def node_url(config: Config) -> str:
     return advertised_url(config)
 
 
+def kafka_address(config: Config) -> tuple[str, int]:
+    """Where Kafka clients reach this server: host, "" if that depends on where they are, and port, 0 without one."""
+    port = config.int("kafka.port")
+    if not port:
+        return "", 0
+    host = config.str("kafka.advertised.host")
+    if not host and config.str("kafka.host") not in ANY_ADDRESS:
+        host = config.str("kafka.host")
+    return host, config.int("kafka.advertised.port") or port
+
+
 class NodeDirectory:
     """The nodes and who owns what, as this process saw them last."""
 

@@ -72,7 +72,9 @@ class Hosting:
         if not self.routes or not self.is_node:
             return False
         request = context.current()
-        return request is not None and request.scope is not None and request.scope["path"].startswith(API)
+        if request is None:
+            return False
+        return request.is_api or (request.scope is not None and request.scope["path"].startswith(API))
 
 
 def loading(retry_after_ms: int, said: ProblemFields | None = None) -> ProtocolError:

@@ -26,11 +26,16 @@ LOCK_KEY = 0x6B636F6E6F6465
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a server process says of itself. `url` "": clients reach it by the address that they came by."""
+    """What a server process says of itself. `url` "": clients reach it by the address that they came by.
+
+    `kafka_host` and `kafka_port`: the same for Kafka clients; port 0: it does not listen for them.
+    """
 
     node_id: str
     url: str
     version: str
+    kafka_host: str = ""
+    kafka_port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,8 @@ class NodeStore:
             "node_id": identity.node_id,
             "url": identity.url,
             "version": identity.version,
+            "kafka_host": identity.kafka_host,
+            "kafka_port": identity.kafka_port,
             "now": now,
             "lease_ms": self._lease_ms,
         }

@@ -14,6 +14,7 @@ class Node(NamedTuple):
     """One run of a server process. `id` is its incarnation; `url` "" if it does not know its address.
 
     `ended_at` None: it is registered, and may still be declared dead because its lease has run out.
+    `broker_id` is what Kafka clients call it, `kafka_port` 0 if it does not listen for them.
     """
 
     id: int
@@ -25,6 +26,9 @@ class Node(NamedTuple):
     expires_at: Millis
     ended_at: Millis | None
     end_reason: str | None
+    broker_id: int = 0
+    kafka_host: str = ""
+    kafka_port: int = 0
 
     def is_live(self, now: Millis) -> bool:
         """It is registered, and its lease has not run out."""

@@ -11,7 +11,7 @@ from groups.core.model.events import EventKind
 from groups.core.model.types import GroupState
 from groups.core.model.verdicts import VerdictKind
 from groups.models import Group
-from groups.readmodel import MAX_TOPICS, GroupSort
+from groups.readmodel import LONGEST_REGEX, MAX_TOPICS, OF_ALL_TOPICS, GroupSort
 from groups.rest.description import MemberState
 from groups.rest.operator_serializers import HoldView
 from kcoord.protocol.errors import Error
@@ -84,6 +84,19 @@ class GroupQuery(PageQuery):
     member = Text(
         required=False, max_length=300, help_text="Part of a member id, group instance id or client id of a member."
     )
+    client_id = Text(required=False, max_length=255, help_text="Part of the client id of a member.")
+    host = Text(
+        required=False,
+        max_length=255,
+        help_text="Part of the host of a member; of the same member as `client_id` and `member`.",
+    )
+    regex = Text(
+        required=False,
+        max_length=LONGEST_REGEX,
+        help_text="A regular expression that is found in the group id; `^` and `$` stand for its ends. RE2's syntax, "
+        "without what Postgres reads in another way: flags other than `(?i)` at the beginning, named groups and "
+        "classes such as `\\pL`. INVALID_REGULAR_EXPRESSION if it is not valid or takes longer than 2 s.",
+    )
     label = serializers.ListField(  # type: ignore[assignment]  # the metaclass removes it from the class
         child=TopicLabel(),
         required=False,
@@ -106,7 +119,10 @@ class GroupQuery(PageQuery):
         help_text="Groups that had this verdict when they were last judged. Repeatable.",
     )
     sort = Choice(
-        [sort.value for sort in GroupSort], required=False, default=GroupSort.GROUP_ID.value, help_text="Order."
+        [sort.value for sort in GroupSort if sort not in OF_ALL_TOPICS],
+        required=False,
+        default=GroupSort.GROUP_ID.value,
+        help_text="Order; groups that compare equal are ordered by id. With `-`: the largest or the latest first.",
     )
 
 

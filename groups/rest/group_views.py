@@ -70,6 +70,7 @@ class GroupsView(ControlView):
         tag="groups",
         query=s.GroupQuery,
         response=s.GroupPage,
+        errors=(Error.INVALID_REGULAR_EXPRESSION,),
         description="Groups that match all filters and that the caller may describe; a caller that may describe "
         "the cluster sees all groups. Topics that the caller may not describe are ignored by filters and not counted "
         "in lag. A filter that is given several times matches if any of its values does.",
@@ -86,10 +87,13 @@ class GroupsView(ControlView):
             min_lag=query.get("min_lag"),
             labels=query.get("label"),
             verdicts=query.get("verdict"),
+            client_id=query.get("client_id"),
+            host=query.get("host"),
+            regex=query.get("regex"),
         )
         visible_topics = self.visible(Resource.TOPIC)
         visible = self.visible(Resource.GROUP)
-        if self.principal.may_cluster(Operation.DESCRIBE) and wanted.member is None:
+        if self.principal.may_cluster(Operation.DESCRIBE) and not wanted.by_members:
             visible = EVERYTHING  # as in Kafka: what the list shows, and no search by members
 
         async def read(runtime: Runtime) -> tuple[Page[GroupSummary], int]:

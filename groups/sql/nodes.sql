@@ -28,7 +28,8 @@ where n.id = %(id)s and n.ended_at is null and n.expires_at > c.now
 returning c.now
 
 -- fragment: nodes
-select id, node_id, url, version, started_at, renewed_at, expires_at, ended_at, end_reason
+select id, node_id, url, version, started_at, renewed_at, expires_at, ended_at, end_reason,
+       broker_id, kafka_host, kafka_port
 from groups_coordinatornode
 
 -- name: load_nodes
@@ -54,8 +55,14 @@ select number, 0, 0, 'CLOSED', %(now)s from generate_series(0, %(partitions)s - 
 on conflict (partition) do nothing
 
 -- name: insert_node
-insert into groups_coordinatornode (node_id, url, version, started_at, renewed_at, expires_at)
-values (%(node_id)s, %(url)s, %(version)s, %(now)s::bigint, %(now)s::bigint, %(now)s::bigint + %(lease_ms)s::bigint)
+-- Its number as a broker is that of its last run; the caller holds the lock of nodes.
+insert into groups_coordinatornode
+    (node_id, url, version, kafka_host, kafka_port, started_at, renewed_at, expires_at, broker_id)
+values (%(node_id)s::text, %(url)s, %(version)s, %(kafka_host)s, %(kafka_port)s, %(now)s::bigint, %(now)s::bigint,
+        %(now)s::bigint + %(lease_ms)s::bigint,
+        coalesce((select n.broker_id from groups_coordinatornode n
+                  where n.node_id = %(node_id)s::text and n.broker_id > 0 order by n.id desc limit 1),
+                 (select coalesce(max(n.broker_id), 0) + 1 from groups_coordinatornode n)))
 returning id
 
 -- name: end_lapsed_nodes

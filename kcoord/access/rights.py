@@ -33,6 +33,8 @@ No part of a request can set it: servers build scopes from the keys that ASGI de
 they pass on only bytes and text, never a `Principal`.
 """
 
+NOTED_EVERY_MS = 60_000
+"""How old the noted last use of a token may be before it is noted again."""
 MAX_CACHED = 10_000
 """The maximum number of tokens a process remembers; the one looked up longest ago is evicted first."""
 
@@ -192,6 +194,9 @@ class Access:
         self._believed_seconds = runtime.config.int("token.cache.ms") / 1000
         self._cache: dict[str, tuple[Principal, float]] = {}
         self._looking: dict[str, asyncio.Task[tuple[Principal, float]]] = {}
+        self._used: set[int] = set()
+        self._noting: asyncio.Task[None] | None = None
+        runtime.on_stop(self._stop_noting)
         runtime.on_connection_lost(self._cache.clear)
 
     async def authenticate(self, secret: str) -> Principal:
@@ -220,22 +225,50 @@ class Access:
 
     async def _look_up(self, key: str) -> tuple[Principal, float]:
         asked = time.monotonic()
+        now = self._db.clock.override_ms()
         async with self._db.connection() as connection:
-            row = await self._db.row(connection, Q.find_token, {"digest": key, "now": self._db.clock.override_ms()})
+            parameters = {"digest": key, "now": now, "noted_every_ms": NOTED_EVERY_MS}
+            row = await self._db.row(connection, Q.find_token, parameters)
         self._cache.pop(key, None)
         if row is None:
             raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, "unknown token; create a token and send it")
-        token_id, name, remaining_ms, rules = row
+        token_id, name, remaining_ms, rules, unnoted = row
         believed = self._believed_seconds
         if remaining_ms is not None:
             if remaining_ms <= 0:
-                raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, f"token {name!r} has expired; create a new one")
+                detail = f"this secret of token {name!r} has expired; create a new one"
+                raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, detail)
             believed = min(believed, remaining_ms / 1000)
+        if unnoted:
+            self._note_use(token_id)
         found = Principal(token_id, name, Rules(tuple(rule) for rule in rules)), asked + believed
         if len(self._cache) >= MAX_CACHED:
             self._cache.pop(next(iter(self._cache)))
         self._cache[key] = found
         return found
+
+    def _note_use(self, token_id: int) -> None:
+        """Note behind the request that a token is in use: one write at a time, which takes all tokens that wait."""
+        self._used.add(token_id)
+        if self._noting is None:
+            self._noting = asyncio.create_task(self._note_uses(), name="kcoord-token-use")
+
+    async def _note_uses(self) -> None:
+        try:
+            while self._used:
+                ids, self._used = sorted(self._used), set()
+                parameters = {"ids": ids, "now": self._db.clock.override_ms(), "noted_every_ms": NOTED_EVERY_MS}
+                async with self._db.connection() as connection:
+                    await connection.execute(Q.note_token_use.encode(), parameters)
+        except (ProtocolError, OSError):
+            self._used.clear()  # the next look-up tries again
+        finally:
+            self._noting = None
+
+    async def _stop_noting(self) -> None:
+        if self._noting is not None:
+            self._noting.cancel()
+            await asyncio.gather(self._noting, return_exceptions=True)
 
 
 def trusted_caller(scope: Mapping[str, object]) -> Principal | None:

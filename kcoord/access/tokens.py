@@ -74,6 +74,35 @@ def parse_rule(text: str) -> Rule:
     return Rule(operation, resource, pattern, name)
 
 
+MOST_OVERLAP_MS = 30 * 86_400_000
+"""The longest time for which the secret before a rotation stays valid."""
+
+
+def rotate_token(token_id: int, overlap_ms: int = 0) -> NewToken | None:
+    """Give a token a new secret; the present one stays valid for `overlap_ms`, an older one no longer.
+
+    Rules, name and expiry stay. None if there is no such token. Servers notice within `token.cache.ms`.
+    """
+    from django.db import connection, transaction
+
+    from kcoord.models import ApiToken
+    from kcoord.sql import queries
+
+    secret = generate_secret()
+    with transaction.atomic():
+        token = ApiToken.objects.select_for_update().filter(pk=token_id).first()
+        if token is None:
+            return None
+        with connection.cursor() as cursor:
+            cursor.execute(queries("kcoord").read_clock, {"override": None})
+            (now_ms,) = cursor.fetchone()
+        token.previous_digest = token.digest if overlap_ms else None
+        token.previous_until = now_ms + overlap_ms if overlap_ms else None
+        token.digest, token.prefix = digest(secret), prefix(secret)
+        token.save(update_fields=["digest", "prefix", "previous_digest", "previous_until"])
+    return NewToken(token.name, prefix(secret), secret)
+
+
 def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = None) -> NewToken:
     """Store a new token and return its secret, which cannot be read again.
 

@@ -36,13 +36,16 @@ def static_first(subscriptions: Iterable[MemberSubscription]) -> list[MemberSubs
 
 
 def in_id_order(
-    members: Iterable[MemberSubscription], assigned: Iterable[dict[str, list[int]]]
+    members: Sequence[MemberSubscription], assigned: Iterable[dict[str, list[int]]]
 ) -> dict[str, dict[str, list[int]]]:
-    """The result of an assignor from what each of `members` is assigned: members in id order."""
+    """The result of an assignor from what each of `members` is assigned: members in id order.
+
+    `members`: in the order of `static_first`.
+    """
     by_id = dict(zip([member.member_id for member in members], assigned, strict=True))
-    ids = sorted(by_id)
-    # Without static members they were served in that order.
-    return by_id if ids == list(by_id) else {member_id: by_id[member_id] for member_id in ids}
+    if not members or members[0].group_instance_id is None:
+        return by_id  # without static members they were served in that order
+    return {member_id: by_id[member_id] for member_id in sorted(by_id)}
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -51,7 +51,12 @@ def by_subscribers(partitions_per_topic: PartitionsPerTopic, members: Iterable[M
     places = list(classes.values())
     return [
         # The places of each class are ascending already: sorting them only merges.
-        Topics(names, sorted(chain.from_iterable(places[number] for number in numbers)))
+        Topics(
+            names,
+            places[numbers[0]]
+            if len(numbers) == 1
+            else sorted(chain.from_iterable(places[number] for number in numbers)),
+        )
         for numbers, names in together.items()
     ]
 

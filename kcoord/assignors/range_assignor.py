@@ -19,6 +19,9 @@ from kcoord.assignors.assignor import (
     RebalanceProtocol,
 )
 
+SHORT = 8
+"""Ranges up to this long are made faster one partition after the other than by slicing."""
+
 
 class RangeAssignor:
     """Cuts each topic's partitions into one range per subscriber; the first subscribers get one more.
@@ -40,6 +43,11 @@ class RangeAssignor:
         """See `Assignor.assign`."""
         served = static_first(subscriptions)
         alike = _co_partitioned(partitions_per_topic, served)
+        if _is_one_topic_for_all(alike, served) and not partition_racks:
+            (topic,) = alike[0].topics
+            every = [{topic: share} for share in _ranges(alike[0].count, len(served))]
+            every += [{} for _ in range(len(served) - len(every))]
+            return in_id_order(served, every)
         assigned: list[dict[str, list[int]]] = [{} for _ in served]
         shares = _shares(alike, served, partition_racks)
         takers = [[assigned[place] for place in group.subscribers] for group in alike]
@@ -59,6 +67,11 @@ class _CoPartitioned:
     topics: Sequence[str]
     count: int
     subscribers: Sequence[int]
+
+
+def _is_one_topic_for_all(alike: Sequence[_CoPartitioned], served: Sequence[MemberSubscription]) -> bool:
+    """The usual case, for which the dictionaries of the members need not be filled one topic after the other."""
+    return len(alike) == 1 and len(alike[0].topics) == 1 and len(alike[0].subscribers) == len(served)
 
 
 def _co_partitioned(
@@ -95,9 +108,13 @@ def _shares(
 def _ranges(count: int, subscribers: int) -> list[list[int]]:
     """Consecutive ranges, none of them empty: of the subscribers that get one."""
     least, extra = divmod(count, subscribers)
-    partitions = list(range(count))
     middle = extra * (least + 1)
-    ranges = [partitions[start : start + least + 1] for start in range(0, middle, least + 1)]
-    if least:
-        ranges += [partitions[start : start + least] for start in range(middle, count, least)]
-    return ranges
+    return _cut(range(middle), least + 1) + (_cut(range(middle, count), least) if least else [])
+
+
+def _cut(partitions: range, size: int) -> list[list[int]]:
+    """`partitions`, whose number is a multiple of `size`, in pieces of that size."""
+    if size <= SHORT:
+        return [[*piece] for piece in zip(*[iter(partitions)] * size, strict=True)]
+    listed = list(partitions)
+    return [listed[start : start + size] for start in range(0, len(listed), size)]

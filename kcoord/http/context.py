@@ -23,7 +23,7 @@ class RequestContext:
     """One request. `status` is 0 until the response begins, 499 if the client disconnected before that.
 
     `scope` is that of ASGI, None if it did not come over a network. `is_hot`: one of the calls that members make all
-    the time.
+    the time. `is_api`: a request of Kafka's protocol, which is routed as those of the API are.
     """
 
     request_id: str
@@ -32,6 +32,7 @@ class RequestContext:
     error: str | None = None
     scope: Mapping[str, Any] | None = None
     is_hot: bool = False
+    is_api: bool = False
 
 
 _current: ContextVar[RequestContext | None] = ContextVar("kcoord_request", default=None)

@@ -104,6 +104,7 @@ class Pending:
         try:
             return work()
         except ProtocolError as error:
+            error.__traceback__ = None  # it refers to the future, which refers to the error
             self._refuse(problem.from_error(error))
         except asyncio.CancelledError:
             detail = "this server stopped before the request came to its end; the outcome is not known"

@@ -160,6 +160,10 @@ class Operation:
         content = bodies.decode(self._decoder, body)
         return self._begin(Call(runtime, principal, content, group_id, NO_QUERY, client_host))
 
+    async def carry_out(self, call: Call[Any]) -> msgspec.Struct:
+        """The result of a call that came by another way than HTTP. Raises ProtocolError."""
+        return await self._handler(call)
+
     def encode(self, result: msgspec.Struct) -> bytes:
         """The body of a successful answer."""
         return self._encoder.encode(result)
@@ -247,6 +251,8 @@ async def answered_or_gone(work: Awaitable[msgspec.Struct], receive: Receive) ->
         if not handler.done():
             handler.cancel()
         await asyncio.gather(handler, watcher, return_exceptions=True)
+        # An error's traceback refers to this frame: it would keep itself, and all of the request, until a full search.
+        del handler, watcher
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -2,8 +2,11 @@
 
 A full search visits every object of the process: with thousands of waiting requests it takes half a second, and Python
 starts it again whenever the heap has grown by a quarter, most often during a storm of joins. Nearly everything here is
-freed without it. So what a process loads at its start is never searched, young objects are searched as always, and a
-full search is made seldom, preferably while the process has little to do.
+freed without it. So a full search is made seldom, preferably while the process has little to do, and what it leaves is
+not searched again: the next one visits only what is new since. Everything is searched only after the process has grown
+by much, which is how it would show that old objects have become garbage.
+
+Young objects are searched as always.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import gc
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -36,7 +40,7 @@ PATIENCE = 4
 BUSY = 0.5
 """The part of a processor's time above which a process is busy."""
 GROWN_BYTES = 512 * 2**20
-"""A process that has grown by this much does not wait any longer."""
+"""A process that has grown by this much since everything was searched has it searched again, and does not wait long."""
 
 
 def is_due(since: float, took: float, load: float, grown: int) -> bool:
@@ -58,6 +62,14 @@ def resident_bytes() -> int:
         return 0
 
 
+@dataclass(slots=True)
+class Made:
+    """When a search ended, and how long it took, both in seconds."""
+
+    at: float = 0.0
+    took: float = 0.0
+
+
 class GarbageSearch:
     """Takes over from Python between `start` and `stop`, for a process that runs an event loop."""
 
@@ -70,16 +82,16 @@ class GarbageSearch:
         self._clock, self._cpu, self._memory = clock, cpu, memory
         self._before = gc.get_threshold()
         self._handle: asyncio.TimerHandle | None = None
-        self._looked = self._used = self._searched = self._took = 0.0
+        self._looked = self._used = 0.0
+        self._new, self._all = Made(), Made()
         self._resident = 0
 
     def start(self) -> None:
         """Everything that exists now is taken to stay."""
         self._before = gc.get_threshold()
         gc.set_threshold(YOUNG, MIDDLE, NEVER)
-        self._search()
-        gc.freeze()
-        self._took = 0.0  # the next one does not visit what was there
+        self._search(everything=True)
+        self._new.took = 0.0  # the next one does not visit what was there
         self._look_later()
 
     def stop(self) -> None:
@@ -94,17 +106,24 @@ class GarbageSearch:
         """Make a full search if it is time."""
         now, used = self._clock(), self._cpu()
         load = (used - self._used) / max(now - self._looked, 0.001)
-        if is_due(now - self._searched, self._took, load, self._memory() - self._resident):
-            self._search()
-            log.debug("garbage_searched", ms=round(self._took * 1_000))
+        grown = self._memory() - self._resident
+        everything = grown >= GROWN_BYTES and is_due(now - self._all.at, self._all.took, load, grown)
+        if everything or is_due(now - self._new.at, self._new.took, load, 0):
+            self._search(everything=everything)
+            log.debug("garbage_searched", ms=round(self._new.took * 1_000), everything=everything)
         self._look_later()
 
-    def _search(self) -> None:
+    def _search(self, *, everything: bool) -> None:
+        """Search what is new, or everything, and take what is left to stay."""
         began = self._clock()
+        if everything:
+            gc.unfreeze()
         gc.collect()
-        self._searched = self._clock()
-        self._took = self._searched - began
-        self._resident = self._memory()
+        gc.freeze()
+        self._new = Made(self._clock(), self._clock() - began)
+        if everything:
+            self._all = replace(self._new)
+            self._resident = self._memory()
 
     def _look_later(self) -> None:
         self._looked, self._used = self._clock(), self._cpu()

@@ -32,6 +32,8 @@ class Runtime:
         self.db = database(conninfo, config, clock)
         self.notifications = Notifications(conninfo)
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.is_draining = False
+        """The process stops: a wait that ends now is not to be begun again."""
         self._services: dict[type[Any], Any] = {}
         self._drainers: list[Callable[[], Awaitable[None]]] = []
         self._closers: list[Callable[[], Awaitable[None]]] = []
@@ -69,6 +71,7 @@ class Runtime:
 
     async def drain(self) -> None:
         """Answer waiting requests and end the streams, so that open requests end; the rest continues. Idempotent."""
+        self.is_draining = True
         self.db.hurry()
         self.notifications.end_subscriptions()
         for drainer in self._drainers:

@@ -14,12 +14,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kcoord.access.rights import Operation, Resource
-from kcoord.access.tokens import NAME_MAX, Rule, create_token
+from kcoord.access.tokens import MOST_OVERLAP_MS, NAME_MAX, Rule, create_token, rotate_token
 from kcoord.http.problem import RequestRefused, invalid
 from kcoord.models import AccessRule, ApiToken
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
+from kcoord.rest.fields import Choice, Instant, NextCursor, Number, PageQuery, StrictSerializer, Text
 from kcoord.rest.paging import cut, decode_cursor, encode_cursor
 from kcoord.rest.schema import Name, describe
 from kcoord.rest.transactions import written_in_time
@@ -74,6 +74,8 @@ class TokenView(serializers.Serializer[Any]):
     prefix = serializers.CharField(help_text="The first characters of the secret.")
     created_at = Instant()
     expires_at = Instant(allow_null=True)
+    last_used_at = Instant(allow_null=True, help_text="Noted about once a minute; null: not yet.")
+    previous_until = Instant(allow_null=True, help_text="Until then the secret before the last rotation works, too.")
     rules = RuleView(many=True)
 
 
@@ -81,6 +83,18 @@ class CreatedToken(TokenView):
     """A token that was just created."""
 
     secret = serializers.CharField(help_text="Shown only once and never stored.")
+
+
+class Rotation(StrictSerializer):
+    """How a token is rotated."""
+
+    overlap_ms = Number(
+        min_value=0,
+        max_value=MOST_OVERLAP_MS,
+        required=False,
+        default=0,
+        help_text="How long the present secret stays valid beside the new one; at most 30 days.",
+    )
 
 
 class TokenPage(serializers.Serializer[Any]):
@@ -189,8 +203,44 @@ class TokenDetailView(TokenAdminView):
             with written_in_time():
                 deleted, _ = ApiToken.objects.filter(id=int(raw)).delete()
         if not deleted:
-            raise RequestRefused(404, f"no token has the id {raw[:50]!r}; GET /v1/tokens lists them")
+            raise _unknown(raw)
         return Response(status=204)
+
+
+class TokenRotationView(TokenAdminView):
+    """`/v1/tokens/{id}/rotate`."""
+
+    @describe(
+        "rotateToken",
+        "Give a token a new secret",
+        tag="tokens",
+        path=[TOKEN_ID],
+        request=Rotation,
+        response=CreatedToken,
+        errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
+        missing="There is no such token.",
+        description="Name, rules and expiry stay. The present secret is valid for another `overlap_ms`, one before it "
+        "no longer. Servers notice within `token.cache.ms`.",
+        examples=[OpenApiExample("An hour to exchange it", {"overlap_ms": 3_600_000}, request_only=True)],
+    )
+    def post(self, request: Request, id: str) -> Response:
+        """Rotate a token."""
+        self.query()
+        given = self.given(Rotation)
+        raw = path_name(request, 2, id, lambda segment: segment.decode("ascii", "replace"))
+        made = None
+        if _ID.fullmatch(raw.encode()):
+            with written_in_time():
+                made = rotate_token(int(raw), given["overlap_ms"])
+        if made is None:
+            raise _unknown(raw)
+        token = ApiToken.objects.prefetch_related("rules").get(pk=int(raw))
+        shown = CreatedToken({**_shown(token), "secret": made.secret}).data
+        return Response(shown, headers={"Cache-Control": "no-store"})
+
+
+def _unknown(raw: str) -> RequestRefused:
+    return RequestRefused(404, f"no token has the id {raw[:50]!r}; GET /v1/tokens lists them")
 
 
 async def _now(runtime: Runtime) -> int:
@@ -205,5 +255,7 @@ def _shown(token: ApiToken) -> dict[str, Any]:
         "prefix": token.prefix,
         "created_at": token.created_at,
         "expires_at": token.expires_at,
+        "last_used_at": token.last_used_at,
+        "previous_until": token.previous_until,
         "rules": sorted(token.rules.all(), key=lambda rule: rule.pk),
     }

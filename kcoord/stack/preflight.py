@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kcoord.config import Config
+from kcoord.config import BY_NAME, Config
 from kcoord.stack.nodes import Node, nodes_of
 from kcoord.stack.problem import StartProblem
 
@@ -43,6 +43,7 @@ def prepare(environ: Mapping[str, str], say: Callable[[str], None]) -> Plan:
     lock = lock_data_dir(data_dir, say)
     listener = bind(config.str("host"), config.int("port"))
     check_own_ports(config.str("host"), nodes)
+    check_kafka(config, nodes)
     check_database(config.str("database.url"))
     check_broker(config.str("broker.url"))
     return Plan(config, data_dir, listener, lock, nodes)
@@ -60,6 +61,24 @@ def check_own_ports(host: str, nodes: Sequence[Node]) -> None:
                 f"{node.name} cannot have its own port: {str(problem).partition(';')[0]}; stop the other program, or "
                 f"choose another KCOORD_PORT: the {len(nodes)} ports after it are used too"
             ) from problem
+
+
+def check_kafka(config: Config, nodes: Sequence[Node]) -> None:
+    """Raises StartProblem if a server could not listen for Kafka clients."""
+    for node in nodes:
+        if not node.kafka_port:
+            continue
+        try:
+            bind(config.str("kafka.host"), node.kafka_port).close()
+        except StartProblem as problem:
+            raise StartProblem(
+                f"{node.name} cannot listen for Kafka clients: {str(problem).partition(';')[0]}; stop the other "
+                "program, or choose another KCOORD_KAFKA_PORT or KCOORD_KAFKA_HOST"
+            ) from problem
+    for name in ("kafka.tls.certificate", "kafka.tls.key"):
+        path = config.str(name)
+        if path and not os.access(path, os.R_OK):
+            raise StartProblem(f"{BY_NAME[name].env}={path}: user {os.geteuid()} cannot read it; name a PEM file")
 
 
 def read_config(environ: Mapping[str, str]) -> Config:

@@ -5,22 +5,18 @@ Source: http-api.md 2, "transactional commit"; offsets.md 2 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import TypeVar
-
 from kcoord.access.rights import Operation
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import int64
-from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.metrics import OFFSETS_COMMITTED
+from kcoord.protocol.errors import Error
 from offsets.api import txn_endpoints, txn_wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.topics import Topics
 from offsets.core.transactions import Producer
-from offsets.core.types import OffsetCommit, OffsetCommitReply
+from offsets.core.types import OffsetCommit
+from offsets.transactions.doors import accepted, counted
 from offsets.transactions.service import TransactionService
-
-T = TypeVar("T")
 
 
 @serve(txn_endpoints.TXN_COMMIT)
@@ -40,7 +36,7 @@ async def txn_commit(call: Call[txn_wire.TxnCommitRequest]) -> txn_wire.TxnCommi
         denied=denied(call.principal, topics),
         principal=call.principal.name,
     )
-    reply = await _counted("txn_commit", _accepted(call.runtime.get(TransactionService).commit(producer, commit)))
+    reply = await counted("txn_commit", accepted(call.runtime.get(TransactionService).commit(producer, commit)))
     OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
     return txn_wire.TxnCommitResponse(answered(body.topics, topics, reply.results))
 
@@ -51,7 +47,7 @@ async def end_txn(call: Call[txn_wire.EndTxnRequest]) -> txn_wire.EndTxnResponse
     call.principal.require_transactional_id(call.transactional_id)
     producer = _producer(call.transactional_id, call.body)
     service = call.runtime.get(TransactionService)
-    ended = await _counted("end_txn", service.end(producer, committed=call.body.committed))
+    ended = await counted("end_txn", service.end(producer, committed=call.body.committed))
     return txn_wire.EndTxnResponse(ended.ended, ended.committed)
 
 
@@ -60,26 +56,9 @@ async def init_producer_id(call: Call[None]) -> txn_wire.InitProducerIdResponse:
     """InitProducerId."""
     call.principal.require_transactional_id(call.transactional_id)
     service = call.runtime.get(TransactionService)
-    producer = await _counted("init_producer_id", service.init(call.transactional_id))
+    producer = await counted("init_producer_id", service.init(call.transactional_id))
     return txn_wire.InitProducerIdResponse(producer.producer_id, producer.producer_epoch)
 
 
 def _producer(transactional_id: str, body: txn_wire.TxnCommitRequest | txn_wire.EndTxnRequest) -> Producer:
     return Producer(transactional_id, int64(body.producer_id, "producer_id"), body.producer_epoch)
-
-
-async def _accepted(work: Awaitable[OffsetCommitReply]) -> OffsetCommitReply:
-    reply = await work
-    if reply.error is not Error.NONE:
-        raise ProtocolError(reply.error, reply.detail)
-    return reply
-
-
-async def _counted(command: str, work: Awaitable[T]) -> T:
-    try:
-        result = await work
-    except ProtocolError as error:
-        COMMANDS.labels(command, error.error.name).inc()
-        raise
-    COMMANDS.labels(command, Error.NONE.name).inc()
-    return result

@@ -112,8 +112,13 @@ def late(session: StoredSession, known_until: Millis, thresholds: Thresholds) ->
 
 def flapping(rebalances: Iterable[Millis], thresholds: Thresholds, now: Millis) -> Millis | None:
     """Since when a group flaps that began to rebalance at these instants; None: it does not."""
-    recent = [at for at in rebalances if at > now - thresholds.flapping_window_ms]
+    recent = of_window(rebalances, thresholds, now)
     return min(recent) if len(recent) >= thresholds.flapping_rebalances else None
+
+
+def of_window(rebalances: Iterable[Millis], thresholds: Thresholds, now: Millis) -> list[Millis]:
+    """The instants of rebalances that count for `flapping`; their number is the group's score."""
+    return [at for at in rebalances if at > now - thresholds.flapping_window_ms]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Coroutine, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -114,7 +115,7 @@ class FetchLane:
                 log.exception("fetches_failed", fetches=len(tickets))
             for ticket in tickets:
                 if not ticket.found.done():
-                    ticket.found.set_exception(error)
+                    ticket.found.set_exception(copy(error))  # each adds its frames to the traceback
             return
         for ticket, offsets in zip(tickets, found, strict=True):
             if not ticket.found.done():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from copy import copy
 from functools import lru_cache, partial
 from typing import Any
 
@@ -82,6 +83,7 @@ class CommitLane:
             return await booking.landed or await otherwise()
         finally:
             self._end(booking)
+            del booking  # an error's traceback refers to this frame, and would keep itself
 
     def begin(self, plain: PlainCommit) -> Booking | None:
         """As `write`, without waiting: `landed` says what `write` would return, None that `write_slowly` must be
@@ -181,7 +183,7 @@ class CommitLane:
 
         def refuse(booking: Booking) -> None:
             if not booking.landed.done():
-                booking.landed.set_exception(error)
+                booking.landed.set_exception(copy(error))  # each adds its frames to the traceback
 
         for booking in bookings:
             refuse(booking)

@@ -31,7 +31,10 @@ class OffsetPlan(ProtocolOwned):
     undone_by = models.CharField(max_length=255, null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["group_name", "-created_at"], name="offsets_plan_by_group")]
+        indexes = [
+            models.Index(fields=["group_name", "-created_at"], name="offsets_plan_by_group"),
+            models.Index(fields=["created_at", "id"], name="offsets_plan_by_time"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.group_name}: {self.strategy} ({self.state})"

@@ -96,5 +96,8 @@ class TopicLag(ProtocolOwned):
     partitions = models.IntegerField()
     unknown_partitions = models.IntegerField(help_text="Those without a watermark.")
 
+    class Meta:
+        indexes = [models.Index(fields=["topic", "group"], name="offsets_topiclag_by_topic")]
+
     def __str__(self) -> str:
         return f"{self.group_id} {self.topic} @{self.at}: {self.lag}"

@@ -35,6 +35,7 @@ from offsets.core.plan import application, plan, restoration, revised, totals
 from offsets.core.plan_types import Change, Line, PlanHeader, PlanState
 from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
+from offsets.plans.again import request_of
 from offsets.plans.refusals import (
     MOST_LISTED,
     PlanRefused,
@@ -147,7 +148,17 @@ class PlanService:
         if found.state is not PlanState.PLANNED:
             raise PlanRefused(409, "only a plan that is not applied can be changed: make a new one")
         lines = revised(await self._store.lines(found.id), clamp=clamp, keep_unknown=keep_unknown)
-        return await self._insert(_Made(group_id, found.strategy, found.parameters, lines, found.reason), principal)
+        careful = {key: True for key, asked in (("clamp", clamp), ("keep_unknown", keep_unknown)) if asked}
+        parameters = {**found.parameters, **careful}
+        return await self._insert(_Made(group_id, found.strategy, parameters, lines, found.reason), principal)
+
+    async def request_of(self, group_id: str, plan_id: str) -> tuple[Reset, str]:
+        """The request that made a plan, and its reason: to plan the same once more.
+
+        Raises INVALID_REQUEST with status 404 if the group has no such plan.
+        """
+        found = await self.get(group_id, plan_id)
+        return request_of(found, await self._store.lines(found.id)), found.reason
 
     async def _insert(self, made: _Made, principal: Principal) -> PlanHeader:
         if not made.lines:
@@ -337,9 +348,13 @@ def _before(cursor: str) -> tuple[Millis, str]:
 
 def _parameters(reset: Reset, at: Millis | None) -> dict[str, object]:
     """What the plan shows of its request: the names of its topics, the parameter, the instant of a duration."""
+    careful = {key: True for key in ("clamp", "keep_unknown") if getattr(reset, key)}
     if reset.csv is not None:
-        return {"topics": sorted({topic for topic, _ in reset.csv}), "lines": len(reset.csv)}
-    shown: dict[str, object] = {"topics": None if reset.scope is None else [topic for topic, _ in reset.scope]}
+        return {"topics": sorted({topic for topic, _ in reset.csv}), "lines": len(reset.csv), **careful}
+    shown: dict[str, object] = {
+        "topics": None if reset.scope is None else [topic for topic, _ in reset.scope],
+        **careful,
+    }
     name = PARAMETER[reset.strategy]
     if name is not None:
         shown[name] = getattr(reset, name)

@@ -174,6 +174,8 @@ class PlanParameters(serializers.Serializer[Any]):
     duration = serializers.CharField(required=False)
     from_group = serializers.CharField(required=False)
     lines = serializers.IntegerField(required=False, min_value=1, help_text="from-file: number of lines of this group.")
+    clamp = serializers.BooleanField(required=False, help_text="Only if true.")
+    keep_unknown = serializers.BooleanField(required=False, help_text="Only if true.")
 
     def to_representation(self, instance: Mapping[str, Any]) -> dict[str, Any]:
         """Without missing fields."""

@@ -6,7 +6,8 @@
 -- each group, with `limit 1`, which keeps a plan from reading all there is of a topic.
 and (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
 and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
-and strpos(lower(g.group_id), lower(%(q)s)) > 0
+and (%(q)s::text = '' or strpos(lower(g.group_id), lower(%(q)s)) > 0)
+and (%(regex)s::text is null or g.group_id ~ %(regex)s)
 and (%(topic)s::text is null
      or (select true from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s limit 1)
      or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1))
@@ -16,13 +17,11 @@ and (%(labelled)s::text[] is null
          where o.group_id = g.id and o.topic = any(%(labelled)s) limit 1)
      or (select true from groups_consumermember m where m.group_id = g.id
                 and m.subscribed_topic_names && %(labelled)s limit 1))
-and (%(member)s::text is null
-     or exists (select from groups_member m where m.group_id = g.id
-                and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
-     or exists (select from groups_consumermember m where m.group_id = g.id
-                and strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0))
+and (%(among)s::bigint[] is null or g.id in (select unnest(%(among)s)))
 and (%(min_lag)s::bigint is null
      or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
+and (%(min_time_lag_ms)s::bigint is null
+     or exists (select from offsets_grouplag l where l.group_id = g.id and l.time_lag_ms >= %(min_time_lag_ms)s))
 and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
 and (%(verdicts)s::text[] is null
      or exists (select from offsets_groupverdict v
@@ -30,19 +29,59 @@ and (%(verdicts)s::text[] is null
                   and (v.topic = '' or v.topic = any(%(topic_names)s::text[])
                        or exists (select from unnest(%(topic_prefixes)s::text[]) prefix
                                   where starts_with(v.topic, prefix)))))
-and (g.group_id = any(%(visible_names)s::text[])
+and ('' = any(%(visible_prefixes)s::text[]) or g.group_id = any(%(visible_names)s::text[])
      or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+
+-- fragment: of_member
+and (%(member)s::text is null
+     or strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
+and (%(client_id)s::text is null or strpos(m.client_id, %(client_id)s) > 0)
+and (%(host)s::text is null or strpos(m.client_host, %(host)s) > 0)
 
 -- fragment: with_lag
 -- Groups with the lag that they are sorted by: a group whose lag is not known is behind by less than any other. The sign
 -- turns the smallest into the largest. `lag_of` and `lags`: what counts instead of the lag on all topics.
 select g.id, g.group_id,
-       %(sign)s * coalesce(case when %(lag_of)s::bigint[] is null
-                                then (select l.lag from offsets_grouplag l where l.group_id = g.id)
-                                else v.lag end, -1) as key
+       %(sign)s * coalesce(case when %(lag_of)s::bigint[] is null then l.lag else v.lag end, -1) as key
 from groups_group g
+left join offsets_grouplag l on l.group_id = g.id
 left join unnest(%(lag_of)s::bigint[], %(lags)s::bigint[]) v (id, lag) on v.id = g.id
 where true
+
+-- fragment: with_members
+select g.id, g.group_id, %(sign)s * (coalesce(classic.members, 0) + coalesce(consumer.members, 0)) as key
+from groups_group g
+left join (select group_id, count(*) as members from groups_member group by group_id) classic
+    on classic.group_id = g.id
+left join (select group_id, count(*) as members from groups_consumermember group by group_id) consumer
+    on consumer.group_id = g.id
+where true
+
+-- fragment: with_time_lag
+select g.id, g.group_id, %(sign)s * coalesce(l.time_lag_ms, -1) as key
+from groups_group g
+left join offsets_grouplag l on l.group_id = g.id
+where true
+
+-- fragment: with_state_since
+select g.id, g.group_id, %(sign)s * g.state_since as key
+from groups_group g
+where true
+
+-- fragment: with_generation
+select g.id, g.group_id, %(sign)s * g.generation_id::bigint as key
+from groups_group g
+where true
+
+-- fragment: first_keys
+where %(after_key)s::bigint is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
+order by s.key, s.group_id
+limit %(limit)s
+
+-- fragment: last_keys
+where (s.key, s.group_id) < (%(after_key)s, %(after)s)
+order by s.key desc, s.group_id desc
+limit %(limit)s
 
 -- name: list_groups_by_id
 select g.id, g.group_id, null::bigint as key
@@ -58,6 +97,22 @@ from groups_group g
 where g.group_id < %(after)s
   -- include: matching
 order by g.group_id desc
+limit %(limit)s
+
+-- name: list_groups_by_id_descending
+select g.id, g.group_id, null::bigint as key
+from groups_group g
+where (%(after)s::text = '' or g.group_id < %(after)s)
+  -- include: matching
+order by g.group_id desc
+limit %(limit)s
+
+-- name: list_groups_by_id_descending_before
+select g.id, g.group_id, null::bigint as key
+from groups_group g
+where g.group_id > %(after)s
+  -- include: matching
+order by g.group_id
 limit %(limit)s
 
 -- name: list_groups_by_change
@@ -78,6 +133,23 @@ where g.updated_at >= %(after_key)s and (g.updated_at > %(after_key)s or g.group
 order by g.updated_at, g.group_id desc
 limit %(limit)s
 
+-- name: list_groups_by_change_ascending
+select g.id, g.group_id, g.updated_at as key
+from groups_group g
+where (%(after_key)s::bigint is null
+       or g.updated_at >= %(after_key)s and (g.updated_at > %(after_key)s or g.group_id > %(after)s))
+  -- include: matching
+order by g.updated_at, g.group_id
+limit %(limit)s
+
+-- name: list_groups_by_change_ascending_before
+select g.id, g.group_id, g.updated_at as key
+from groups_group g
+where g.updated_at <= %(after_key)s and (g.updated_at < %(after_key)s or g.group_id < %(after)s)
+  -- include: matching
+order by g.updated_at desc, g.group_id desc
+limit %(limit)s
+
 -- name: list_groups_by_state
 select g.id, g.group_id, g.state as key
 from groups_group g
@@ -86,20 +158,58 @@ where (g.state, g.group_id) > (%(after_key)s, %(after)s)
 order by g.state, g.group_id
 limit %(limit)s
 
+-- name: list_groups_by_state_before
+select g.id, g.group_id, g.state as key
+from groups_group g
+where (g.state, g.group_id) < (%(after_key)s, %(after)s)
+  -- include: matching
+order by g.state desc, g.group_id desc
+limit %(limit)s
+
+-- name: list_groups_by_state_descending
+-- State by state, because the index has the ids of a state in ascending order only.
+select s.id, s.group_id, s.state as key
+from unnest(%(states_of_groups)s::text[]) of_groups (state)
+cross join lateral (select g.id, g.group_id, g.state
+                    from groups_group g
+                    where g.state = of_groups.state
+                      and (%(after_key)s::text is null or g.state < %(after_key)s
+                           or g.state = %(after_key)s and g.group_id > %(after)s)
+                      -- include: matching
+                    order by g.group_id
+                    limit %(limit)s) s
+order by s.state desc, s.group_id
+limit %(limit)s
+
+-- name: list_groups_by_state_descending_before
+select s.id, s.group_id, s.state as key
+from unnest(%(states_of_groups)s::text[]) of_groups (state)
+cross join lateral (select g.id, g.group_id, g.state
+                    from groups_group g
+                    where g.state = of_groups.state
+                      and (g.state > %(after_key)s or g.state = %(after_key)s and g.group_id < %(after)s)
+                      -- include: matching
+                    order by g.group_id desc
+                    limit %(limit)s) s
+order by s.state, s.group_id desc
+limit %(limit)s
+
 -- name: list_groups_by_members
--- Both directions, by the sign.
+-- Here and below: both directions, by the sign.
 select s.id, s.group_id, s.key
 from (
-    select g.id, g.group_id,
-           %(sign)s * ((select count(*) from groups_member m where m.group_id = g.id)
-                       + (select count(*) from groups_consumermember m where m.group_id = g.id)) as key
-    from groups_group g
-    where true
+    -- include: with_members
       -- include: matching
 ) s
-where %(after_key)s::bigint is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
-order by s.key, s.group_id
-limit %(limit)s
+-- include: first_keys
+
+-- name: list_groups_by_members_before
+select s.id, s.group_id, s.key
+from (
+    -- include: with_members
+      -- include: matching
+) s
+-- include: last_keys
 
 -- name: list_groups_by_lag
 select s.id, s.group_id, s.key
@@ -107,9 +217,7 @@ from (
     -- include: with_lag
       -- include: matching
 ) s
-where %(after_key)s::bigint is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
-order by s.key, s.group_id
-limit %(limit)s
+-- include: first_keys
 
 -- name: list_groups_by_lag_before
 select s.id, s.group_id, s.key
@@ -117,8 +225,77 @@ from (
     -- include: with_lag
       -- include: matching
 ) s
-where (s.key, s.group_id) < (%(after_key)s, %(after)s)
-order by s.key desc, s.group_id desc
+-- include: last_keys
+
+-- name: list_groups_by_time_lag
+select s.id, s.group_id, s.key
+from (
+    -- include: with_time_lag
+      -- include: matching
+) s
+-- include: first_keys
+
+-- name: list_groups_by_time_lag_before
+select s.id, s.group_id, s.key
+from (
+    -- include: with_time_lag
+      -- include: matching
+) s
+-- include: last_keys
+
+-- name: list_groups_by_time_in_state
+select s.id, s.group_id, s.key
+from (
+    -- include: with_state_since
+      -- include: matching
+) s
+-- include: first_keys
+
+-- name: list_groups_by_time_in_state_before
+select s.id, s.group_id, s.key
+from (
+    -- include: with_state_since
+      -- include: matching
+) s
+-- include: last_keys
+
+-- name: list_groups_by_generation
+select s.id, s.group_id, s.key
+from (
+    -- include: with_generation
+      -- include: matching
+) s
+-- include: first_keys
+
+-- name: list_groups_by_generation_before
+select s.id, s.group_id, s.key
+from (
+    -- include: with_generation
+      -- include: matching
+) s
+-- include: last_keys
+
+-- name: groups_with_members
+-- Groups that have a member which meets all conditions.
+select m.group_id
+from groups_member m
+where true
+  -- include: of_member
+union
+select m.group_id
+from groups_consumermember m
+where true
+  -- include: of_member
+
+-- name: groups_of_topics
+-- The groups in the first rows that name one of these topics; there may be millions of them.
+(select group_id from groups_assignment where topic = any(%(names)s) limit %(limit)s)
+union all
+(select group_id from offsets_committedoffset where topic = any(%(names)s) limit %(limit)s)
+union all
+(select group_id from groups_consumermember
+ where %(subscribed)s and subscribed_topic_names && %(names)s::text[]
+ limit %(limit)s)
 limit %(limit)s
 
 -- name: count_groups_by_state
@@ -198,3 +375,11 @@ where (%(ids)s::bigint[] is null or l.group_id = any(%(ids)s))
        or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(s.topic, prefix)))
 group by l.group_id
 having %(min_lag)s::bigint is null or sum(s.lag) >= %(min_lag)s
+
+
+-- name: statement_limit
+select current_setting('statement_timeout')
+
+-- name: limit_statements
+-- Until the end of the transaction.
+select set_config('statement_timeout', %(limit)s, true)

@@ -162,3 +162,15 @@ limit %(limit)s
 -- Samples outlive their group.
 select exists (select from groups_group where group_id = %(group_id)s)
        or exists (select from offsets_lagsample where group_name = %(group_id)s)
+
+-- name: log_ends
+-- Where the logs of partitions of a topic begin and end, as far as is known: the last watermark, and the farthest
+-- offset that any group committed. One index lookup per partition for either.
+select p.partition, w.log_start_offset, w.log_end_offset, c.committed
+from unnest(%(partitions)s::int[]) as p (partition)
+left join groups_topic t on t.name = %(topic)s
+left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+cross join lateral (
+    select max(committed_offset) as committed
+    from offsets_committedoffset
+    where topic = %(topic)s and partition = p.partition) c

@@ -57,9 +57,19 @@ async def world(
         ("label=Team", []),
         ("label=billing", []),
         ("label=%25", []),
+        ("client_id=clie", ["owner"]),
+        ("client_id=nobody", []),
+        ("host=192.0", ["owner"]),
+        ("host=192.0&member=m1&client_id=client", ["owner"]),
+        ("host=192.0&client_id=nobody", []),
+        ("regex=er%24", ["bystander", "committer", "keeper", "owner", "subscriber"]),
+        ("regex=%5E(o|k)", ["keeper", "owner"]),
+        ("regex=%5E(o|k)&topic=orders", ["owner"]),
+        ("regex=%5EO", []),
+        ("regex=(%3Fi)%5EO", ["owner"]),
     ],
 )
-@pytest.mark.parametrize("sort", ["group_id", "-updated_at", "state", "members", "-members", "lag"])
+@pytest.mark.parametrize("sort", ["group_id", "-updated_at", "state", "-state", "members", "lag"])
 async def test_filters_in_every_order(api: httpx.AsyncClient, query: str, expected: list[str], sort: str) -> None:
     assert sorted(await ids(api, f"?{query}&sort={sort}")) == expected
 
@@ -95,3 +105,28 @@ async def test_names_of_labels_are_not_split_further(api: httpx.AsyncClient, dat
     with psycopg.connect(database) as connection:
         connection.execute("update groups_topic set labels = '{\"odd\": \"name=x\"}' where name = 'refunds'")
     assert await ids(api, "?label=odd%3Dname%3Dx") == ["subscriber"]
+
+
+async def test_a_broken_regular_expression_names_itself(api: httpx.AsyncClient) -> None:
+    problem = assert_problem(await api.get("/v1/groups?regex=("), Error.INVALID_REGULAR_EXPRESSION)
+    assert problem["field"] == "regex"
+    assert "missing" in problem["detail"]
+
+
+async def test_an_order_by_all_topics_is_not_for_everybody(api: httpx.AsyncClient) -> None:
+    assert_problem(await api.get("/v1/groups?sort=time_lag_ms"), Error.INVALID_REQUEST)
+
+
+async def test_members_are_not_searched_in_groups_that_the_caller_may_not_describe(client_with: ClientWith) -> None:
+    client = await client_with("describe:cluster:kafka-cluster", "describe:group:keeper", "describe:topic:*")
+    assert await ids(client, "?regex=owner") == ["owner"]
+    assert await ids(client, "?host=192.0") == []
+    assert await ids(client, "?client_id=client") == []
+
+
+async def test_a_topic_that_many_rows_name_is_found_as_well(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("offsets.group_list.FEW_ROWS", 1)
+    assert sorted(await ids(api, "?topic=orders")) == ["committer", "owner"]
+    assert sorted(await ids(api, "?label=team")) == ["committer", "keeper", "owner", "subscriber"]

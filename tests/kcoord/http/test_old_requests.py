@@ -81,6 +81,7 @@ def of_the_rest(token_id: int) -> dict[str, Request]:
         "deleteTopic": ("delete", "/v1/topics/orders", None),
         "reportWatermarks": ("post", "/v1/topics/orders/watermarks", {"partitions": [watermark(0, 9)]}),
         "createToken": ("post", "/v1/tokens", {"name": "new", "rules": RULES}),
+        "rotateToken": ("post", f"/v1/tokens/{token_id}/rotate", {"overlap_ms": 0}),
         "deleteToken": ("delete", f"/v1/tokens/{token_id}", None),
     }
 

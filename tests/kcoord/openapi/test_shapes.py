@@ -18,6 +18,8 @@ SOMETIMES_ABSENT = {
     ("JoinedMember", "subscription"),
     # Only the parameter of the plan's strategy.
     *(("PlanParameters", name) for name in ("offset", "by", "at", "duration", "from_group", "lines")),
+    # Only where they were asked for.
+    *(("PlanParameters", name) for name in ("clamp", "keep_unknown")),
     *(("Problem", name) for name in ProblemFields.__annotations__),
     # Only the check of the timers has it.
     ("ReadinessCheck", "lag_ms"),
@@ -81,6 +83,7 @@ POST /v1/groups/{group_id}/sync syncGroup
 POST /v1/heartbeats heartbeats
 POST /v1/offsets/fetch fetchOffsetsOfManyGroups
 POST /v1/tokens createToken
+POST /v1/tokens/{id}/rotate rotateToken
 POST /v1/topics createTopic
 POST /v1/topics/{name}/watermarks reportWatermarks
 POST /v1/transactions/{transactional_id}/end endTransaction

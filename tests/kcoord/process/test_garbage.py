@@ -78,6 +78,55 @@ def test_full_searches_are_made_when_due_and_find_cycles() -> None:
     asyncio.run(run())
 
 
+def test_what_a_search_leaves_is_searched_again_only_after_the_process_has_grown() -> None:
+    async def run() -> None:
+        world = World()
+        search = GarbageSearch(lambda: world.now, lambda: world.cpu, lambda: world.memory)
+        search.start()
+        cycle = Cycle()
+        seen = weakref.ref(cycle)
+        world.passes(60)
+        search.look()
+        del cycle
+        young = Cycle()
+        seen_young = weakref.ref(young)
+        del young
+        world.passes(60)
+        search.look()
+        assert seen_young() is None
+        assert seen() is not None, "it was not visited"
+        world.passes(60, grown=GROWN_BYTES - 1)
+        search.look()
+        assert seen() is not None
+        world.passes(60, grown=1)
+        search.look()
+        assert seen() is None
+        search.stop()
+
+    asyncio.run(run())
+
+
+def test_a_search_visits_only_what_is_new() -> None:
+    """A process with a large group: the search after it has joined is the last one that takes long."""
+
+    async def run() -> list[int]:
+        world, found = World(), []
+        search = GarbageSearch(lambda: world.now, lambda: world.cpu, lambda: world.memory)
+        search.start()
+        kept = [[number] for number in range(100_000)]
+        for _ in range(2):
+            found.append(sum(len(gc.get_objects(generation)) for generation in range(3)))
+            world.passes(60)
+            search.look()
+        assert len(kept) == 100_000
+        search.stop()
+        return found
+
+    first, second = asyncio.run(run())
+    assert first > 100_000
+    assert second < 10_000
+
+
 def test_python_makes_no_full_search_meanwhile() -> None:
     async def run() -> int:
         search = GarbageSearch()

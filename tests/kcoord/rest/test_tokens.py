@@ -174,3 +174,77 @@ def test_tokens_of_before_there_were_more_resources_keep_what_they_may(database:
     found = {name: {rule for owner, rule in rows if owner == name} for name in rules}
     new = {"admin:transactional-id:*", "admin:cluster:*"}
     assert found == {name: set(texts) | (new if name == "everything" else set()) for name, texts in rules.items()}
+
+
+async def test_a_rotated_token_has_two_secrets_for_a_while(database: str, token: str, clock: VirtualClock) -> None:
+    from kcoord.config import Config
+    from kcoord.process import runtime as runtimes
+
+    running = runtimes.Runtime(Config({"token.cache.ms": 0}), database, clock)
+    await running.start()
+    runtimes.use(running)
+    try:
+        async with client_of(token) as api:
+            made = await created(api)
+            answer = await api.post(f"{TOKENS}/{made['id']}/rotate", json={"overlap_ms": 60_000})
+            assert answer.status_code == 200, answer.text
+            rotated = answer.json()
+            assert rotated["secret"] != made["secret"]
+            assert (rotated["name"], rotated["rules"]) == (made["name"], made["rules"])
+            assert rotated["previous_until"] is not None
+            for secret in (made["secret"], rotated["secret"]):
+                async with client_of(secret) as member:
+                    assert (await member.get("/v1/groups")).status_code == 200
+            with psycopg.connect(database, autocommit=True) as connection:
+                connection.execute("update kcoord_apitoken set previous_until = 1")
+            async with client_of(made["secret"]) as member:
+                assert_problem(await member.get("/v1/groups"), Error.SASL_AUTHENTICATION_FAILED)
+            async with client_of(rotated["secret"]) as member:
+                assert (await member.get("/v1/groups")).status_code == 200
+            again = (await api.post(f"{TOKENS}/{made['id']}/rotate", json={})).json()
+            async with client_of(rotated["secret"]) as member:
+                assert_problem(await member.get("/v1/groups"), Error.SASL_AUTHENTICATION_FAILED)
+            async with client_of(again["secret"]) as member:
+                assert (await member.get("/v1/groups")).status_code == 200
+    finally:
+        runtimes.use(None)
+        await running.stop()
+
+
+async def test_what_cannot_be_rotated(api: httpx.AsyncClient) -> None:
+    assert_problem(await api.post(f"{TOKENS}/999/rotate", json={}), Error.INVALID_REQUEST, status=404)
+    made = await created(api)
+    for overlap in (-1, 31 * 86_400_000, "x"):
+        refused = await api.post(f"{TOKENS}/{made['id']}/rotate", json={"overlap_ms": overlap})
+        assert_problem(refused, Error.INVALID_REQUEST)
+
+
+async def test_the_last_use_is_noted_once_in_a_while(api: httpx.AsyncClient, database: str) -> None:
+    from kcoord.access.rights import NOTED_EVERY_MS, Access
+    from kcoord.process import runtime as runtimes
+
+    made = await created(api)
+    assert made["last_used_at"] is None
+    access = Access(runtimes.current())
+
+    async def used() -> int | None:
+        access._cache.clear()
+        await access.authenticate(made["secret"])
+        if access._noting is not None:
+            await access._noting
+        with psycopg.connect(database) as connection:
+            row = connection.execute("select last_used_at from kcoord_apitoken where id = %s", [made["id"]]).fetchone()
+        assert row is not None
+        return None if row[0] is None else int(row[0])
+
+    first = await used()
+    assert first is not None
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("update kcoord_apitoken set last_used_at = last_used_at - 5000 where id = %s", [made["id"]])
+    assert await used() == first - 5_000, "noted a moment ago"
+    with psycopg.connect(database, autocommit=True) as connection:
+        older = [NOTED_EVERY_MS, made["id"]]
+        connection.execute("update kcoord_apitoken set last_used_at = last_used_at - %s where id = %s", older)
+    again = await used()
+    assert again is not None
+    assert again >= first

@@ -1,0 +1,91 @@
+"""Offsets in transactions as Kafka clients send them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.offsets.wire.test_commits import fetch
+from tests.support.wire import BY_NAME, Wire, WireWith
+
+ENDS = range(BY_NAME["end_txn"].versions[1] + 1)
+
+
+async def begun(wire: Wire, version: int = 3, **changes: Any) -> dict[str, Any]:
+    """The producer of a transactional id, as requests name it."""
+    answer = await wire.ask("init_producer_id", version, transactional_id="tx", transaction_timeout=60_000, **changes)
+    assert answer.error_code == 0
+    return {"transactional_id": "tx", "producer_id": answer.producer_id, "producer_epoch": answer.producer_epoch}
+
+
+async def pend(wire: Wire, producer: dict[str, Any], version: int, group: str = "g") -> list[int]:
+    """The error codes of an offset that becomes pending."""
+    partitions = [{"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}]
+    topics = [{"name": "orders", "partitions": partitions}]
+    answer = await wire.ask("txn_offset_commit", version, group_id=group, topics=topics, **producer)
+    return [partition.error_code for topic in answer.topics for partition in topic.partitions]
+
+
+@pytest.mark.parametrize("version", ENDS)
+async def test_offsets_are_committed_with_their_transaction(wire: Wire, topic: str, version: int) -> None:
+    producer = await begun(wire, version)
+    assert (await wire.ask("add_offsets_to_txn", version, group_id="g", **producer)).error_code == 0
+    assert await pend(wire, producer, version) == [0]
+    open_ = await fetch(wire, 9)
+    assert open_.topics[0].partitions[0].committed_offset == -1
+    answer = await wire.ask(
+        "offset_fetch",
+        9,
+        require_stable=True,
+        groups=[{"group_id": "g", "topics": [{"name": "orders", "partition_indexes": [0]}]}],
+    )
+    assert answer.groups[0].topics[0].partitions[0].error_code == 88
+    assert (await wire.ask("end_txn", version, committed=True, **producer)).error_code == 0
+    assert (await fetch(wire, 9)).topics[0].partitions[0].committed_offset == 7
+
+
+async def test_an_aborted_transaction_leaves_nothing(wire: Wire, topic: str) -> None:
+    producer = await begun(wire)
+    await pend(wire, producer, 3)
+    assert (await wire.ask("end_txn", 3, committed=False, **producer)).error_code == 0
+    assert (await fetch(wire, 9)).topics[0].partitions[0].committed_offset == -1
+
+
+async def test_the_producer_that_was_taken_over_is_refused(wire: Wire, topic: str) -> None:
+    old = await begun(wire)
+    new = await begun(wire)
+    assert new["producer_epoch"] == old["producer_epoch"] + 1
+    assert (await wire.ask("add_offsets_to_txn", 3, group_id="g", **old)).error_code == 47
+    assert await pend(wire, old, 3) == [47]
+    assert (await wire.ask("end_txn", 3, committed=True, **old)).error_code == 47
+    again = await wire.ask("init_producer_id", 3, transaction_timeout=1, **old)
+    assert again.error_code == 47, "it may not take over either: it does not know that it was replaced (KIP-360)"
+    assert (await begun(wire, 3, producer_id=new["producer_id"], producer_epoch=new["producer_epoch"]))[
+        "producer_epoch"
+    ] == new["producer_epoch"] + 1
+
+
+async def test_an_idempotent_producer_gets_an_id(wire: Wire) -> None:
+    answers = [
+        await wire.ask("init_producer_id", 4, transactional_id=None, transaction_timeout=60_000) for _ in range(2)
+    ]
+    assert [(answer.error_code, answer.producer_epoch) for answer in answers] == [(0, 0), (0, 0)]
+    assert answers[0].producer_id != answers[1].producer_id
+
+
+async def test_rights_and_bad_input(wire: Wire, wire_with: WireWith, topic: str) -> None:
+    producer = await begun(wire)
+    nobody = wire_with("read:group:g", "read:topic:*")
+    refused = await nobody.ask("init_producer_id", 4, transactional_id="tx", transaction_timeout=1)
+    assert (refused.error_code, refused.producer_id) == (53, -1)
+    assert (await nobody.ask("add_offsets_to_txn", 3, group_id="g", **producer)).error_code == 53
+    assert await pend(nobody, producer, 3) == [53]
+    assert (await nobody.ask("end_txn", 3, committed=True, **producer)).error_code == 53
+    no_group = wire_with("read:transactional-id:*", "read:topic:*")
+    assert (await no_group.ask("add_offsets_to_txn", 3, group_id="g", **producer)).error_code == 30
+    assert await pend(no_group, producer, 3) == [30]
+    nameless = {**producer, "transactional_id": ""}
+    assert (await wire.ask("end_txn", 3, committed=True, **nameless)).error_code == 42
+    negative = {**producer, "producer_id": -5}
+    assert await pend(wire, negative, 3) == [42]
