@@ -1,8 +1,13 @@
-"""The only table of the pages: failed sign-ins. Everything else that pages show belongs to groups and offsets."""
+"""The tables of the pages: failed sign-ins, and the views of the list of groups that accounts saved.
+
+Everything else that pages show belongs to groups and offsets.
+"""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
+from django.db.models.functions import Lower
 
 from kcoord.database.fields import MillisField
 
@@ -19,3 +24,20 @@ class SignInAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key}: {self.failures}"
+
+
+class SavedView(models.Model):
+    """The list of groups as an account saved it. Written only by `frontend.listing.saved`."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=60)
+    query = models.TextField(blank=True)
+    """What follows the question mark in the address of the list; "" for all groups."""
+    created_at = MillisField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="frontend_savedview_name")]
+        ordering = [Lower("name"), "name"]
+
+    def __str__(self) -> str:
+        return self.name

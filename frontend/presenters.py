@@ -8,15 +8,17 @@ from typing import Any
 
 from frontend.consumer import states as consumer_states
 from frontend.consumer.presenters import consumer, not_named
+from frontend.group.rows import Load
 from frontend.nodes.presenters import coordinator
 from frontend.partitions import COLOURS, legend, page_colours, strips, written_colours
 from frontend.queries import GroupPage
 from frontend.rows import Coordinator, Member, Millis, OwnedPartitions, PartitionOffset
-from frontend.states import State, explain, generation_word, member_state, next_timer, state
+from frontend.states import State, explain, generation_word, member_state, next_timer, state, wait_ends
 from frontend.timeline import lines
 from frontend.wording import plural, ranges
 from groups.core.coordinator import partition_of
 from offsets.core.retention import Fate, Kept, RetentionRule, StoredOffset
+from offsets.core.samples import NOT_KNOWN, TimeLag
 
 RANGES_SHOWN = 8
 
@@ -41,6 +43,7 @@ class MemberLine:
     leads: bool
     owned: tuple[Owned, ...]
     more_owned: int
+    load: Load | None = None
 
 
 KEPT: Mapping[Kept, str] = {
@@ -64,6 +67,7 @@ class OffsetLine:
     kept: str
     """Why it does not expire at present; "" if it does or nothing is committed."""
     pinned: bool
+    time_lag: TimeLag = NOT_KNOWN
 
 
 def group(
@@ -96,6 +100,7 @@ def group(
         "coordinator": coordinator(
             owner, partition_of(header.group_id, coordinator_partitions), coordinator_partitions, page.now
         ),
+        "wait_ends": None if part else wait_ends(page),
         "next_timer": next_timer(page),
         "strips": drawn,
         "more_topics": page.more_topics,
@@ -106,7 +111,7 @@ def group(
         "many_owners": len(chosen) > COLOURS,
         "hidden_members": counts.members - len(page.members),
         "totals": totals,
-        "offsets": _offsets(page.offsets, chosen, rule),
+        "offsets": _offsets(page, chosen, rule),
         "hidden_offsets": totals.partitions - len(page.offsets),
         "events": lines(page.events),
         "more_events": page.more_events,
@@ -135,6 +140,7 @@ def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
             leads=member.member_id == page.header.leader_id,
             owned=tuple(_owned(part) for part in owned.get(member.member_id, ())),
             more_owned=not_named(page, member),
+            load=page.member_table.loads.get(member.member_id),
         )
         for member in page.members
     ]
@@ -145,17 +151,17 @@ def _owned(part: OwnedPartitions) -> Owned:
     return Owned(part.topic, ranges(part.partitions, RANGES_SHOWN), whole, len(part.partitions))
 
 
-def _offsets(
-    offsets: Sequence[PartitionOffset], chosen: Mapping[str, int], rule: RetentionRule | None
-) -> list[OffsetLine]:
+def _offsets(page: GroupPage, chosen: Mapping[str, int], rule: RetentionRule | None) -> list[OffsetLine]:
     shown = []
     topic = None
-    for row in offsets:
+    for row in page.offsets:
         fate = _fate(row, rule)
         kept = KEPT[fate.kept] if fate and fate.kept else ""
         expires_at = fate.expires_at if fate else None
         pinned = rule is not None and row.topic in rule.pins
-        shown.append(OffsetLine(row, chosen.get(row.owner or ""), row.topic != topic, expires_at, kept, pinned))
+        colour, first = chosen.get(row.owner or ""), row.topic != topic
+        time_lag = page.offset_table.time_lag(row.topic, row.partition)
+        shown.append(OffsetLine(row, colour, first, expires_at, kept, pinned, time_lag))
         topic = row.topic
     return shown
 

@@ -6,22 +6,20 @@ tables: lists are paged by key, panels carry a total beside the rows that fit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from frontend import rows
 from frontend.consumer.queries import consumer_part
 from frontend.consumer.rows import ConsumerPart
-from frontend.offsets.queries import RANGES, Range, lag_part
+from frontend.group.queries import member_rows, offset_rows
+from frontend.group.rows import FIRST_PAGE, NO_MEMBERS, NO_OFFSETS, MemberRows, OffsetRows, Table
+from frontend.offsets.queries import DEFAULT_RANGE, Range, lag_part
 from frontend.offsets.rows import NO_LAG, LagPart
 from frontend.rows import Millis
-from groups.readmodel import GroupFilter as Matching
-from groups.readmodel import GroupSort, GroupSummary
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
-from offsets.group_list import GroupFinder, Position
 
 Q = queries("frontend")
 
@@ -36,57 +34,6 @@ TOPIC_GROUP_ROWS = 1_000
 """How many of a topic's assignments are searched for groups that read it."""
 
 
-class Order(str, Enum):
-    """How the list of groups is sorted."""
-
-    NAME = "name"
-    CHANGED = "changed"
-    LAG = "lag"
-
-
-_SORTS = {Order.NAME: GroupSort.GROUP_ID, Order.CHANGED: GroupSort.UPDATED, Order.LAG: GroupSort.LAG_DESCENDING}
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """The key of a line at the edge of a page. `at`: what the list is sorted by besides the name, if anything."""
-
-    group_id: str
-    at: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFilter:
-    """What the list of groups shows; empty conditions do not restrict it. At most one of `after` and `before` is set.
-
-    `topic`, `member`, `min_lag` and `label` (name and value, None for any) as in `groups.readmodel.GroupFilter`.
-    """
-
-    q: str = ""
-    states: tuple[str, ...] = ()
-    type: str = ""
-    order: Order = Order.NAME
-    after: Cursor | None = None
-    before: Cursor | None = None
-    verdicts: tuple[str, ...] = ()
-    topic: str = ""
-    member: str = ""
-    min_lag: int | None = None
-    label: tuple[str, str | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupList:
-    """A page of the list of groups; counts are by state and by verdict, regardless of those that are chosen."""
-
-    now: Millis
-    groups: tuple[GroupSummary, ...]
-    counts: Mapping[str, int]
-    verdict_counts: Mapping[str, int]
-    previous: Cursor | None
-    next: Cursor | None
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The maximum number of rows that each panel of a group's page reads."""
@@ -98,12 +45,14 @@ class Limits:
     offsets: int = 50
     events: int = 25
     handovers: int = 25
-    lag: Range = RANGES[0]
+    lag: Range = DEFAULT_RANGE
     """How much lag history is drawn."""
     q: str = ""
     """Partitions, lag and offsets are shown for topics whose names contain this."""
     member_topics: int = 12
     """Topics named beside each member."""
+    member_table: Table = FIRST_PAGE
+    offset_table: Table = FIRST_PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +79,8 @@ class GroupPage:
     """What only groups of the consumer protocol have."""
     late: frozenset[str] = frozenset()
     """Ids of the shown members that miss heartbeats."""
+    member_table: MemberRows = NO_MEMBERS
+    offset_table: OffsetRows = NO_OFFSETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,76 +123,6 @@ class TopicList:
     next: str | None
 
 
-async def group_list(db: Database, wanted: GroupFilter) -> GroupList:
-    """A page of groups with the counts by state. Raises ProtocolError COORDINATOR_NOT_AVAILABLE, as all here do."""
-
-    async def read(connection: Connection) -> GroupList:
-        matching = _matching(wanted)
-        finder = GroupFinder(db, connection)
-        found = await finder.find(matching, _SORTS[wanted.order], _start(wanted), PAGE_SIZE + 1)
-        more = len(found) > PAGE_SIZE
-        found = found[:PAGE_SIZE]
-        if wanted.before:
-            found.reverse()
-        groups = await finder.summaries([group.id for group in found], topics=TOPICS_PER_LINE, committed=True)
-        return GroupList(
-            now=await db.now_ms(connection),
-            groups=tuple(groups),
-            counts=await finder.counts(matching),
-            verdict_counts=await finder.verdict_counts(matching),
-            previous=_edge(groups, 0, wanted.order, more if wanted.before else wanted.after is not None),
-            next=_edge(groups, -1, wanted.order, True if wanted.before else more),
-        )
-
-    return await _snapshot(db, read)
-
-
-async def group_rows(db: Database, wanted: GroupFilter, limit: int) -> tuple[Sequence[GroupSummary], Cursor | None]:
-    """The first `limit` groups after `wanted.after`, and the place where to continue; None: these were the last."""
-
-    async def read(connection: Connection) -> tuple[Sequence[GroupSummary], Cursor | None]:
-        finder = GroupFinder(db, connection)
-        found = await finder.find(_matching(wanted), _SORTS[wanted.order], _start(wanted), limit + 1)
-        groups = await finder.summaries([one.id for one in found[:limit]], topics=TOPICS_PER_LINE, committed=True)
-        return groups, _edge(groups, -1, wanted.order, len(found) > limit)
-
-    return await _snapshot(db, read)
-
-
-def _matching(wanted: GroupFilter) -> Matching:
-    return Matching(
-        q=wanted.q,
-        types=[wanted.type] if wanted.type else None,
-        states=list(wanted.states) or None,
-        verdicts=wanted.verdicts or None,
-        topic=wanted.topic or None,
-        member=wanted.member or None,
-        min_lag=wanted.min_lag,
-        labels=[wanted.label] if wanted.label else None,
-    )
-
-
-NO_LAG_KEY = -1
-"""The sort key of a group whose lag is unknown."""
-
-
-def _start(wanted: GroupFilter) -> Position | None:
-    edge = wanted.before or wanted.after
-    if edge is None:
-        return None
-    key = {Order.NAME: None, Order.CHANGED: edge.at, Order.LAG: -edge.at}[wanted.order]
-    return Position(edge.group_id, key, before=wanted.before is not None)
-
-
-def _edge(groups: Sequence[GroupSummary], index: int, order: Order, there_is_more: bool) -> Cursor | None:
-    if not groups or not there_is_more:
-        return None
-    group = groups[index]
-    if order is Order.LAG:
-        return Cursor(group.group_id, NO_LAG_KEY if group.lag is None else group.lag)
-    return Cursor(group.group_id, group.updated_at)
-
-
 async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage | None:
     """Everything about one group, None if the group does not exist."""
 
@@ -254,13 +135,12 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
         timer = await db.record(connection, rows.MemberTimer, Q.earliest_timer, group)
         now = await db.now_ms(connection)
         lag = await lag_part(db, connection, header.pk, group_id, now, limits.lag, limits.topics, limits.q)
-        searched = {**group, "q": limits.q, "limit": limits.offsets}
-        offsets = await db.records(connection, rows.PartitionOffset, Q.partition_offsets, searched)
+        offsets = await offset_rows(db, connection, header.pk, limits.q, limits.offset_table, limits.offsets, now)
         events = await _events(db, connection, group_id, None, limits.events + 1)
         assert counts is not None
         picture = await _picture(db, connection, group, limits)
-        members = await _members(db, connection, group, limits, counts.members)
-        member_ids = [member.member_id for member in members]
+        members = await member_rows(db, connection, group, limits.member_table, limits.members, counts.members, now)
+        member_ids = [member.member_id for member in members.members]
         shown = {**group, "member_ids": member_ids, "topics": limits.member_topics}
         owned = await db.records(connection, rows.OwnedPartitions, Q.owned_partitions, shown)
         consumer = None
@@ -273,28 +153,23 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
             header=header,
             counts=counts,
             earliest_timer=timer,
-            members=members,
+            members=members.members,
             owned=tuple(owned),
             topics=picture.topics,
             more_topics=picture.more,
             widths=picture.widths,
             owners=picture.owners,
             totals=lag.totals,
-            offsets=tuple(offsets),
+            offsets=tuple(offsets.offsets),
             events=tuple(events[: limits.events]),
             more_events=len(events) > limits.events,
             lag=lag,
             consumer=consumer,
+            member_table=members,
+            offset_table=offsets,
         )
 
     return await _snapshot(db, read)
-
-
-async def _members(
-    db: Database, connection: Connection, group: dict[str, int], limits: Limits, count: int
-) -> tuple[rows.Member, ...]:
-    parameters = {**group, "limit": limits.members, "unsettled_first": count > limits.members}
-    return tuple(await db.records(connection, rows.Member, Q.group_members, parameters))
 
 
 class _Picture(NamedTuple):

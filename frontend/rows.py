@@ -148,6 +148,8 @@ class PartitionTotals:
 class PartitionOffset:
     """A partition with its owner and committed offset, either of which may be missing.
 
+    `client_id`, `client_host`: of the owner, None if it is no longer a member.
+
     `expire_timestamp`: if the commit named a retention time. `pending`: a transaction is open on it.
     """
 
@@ -162,6 +164,8 @@ class PartitionOffset:
     sampled_at: Millis | None
     expire_timestamp: Millis | None = None
     pending: bool = False
+    client_id: str | None = None
+    client_host: str | None = None
 
     @property
     def lag(self) -> int | None:

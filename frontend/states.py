@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from frontend.queries import GroupPage
 from frontend.rows import GroupHeader, Member, Millis
-from frontend.wording import duration, plural, short_id
+from frontend.wording import plural, short_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def explain(page: GroupPage) -> str:
         case "CompletingRebalance":
             leader = short_id(header.leader_id) if header.leader_id else "the leader"
             return (
-                f"{plural(counts.members, 'member')} joined generation {header.generation_id}; the coordinator waits"
-                f"{_up_to(header.sync_deadline, page.now)} for {leader} to assign the partitions."
+                f"{plural(counts.members, 'member')} joined generation {header.generation_id}; the coordinator waits "
+                f"for {leader} to assign the partitions."
             )
         case "Stable":
             who = "One member works" if counts.members == 1 else f"{counts.members:,} members work"
@@ -81,10 +81,9 @@ def explain(page: GroupPage) -> str:
 
 def _preparing(page: GroupPage) -> str:
     header, counts = page.header, page.counts
-    wait = _up_to(header.join_deadline, page.now)
     if header.join_delay_ms is not None:
         return (
-            f"The group was empty. {plural(counts.members, 'member')} joined; the coordinator waits{wait} for more "
+            f"The group was empty. {plural(counts.members, 'member')} joined; the coordinator waits for more "
             "before it assigns partitions."
         )
     missing = [short_id(member.member_id) for member in page.members if not member.awaiting_join][:MISSING_NAMED]
@@ -92,14 +91,18 @@ def _preparing(page: GroupPage) -> str:
     names = ", ".join(missing) + (f" and {others:,} more" if others > 0 and missing else "")
     return (
         f"A rebalance has begun. {counts.joined:,} of {plural(counts.members, 'member')} joined again; the coordinator "
-        f"waits{wait} for {names or 'the others'} to join."
+        f"waits for {names or 'the others'} to join."
     )
 
 
-def _up_to(deadline: Millis | None, now: Millis) -> str:
-    if deadline is None or deadline <= now:
-        return ""
-    return f" up to {duration(max((deadline - now) // 1000, 1) * 1000)}"
+def wait_ends(page: GroupPage) -> Millis | None:
+    """The instant until which the group waits as `explain` says; None if it does not wait, or the instant is past.
+
+    The same deadlines are among those of `next_timer`, and pages write both with `when`.
+    """
+    waits = {"PreparingRebalance": page.header.join_deadline, "CompletingRebalance": page.header.sync_deadline}
+    deadline = waits.get(page.header.state)
+    return deadline if deadline is not None and deadline > page.now else None
 
 
 MISSING_NAMED = 3

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontend.rows import Event, Millis
-from frontend.wording import duration, plural, short_id, utc
+from frontend.wording import duration, plural, short_id
+from frontend.zones import instant
 from groups.core.model.causes import Cause
 from groups.core.model.events import EventKind
 
@@ -153,7 +154,7 @@ def _pin(did: str) -> Sentence:
 
 
 def _held(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    until = f" until {utc(int(detail['until']))}" if "until" in detail else ""
+    until = f" until {instant(int(detail['until']))}" if "until" in detail else ""
     members = plural(int(detail.get("members", 0)), "member")
     return f"Group held{until}: {members} removed, no member can join{_by(detail)}"
 

@@ -10,17 +10,32 @@ from frontend.views import exports
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
+from frontend.views.audit import audit_page
 from frontend.views.commits import group_commits
+from frontend.views.compare import compare
+from frontend.views.events import group_events
+from frontend.views.group_config import group_config
 from frontend.views.group_list import group_list
-from frontend.views.groups import group_events, group_page
+from frontend.views.group_offsets import create_group, delete_offsets
+from frontend.views.group_states import group_states
+from frontend.views.groups import group_page
+from frontend.views.health import health_page
 from frontend.views.history import group_rebalances
+from frontend.views.member import member
 from frontend.views.nodes import node_page
 from frontend.views.overview import overview
+from frontend.views.past import group_history
 from frontend.views.pins import group_pins
-from frontend.views.plans import offset_plan, reset_offsets
+from frontend.views.plan_list import plan_list
+from frontend.views.plans import offset_plan
 from frontend.views.reports import group_report, report_groups, report_partitions
+from frontend.views.reset import reset_offsets
+from frontend.views.saved_views import saved_views
+from frontend.views.search import search_page
 from frontend.views.simulation import simulate_group
 from frontend.views.snapshot import group_snapshot
+from frontend.views.tokens import new_token, token_list, token_page
+from frontend.views.topic import topic
 from frontend.views.topics import topic_list
 
 app_name = "frontend"
@@ -36,6 +51,7 @@ urlpatterns = [
         name="password-changed",
     ),
     path("groups", group_list, name="groups"),
+    path("views", saved_views, name="views"),
     path("groups.csv", exports.groups_csv, name="groups-csv"),
     path("groups/<str:group_id>", group_page, name="group"),
     path("groups/<str:group_id>/events", group_events, name="events"),
@@ -44,19 +60,33 @@ urlpatterns = [
     path("groups/<str:group_id>/members.csv", exports.members_csv, name="members-csv"),
     path("groups/<str:group_id>/offsets.csv", exports.offsets_csv, name="offsets-csv"),
     path("groups/<str:group_id>/rebalances.csv", exports.rebalances_csv, name="rebalances-csv"),
+    path("groups/<str:group_id>/config", group_config, name="config"),
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),
+    path("groups/<str:group_id>/delete-offsets", delete_offsets, name="delete-offsets"),
+    path("create-group", create_group, name="create-group"),
     path("groups/<str:group_id>/hold", hold_group, name="hold-group"),
     path("groups/<str:group_id>/kick", kick_member, name="kick-member"),
+    path("groups/<str:group_id>/members/<path:member_id>", member, name="member"),
     path("groups/<str:group_id>/pins", group_pins, name="pins"),
     path("groups/<str:group_id>/rebalances", group_rebalances, name="rebalances"),
+    path("groups/<str:group_id>/history", group_history, name="history"),
     path("groups/<str:group_id>/report", group_report, name="group-report"),
     path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
     path("groups/<str:group_id>/simulate", simulate_group, name="simulate"),
+    path("groups/<str:group_id>/states", group_states, name="states"),
     path("groups/<str:group_id>/snapshot.<str:kind>", group_snapshot, name="snapshot"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>", offset_plan, name="offset-plan"),
     path("groups/<str:group_id>/plans/<uuid:plan_id>.csv", exports.plan_csv, name="plan-csv"),
     path("topics.csv", exports.topics_csv, name="topics-csv"),
     path("topics", topic_list, name="topics"),
+    path("topics/<str:name>", topic, name="topic"),
+    path("plans.csv", exports.plans_csv, name="plans-csv"),
+    path("plans", plan_list, name="plans"),
+    path("audit.csv", exports.audit_csv, name="audit-csv"),
+    path("audit", audit_page, name="audit"),
+    path("health", health_page, name="health"),
+    path("search", search_page, name="search"),
+    path("compare", compare, name="compare"),
     path("nodes", node_page, name="nodes"),
     path("archive", archive, name="archive"),
     path("archive/start", start_run, name="start-run"),
@@ -65,5 +95,8 @@ urlpatterns = [
     path("archive/runs/<uuid:run_id>/groups", report_groups, name="report-groups"),
     path("archive/runs/<uuid:run_id>/partitions", report_partitions, name="report-partitions"),
     path("archive/runs/<uuid:run_id>/cancel", cancel_run, name="cancel-run"),
+    path("tokens", token_list, name="tokens"),
+    path("tokens/new", new_token, name="create-token"),
+    path("tokens/<int:token_id>", token_page, name="token"),
     path("live", live, name="live"),
 ]

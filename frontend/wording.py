@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from frontend.rows import Millis
 
@@ -17,10 +17,16 @@ _LONGEST_ID = 28
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 
-def utc(at: Millis) -> str:
+def instant(at: Millis, zone: tzinfo = UTC) -> str:
     """An instant to the millisecond: `2025-11-21 03:30:12.123 UTC`."""
-    moment = datetime.fromtimestamp(at / 1000, UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{at % 1000:03d} UTC"
+    clock = datetime.fromtimestamp(at // 1000, zone)
+    return f"{clock:%Y-%m-%d %H:%M:%S}.{at % 1000:03d} {zone_name(zone, at)}"
+
+
+def zone_name(zone: tzinfo, at: Millis) -> str:
+    """What a time zone is called at an instant: `UTC`, `CET`; `UTC+03` if it has no abbreviation."""
+    name = datetime.fromtimestamp(at / 1000, zone).tzname() or "UTC"
+    return f"UTC{name}" if name[0] in "+-" else name
 
 
 def iso(at: Millis) -> str:
@@ -73,6 +79,13 @@ def duration(milliseconds: Millis) -> str:
     if milliseconds < 2 * _DAY:
         return _two(milliseconds // _HOUR, "h", milliseconds % _HOUR // _MINUTE, "min")
     return f"{milliseconds // _DAY} days"
+
+
+def clock(milliseconds: Millis) -> str:
+    """A length of time as a countdown shows it, rounded up to seconds: `4:32`, `1:04:32`; never negative."""
+    seconds = max(0, -(-milliseconds // _SECOND))
+    minutes = f"{seconds // 60 % 60}:{seconds % 60:02d}"
+    return minutes if seconds < 3_600 else f"{seconds // 3_600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
 def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:

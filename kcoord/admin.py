@@ -150,13 +150,14 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
 
     form = ApiTokenForm
     inlines = (AccessRuleInline,)
-    list_display = ("name", "secret_begins", "rules", "created", "expires", "owner")
+    list_display = ("name", "secret_begins", "rules", "created", "expires", "last_used", "owner")
     list_select_related = ("owner",)
     search_fields = ("name", "prefix")
     ordering = ("name",)
 
     created = instant("created_at", "created")
     expires = instant("expires_at", "expires")
+    last_used = instant("last_used_at", "last used")
 
     def get_queryset(self, request: HttpRequest) -> Any:
         """With the rules, which the list shows."""

@@ -26,6 +26,16 @@ def _entry(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
     }
 
 
+def _page(title: str, icon: str, name: str) -> dict[str, Any]:
+    """A page of the dashboard, which any account may see."""
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(f"frontend:{name}"),
+        "active": lambda request: False,
+    }
+
+
 def _mark(request: HttpRequest) -> str:
     return static("frontend/mark.svg")
 
@@ -60,13 +70,15 @@ UNFOLD: dict[str, Any] = {
     "SIDEBAR": {
         "navigation": [
             {
+                "title": "Dashboard",
                 "items": [
-                    {
-                        "title": "Live pages",
-                        "icon": "monitoring",
-                        "link": reverse_lazy("frontend:home"),
-                        "active": lambda request: False,
-                    }
+                    _page("Overview", "monitoring", "home"),
+                    _page("Live groups", "group_work", "groups"),
+                    _page("Live topics", "view_list", "topics"),
+                    _page("All plans", "restart_alt", "plans"),
+                    _page("Audit", "policy", "audit"),
+                    _page("Health", "health_and_safety", "health"),
+                    _page("Archive", "inventory_2", "archive"),
                 ],
             },
             {

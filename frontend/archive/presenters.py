@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 
 from frontend.rows import Millis
 from frontend.states import State
-from frontend.wording import duration, plural, short_id, utc
+from frontend.wording import duration, plural, short_id
+from frontend.zones import instant
 from offsets.runs.findings import Finding
 from offsets.runs.service import SparkRun
 
@@ -116,7 +117,7 @@ def _said(name: str, value: Any) -> str:
     if name in ("members", "member_ids"):
         return f"{'member' if len(values) == 1 else 'members'} {', '.join(short_id(str(one)) for one in values)}"
     if name in ("instants", "at"):
-        return f"at {', '.join(utc(one) for one in values if isinstance(one, int))}"
+        return f"at {', '.join(instant(one) for one in values if isinstance(one, int))}"
     return f"{name.replace('_', ' ')} {', '.join(map(_plain, values))}"
 
 
@@ -131,7 +132,7 @@ def result_facts(run: SparkRun) -> list[tuple[str, str]]:
         if isinstance(value, bool):
             found.append((_label(name), "yes" if value else "no"))
         elif isinstance(value, int) and name.endswith(("_at", "_since")):
-            found.append((_label(name), utc(value)))
+            found.append((_label(name), instant(value)))
         elif isinstance(value, int):
             found.append((_label(name), f"{value:,}"))
         elif isinstance(value, str | float):

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from frontend.offsets.plot import Plot, plot
-from frontend.offsets.rows import Bucket
+from frontend.history.chart import Chart, Point, Series, chart
 from frontend.wording import number
 from offsets.core.days import DAY_MS
 
@@ -28,7 +27,8 @@ MOST_DAYS = 366
 MOST_SPOTS = 124
 """With more days, each would be too narrow to point at."""
 
-NOTHING = Plot("", "", 1, (), "")
+EPOCH = date(1970, 1, 1).toordinal()
+NOTHING = chart([], first=0, last=1, step_ms=DAY_MS, by_day=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class DayPlot:
 
     name: str
     title: str
-    plot: Plot
+    plot: Chart
     first: str
     last: str
     total: int
@@ -168,15 +168,20 @@ def _drawn(days: Mapping[date, object], wanted: Mapping[str, str], since: date |
 
 
 def _one(days: Mapping[date, object], first: date, last: date, begins: date, empty: DayPlot) -> DayPlot:
-    slices = last.toordinal() - first.toordinal() + 1
-    buckets = [
-        Bucket("", at - first.toordinal(), getattr(days.get(date.fromordinal(at)), empty.name, 0) or 0, None)
-        for at in range(begins.toordinal(), last.toordinal() + 1)
+    noon = DAY_MS // 2
+    points = [
+        Point(_begins(day) + noon, getattr(days.get(date.fromordinal(day)), empty.name, 0) or 0)
+        for day in range(begins.toordinal(), last.toordinal() + 1)
     ]
-    picture = plot(buckets, slices, 0, slices * DAY_MS)
-    spots = [
-        replace(spot, title=f"{date.fromordinal(first.toordinal() + bucket.slice)}: {number(bucket.lag)}")
-        for spot, bucket in zip(picture.spots, buckets, strict=True)
-        if slices <= MOST_SPOTS
-    ]
-    return replace(empty, plot=replace(picture, spots=spots), total=sum(bucket.lag for bucket in buckets))
+    end = _begins(last.toordinal() + 1)
+    picture = chart(
+        [Series(empty.title, points)], first=_begins(first.toordinal()), last=end, step_ms=DAY_MS, by_day=True
+    )
+    if last.toordinal() - first.toordinal() >= MOST_SPOTS:
+        picture = replace(picture, spots=())
+    return replace(empty, plot=picture, total=sum(point.value for point in points))
+
+
+def _begins(day: int) -> int:
+    """When a day begins (ms), given by its ordinal."""
+    return (day - EPOCH) * DAY_MS

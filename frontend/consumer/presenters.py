@@ -8,6 +8,7 @@ from typing import Any
 
 from frontend.consumer.rows import AWAY_EPOCH, ConsumerPart, Detail, Handover
 from frontend.consumer.states import member_state
+from frontend.group.rows import Load
 from frontend.queries import GroupPage
 from frontend.rows import Member, Millis
 from frontend.states import State
@@ -49,6 +50,7 @@ class MemberLine:
     more_names: int
     matched: str
     more_owned: int
+    load: Load | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ def _member(page: GroupPage, part: ConsumerPart, member: Member, chosen: Mapping
         known=tuple(name for name in detail.topic_names if name not in part.unknown_topics),
         more_names=detail.topic_count - len(detail.topic_names),
         more_owned=not_named(page, member),
+        load=page.member_table.loads.get(member.member_id),
         matched="not resolved yet" if detail.matched is None else f"matches {plural(detail.matched, 'topic')}",
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from frontend.history.episodes import KINDS, Episode, episodes
 from frontend.rows import Event, Millis
-from kcoord.database.pool import Database
+from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
 Q = queries("frontend")
@@ -49,6 +49,12 @@ class History:
 
 async def history(db: Database, group_id: str, wanted: Wanted) -> History:
     """The rebalances of a group, from its events; they outlive the group. Raises COORDINATOR_NOT_AVAILABLE."""
+    async with db.snapshot() as connection:
+        return await history_in(db, connection, group_id, wanted)
+
+
+async def history_in(db: Database, connection: Connection, group_id: str, wanted: Wanted) -> History:
+    """As `history`, in a snapshot that has begun."""
     asked = {
         "group_id": group_id,
         "kinds": list(KINDS),
@@ -57,15 +63,15 @@ async def history(db: Database, group_id: str, wanted: Wanted) -> History:
         "until": wanted.until,
         "limit": EVENTS_READ + 1,
     }
-    async with db.snapshot() as connection:
-        header = await db.row(connection, Q.group_standing, {"group_id": group_id})
-        events = await db.records(connection, Event, Q.rebalance_events, asked)
-        now = await db.now_ms(connection)
+    header = await db.row(connection, Q.group_standing, {"group_id": group_id})
+    events = await db.records(connection, Event, Q.rebalance_events, asked)
+    now = await db.now_ms(connection)
     more = len(events) > EVENTS_READ
     events = events[:EVENTS_READ][::-1]
     state, members = header if header is not None else (None, None)
-    settled = not wanted.newest or state not in WAITING
-    found = episodes(events, settled=settled, members=members if wanted.newest else None)
+    newest = wanted.before is None and (wanted.until is None or wanted.until > now)
+    settled = not newest or state not in WAITING
+    found = episodes(events, settled=settled, members=members if newest else None)
     return _page(now, header is not None, found, wanted, more=more)
 
 
@@ -78,3 +84,29 @@ def _page(now: Millis, exists: bool, found: list[Episode], wanted: Wanted, *, mo
         shown = shown[-MOST_SHOWN:]
         older = shown[0].id
     return History(now, exists, tuple(shown[::-1]), tuple(found) if wanted.newest else (), older)
+
+
+@dataclass(frozen=True, slots=True)
+class EventsOfSpan:
+    """A page of a group's events, newest first. `exists`: the group still exists; `more`: there are older ones."""
+
+    now: Millis
+    exists: bool
+    events: tuple[Event, ...]
+    more: bool
+
+
+async def events_of(db: Database, group_id: str, wanted: Wanted, limit: int = 100) -> EventsOfSpan:
+    """Events of a group in a span, also of one that was deleted. Raises COORDINATOR_NOT_AVAILABLE."""
+    asked = {
+        "group_id": group_id,
+        "before": wanted.before,
+        "since": wanted.since,
+        "until": wanted.until,
+        "limit": limit + 1,
+    }
+    async with db.snapshot() as connection:
+        header = await db.row(connection, Q.group_standing, {"group_id": group_id})
+        events = await db.records(connection, Event, Q.events_in_span, asked)
+        now = await db.now_ms(connection)
+    return EventsOfSpan(now, header is not None, tuple(events[:limit]), len(events) > limit)

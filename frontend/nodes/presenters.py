@@ -10,7 +10,8 @@ from typing import Any
 from frontend.queries import shares
 from frontend.rows import Coordinator, Millis
 from frontend.states import State
-from frontend.wording import duration, plural, ranges, utc
+from frontend.wording import duration, plural, ranges
+from frontend.zones import instant
 from groups.nodes.overview import Overview, SeenChange, SeenNode, SeenPartition
 
 CELLS = 500
@@ -183,7 +184,7 @@ def _cell(one: SeenPartition) -> Cell:
     state = PARTITION_STATES.get(one.state, PARTITION_STATES["CLOSED"])
     load = duration(one.load_ms) if one.load_ms is not None and one.state == "ACTIVE" else ""
     took = f", its last loading took {load}" if load else ""
-    title = f"Partition {one.partition}: {state.label.lower()} since {utc(one.since)}, epoch {one.epoch}{took}"
+    title = f"Partition {one.partition}: {state.label.lower()} since {instant(one.since)}, epoch {one.epoch}{took}"
     return Cell(one.partition, state, one.epoch, one.since, load, one.node_id or "", title)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from frontend.offsets.plot import Plot, plot
+from frontend.history.chart import COUNT, LENGTH, Chart, Line, Point, Series, chart, spark
 from frontend.offsets.queries import RANGES, Range
 from frontend.offsets.rows import Bucket, LagPart, LatestSample, Millis, TopicLag
+from frontend.zones import current
 from groups.core.subscription import SubscribedTopics
 
 
@@ -18,7 +19,7 @@ class TopicLine:
 
     lag: TopicLag
     latest: LatestSample | None
-    plot: Plot
+    plot: Line
     note: str
     meaning: str
     stale: bool
@@ -49,11 +50,27 @@ def lag(part: LagPart, subscribed: SubscribedTopics, members: int, stale_ms: Mil
     late = [line.latest.time_lag_ms for line in lines if line.latest and line.latest.time_lag_ms is not None]
     return {
         "lag_lines": lines,
-        "lag_total": plot(part.total, part.slices, part.first, part.last),
+        "lag_chart": _chart(part, Series("Lag", points(part, part.total))),
+        "time_lag_chart": _chart(part, Series("Behind", points(part, part.total, LENGTH)), LENGTH),
         "lag_more": part.more_topics,
         "time_lag_ms": max(late, default=None),
         "stale_since": oldest if oldest is not None and oldest < stale_before else None,
     }
+
+
+def points(part: LagPart, buckets: Sequence[Bucket], kind: str = COUNT) -> list[Point]:
+    """Lag, or for LENGTH lag in time where it is known, in the middle of each slice."""
+    step = _step(part)
+    values = ((bucket.slice, bucket.lag if kind == COUNT else bucket.time_lag_ms) for bucket in buckets)
+    return [Point(part.first + number * step + step // 2, value) for number, value in values if value is not None]
+
+
+def _step(part: LagPart) -> Millis:
+    return max((part.last - part.first) // part.slices, 1)
+
+
+def _chart(part: LagPart, series: Series, kind: str = COUNT) -> Chart:
+    return chart([series], first=part.first, last=part.last, step_ms=_step(part), kind=kind, zone=current())
 
 
 def choices(chosen: Range, urls: dict[str, str]) -> list[RangeChoice]:
@@ -77,7 +94,7 @@ def _line(
     return TopicLine(
         lag=topic,
         latest=part.latest.get(topic.topic),
-        plot=plot(buckets, part.slices, part.first, part.last),
+        plot=spark(points(part, buckets), first=part.first, last=part.last, step_ms=_step(part)),
         note=note,
         meaning=meaning,
         stale=topic.sampled_at is not None and topic.sampled_at < stale_before,

@@ -27,7 +27,13 @@ class Range:
     slices: int
 
 
-RANGES = (Range("day", "24 hours", DAY_MS, 96), Range("week", "7 days", 7 * DAY_MS, 168))
+RANGES = (
+    Range("hour", "1 h", HOUR_MS, 60),
+    Range("quarter", "6 h", 6 * HOUR_MS, 72),
+    Range("day", "24 h", DAY_MS, 96),
+    Range("week", "7 d", 7 * DAY_MS, 168),
+)
+DEFAULT_RANGE = RANGES[2]
 BY_NAME = {drawn.name: drawn for drawn in RANGES}
 
 

@@ -59,15 +59,14 @@ Describe = Callable[[Any, Millis, Limits], Sequence[HealthLine]]
 
 def health(parts: Mapping[str, Part], now: Millis, limits: Limits, urls: Mapping[str, str]) -> list[HealthLine]:
     """All lines. `urls`: by name, of those that have a page."""
-    found: list[HealthLine] = []
-    for name, (title, describe) in _LINES.items():
-        part = parts[name]
-        lines = [HealthLine(title, UNKNOWN, "")] if part.value is None else describe(part.value, part.at or now, limits)
-        found += [
-            replace(line, url=urls.get(name, ""), failed=part.failed, read_at=part.at if part.failed else None)
-            for line in lines
-        ]
-    return found
+    return [line for name in PARTS for line in part_lines(name, parts[name], now, limits, urls.get(name, ""))]
+
+
+def part_lines(name: str, part: Part, now: Millis, limits: Limits, url: str) -> list[HealthLine]:
+    """The lines of one part, one at least."""
+    title, describe = PARTS[name]
+    lines = [HealthLine(title, UNKNOWN, "")] if part.value is None else describe(part.value, part.at or now, limits)
+    return [replace(line, url=url, failed=part.failed, read_at=part.at if part.failed else None) for line in lines]
 
 
 def _server(checks: Mapping[str, Check], now: Millis, limits: Limits) -> Sequence[HealthLine]:
@@ -149,7 +148,7 @@ def _archive(found: Archive, now: Millis, limits: Limits) -> Sequence[HealthLine
     return lines
 
 
-_LINES: Mapping[str, tuple[str, Describe]] = {
+PARTS: Mapping[str, tuple[str, Describe]] = {
     "server": ("Server", _server),
     "nodes": ("Nodes", _nodes),
     "celery": ("Celery", _celery),
@@ -157,3 +156,4 @@ _LINES: Mapping[str, tuple[str, Describe]] = {
     "postgres": ("Postgres", _postgres),
     "archive": ("Archive", _archive),
 }
+"""The parts in the order in which they are shown: the title of a part that could not be read, and its lines."""

@@ -52,28 +52,103 @@ order by deadline, member_id
 limit 1
 
 -- name: group_members
--- In the order of arrival; if not all are shown, members that a consumer group waits for come first. The
--- session length of a consumer member is the one last armed.
+-- The members that match `q` (in an id, a client id or a host), sorted, from `skip` on. Without `sort` in the order of
+-- arrival; if not all are shown, members that a consumer group waits for come first. What each owns and how far it is
+-- behind is counted for all members only if they are sorted by it. The session length of a consumer member is the one
+-- last armed. `matching`: how many match.
+with m as (
+    select id, member_id, instance_id, client_id, client_host, join_parked_until is not null as awaiting_join,
+           sync_parked_until is not null as awaiting_sync, pending_sync, session_timeout_ms, session_deadline,
+           last_heartbeat_at, null::int as member_epoch, null::smallint as consumer_state, 0 as place
+    from groups_member
+    where group_id = %(pk)s
+    union all
+    select id, member_id, instance_id, client_id, client_host, false, false, false,
+           session_deadline - session_armed_at, session_deadline, session_armed_at, member_epoch, state,
+           case when not %(unsettled_first)s then 0
+                when state = 1 then 1
+                when state <> 0 or member_epoch <> %(epoch)s then 2
+                else 3 end
+    from groups_consumermember
+    where group_id = %(pk)s),
+matched as (
+    select *, count(*) over () as matching
+    from m
+    where %(q)s = ''
+       or strpos(lower(concat_ws(' ', member_id, instance_id, client_id, client_host)), lower(%(q)s)) > 0),
+load as (
+    select a.member_id, count(*) as owned,
+           sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))
+               filter (where o.committed_offset is not null and w.sampled_at is not null) as lag
+    from groups_assignment a
+    left join offsets_committedoffset o
+        on o.group_id = a.group_id and o.topic = a.topic and o.partition = a.partition and %(sort)s = 'lag'
+    left join groups_topic t on t.name = o.topic
+    left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+    where a.group_id = %(pk)s and %(sort)s in ('lag', 'partitions')
+    group by a.member_id),
+chosen as (
+    select matched.*, row_number() over (
+               order by case %(sort)s when 'lag' then coalesce(load.lag, -1)
+                                     when 'partitions' then coalesce(load.owned, 0) end desc,
+                        case %(sort)s when 'client' then client_id end,
+                        case %(sort)s when 'client' then client_host end,
+                        case %(sort)s when 'heartbeat' then last_heartbeat_at when 'session' then session_deadline end,
+                        place, id) as rank
+    from matched
+    left join load on load.member_id = matched.member_id
+    order by rank
+    limit %(limit)s offset %(skip)s)
 select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync,
        m.pending_sync, m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
-       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.member_id = m.member_id) as owned
-from (select id, member_id, instance_id, client_id, client_host, join_parked_until is not null as awaiting_join,
-             sync_parked_until is not null as awaiting_sync, pending_sync, session_timeout_ms, session_deadline,
-             last_heartbeat_at, null::int as member_epoch, null::smallint as consumer_state, 0 as place
-      from groups_member
-      where group_id = %(pk)s
-      union all
-      select id, member_id, instance_id, client_id, client_host, false, false, false,
-             session_deadline - session_armed_at, session_deadline, session_armed_at, member_epoch, state,
-             case when not %(unsettled_first)s then 0
-                  when state = 1 then 1
-                  when state <> 0 or member_epoch <> %(epoch)s then 2
-                  else 3 end
-      from groups_consumermember
-      where group_id = %(pk)s
-      order by place, id
-      limit %(limit)s) m
-order by m.place, m.id
+       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.member_id = m.member_id) as owned,
+       m.matching
+from chosen m
+order by m.rank
+
+-- name: member_loads
+-- How far members are behind, and the samples around the positions of the partitions where each is furthest behind,
+-- which its time lag is interpolated from (as `lag_partitions` of offsets).
+with part as materialized (
+    select a.member_id, a.topic, a.partition, t.id as topic_id, o.committed_offset, w.log_start_offset,
+           w.log_end_offset, w.sampled_at,
+           greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0) as lag
+    from groups_assignment a
+    left join offsets_committedoffset o on o.group_id = a.group_id and o.topic = a.topic and o.partition = a.partition
+    left join groups_topic t on t.name = a.topic
+    left join groups_watermark w on w.topic_id = t.id and w.partition = a.partition
+    where a.group_id = %(pk)s and a.member_id = any(%(member_ids)s)),
+total as (
+    select member_id, count(*) filter (where committed_offset is not null and sampled_at is not null) as measured,
+           (sum(lag) filter (where committed_offset is not null and sampled_at is not null))::bigint as lag
+    from part
+    group by member_id),
+furthest as (
+    select *
+    from (select part.*, row_number() over (partition by member_id order by lag desc) as place
+          from part
+          where committed_offset is not null and lag > 0) p
+    where place <= 4)
+select total.member_id, total.measured, total.lag, f.topic, f.partition, f.committed_offset, f.log_start_offset,
+       f.log_end_offset, f.sampled_at, b.at as before_at, b.until as before_until,
+       b.log_start_offset as before_log_start_offset, b.log_end_offset as before_log_end_offset, n.at as after_at,
+       n.until as after_until, n.log_start_offset as after_log_start_offset, n.log_end_offset as after_log_end_offset
+from total
+left join furthest f on f.member_id = total.member_id
+left join lateral (
+    select at, until, log_start_offset, log_end_offset
+    from offsets_watermarksample
+    where topic_id = f.topic_id and partition = f.partition
+      and log_end_offset <= greatest(f.committed_offset, f.log_start_offset)
+    order by log_end_offset desc, at desc
+    limit 1) b on true
+left join lateral (
+    select at, until, log_start_offset, log_end_offset
+    from offsets_watermarksample
+    where topic_id = f.topic_id and partition = f.partition and at > coalesce(b.at, -1)
+    order by at
+    limit 1) n on true
+order by total.member_id
 
 -- name: owned_partitions
 -- The first topics of each member by name: one member may own a hundred thousand.
@@ -139,7 +214,8 @@ order by a.topic, a.partition
 select p.topic, p.partition, p.owner, p.committed_offset, p.metadata, p.commit_timestamp,
        w.log_start_offset, w.log_end_offset, w.sampled_at, p.expire_timestamp,
        exists (select from offsets_pendingoffset t
-               where t.group_id = %(pk)s and t.topic = p.topic and t.partition = p.partition) as pending
+               where t.group_id = %(pk)s and t.topic = p.topic and t.partition = p.partition) as pending,
+       c.client_id, c.client_host
 from (select topic, partition, a.member_id as owner, o.committed_offset, o.metadata, o.commit_timestamp,
              o.expire_timestamp
       from (select topic, partition, member_id from groups_assignment
@@ -155,18 +231,73 @@ from (select topic, partition, a.member_id as owner, o.committed_offset, o.metad
       limit %(limit)s) p
 left join groups_topic t on t.name = p.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+left join lateral (select client_id, client_host from groups_member
+                   where group_id = %(pk)s and member_id = p.owner
+                   union all
+                   select client_id, client_host from groups_consumermember
+                   where group_id = %(pk)s and member_id = p.owner) c on true
 order by p.topic, p.partition
 
--- name: rebalance_events
-select id, at, kind, generation_id, member_id, detail
-from groups_event
-where group_name = %(group_id)s
-  and kind = any(%(kinds)s::text[])
-  and (%(before)s::bigint is null or id < %(before)s)
-  and (%(since)s::bigint is null or at >= %(since)s)
-  and (%(until)s::bigint is null or at < %(until)s)
-order by id desc
-limit %(limit)s
+-- name: partition_table
+-- As `partition_offsets`, with all partitions looked at: for a table that is filtered or sorted, or goes on. `only`: ""
+-- for all, or those without an owner (`unowned`), with records to read (`lagging`), or without a commit (`never`).
+-- `member_id`: "" for any owner. `matching`: how many there are.
+select p.topic, p.partition, p.owner, p.committed_offset, p.metadata, p.commit_timestamp, p.log_start_offset,
+       p.log_end_offset, p.sampled_at, p.expire_timestamp,
+       exists (select from offsets_pendingoffset t
+               where t.group_id = %(pk)s and t.topic = p.topic and t.partition = p.partition) as pending,
+       c.client_id, c.client_host, p.matching
+from (select k.topic, k.partition, a.member_id as owner, o.committed_offset, o.metadata, o.commit_timestamp,
+             o.expire_timestamp, w.log_start_offset, w.log_end_offset, w.sampled_at, l.lag,
+             count(*) over () as matching,
+             row_number() over (
+                 order by case when %(sort)s = 'lag' then coalesce(l.lag, -1) end desc,
+                          case when %(sort)s = 'committed' then o.commit_timestamp end nulls last, k.topic, k.partition
+             ) as rank
+      from (select topic, partition, member_id from groups_assignment
+            where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0) a
+      full join (select topic, partition, committed_offset, metadata, commit_timestamp, expire_timestamp
+                 from offsets_committedoffset
+                 where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0) o
+          on o.topic = a.topic and o.partition = a.partition
+      cross join lateral (select coalesce(a.topic, o.topic) as topic, coalesce(a.partition, o.partition) as partition) k
+      left join groups_topic t on t.name = k.topic
+      left join groups_watermark w on w.topic_id = t.id and w.partition = k.partition
+      cross join lateral (select case when o.committed_offset is not null and w.sampled_at is not null
+                                 then greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0)
+                                 end as lag) l
+      where (%(member_id)s = '' or a.member_id = %(member_id)s)
+        and case %(only)s when 'unowned' then a.member_id is null when 'lagging' then l.lag > 0
+                          when 'never' then o.committed_offset is null else true end
+      order by rank
+      limit %(limit)s offset %(skip)s) p
+left join lateral (select client_id, client_host from groups_member
+                   where group_id = %(pk)s and member_id = p.owner
+                   union all
+                   select client_id, client_host from groups_consumermember
+                   where group_id = %(pk)s and member_id = p.owner) c on true
+order by p.rank
+
+-- name: partition_samples
+-- The samples around the positions of some partitions, which their time lag is interpolated from (as `lag_partitions`
+-- of offsets).
+select d.topic, d.partition, b.at as before_at, b.until as before_until,
+       b.log_start_offset as before_log_start_offset, b.log_end_offset as before_log_end_offset, n.at as after_at,
+       n.until as after_until, n.log_start_offset as after_log_start_offset, n.log_end_offset as after_log_end_offset
+from unnest(%(topics)s::text[], %(partitions)s::int[], %(positions)s::bigint[]) as d (topic, partition, position)
+join groups_topic t on t.name = d.topic
+left join lateral (
+    select at, until, log_start_offset, log_end_offset
+    from offsets_watermarksample
+    where topic_id = t.id and partition = d.partition and log_end_offset <= d.position
+    order by log_end_offset desc, at desc
+    limit 1) b on true
+left join lateral (
+    select at, until, log_start_offset, log_end_offset
+    from offsets_watermarksample
+    where topic_id = t.id and partition = d.partition and at > coalesce(b.at, -1)
+    order by at
+    limit 1) n on true
 
 -- name: events_before
 select id, at, kind, generation_id, member_id, detail

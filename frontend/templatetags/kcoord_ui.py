@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from frontend import wording
+from frontend import wording, zones
 from frontend.states import State
+from offsets.core.samples import TimeLag
 
 register = template.Library()
 
@@ -19,7 +22,21 @@ register.filter("signed", wording.signed)
 register.filter("duration", wording.duration)
 register.filter("span", wording.span)
 register.filter("short_id", wording.short_id)
-register.filter("utc", wording.utc)
+register.filter("instant", zones.instant)
+register.filter("minute", zones.minute)
+register.filter("wall", zones.wall)
+
+
+@register.filter
+def percent(share: float) -> str:
+    """A share of an axis, 0 to 1, as a coordinate of an SVG: `12.5%`."""
+    return f"{100 * share:.2f}%"
+
+
+@register.simple_tag
+def zone() -> str:
+    """What the time zone of the page is called now: `UTC`, `CET`."""
+    return zones.name(time.time_ns() // 1_000_000)
 
 
 @register.simple_tag
@@ -30,7 +47,7 @@ def when(at: int | None, now: int) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}" data-at="{}">{}</time>',
         wording.iso(at),
-        wording.utc(at),
+        zones.instant(at),
         at,
         wording.ago(at, now),
     )
@@ -45,6 +62,16 @@ def state_badge(state: State) -> SafeString:
         state.meaning,
         state.label,
     )
+
+
+@register.simple_tag
+def time_lag(lag: TimeLag) -> SafeString:
+    """The age of the next record to read: `45 s`, `at least 2 h`; a dash if it is not known."""
+    if lag.ms is not None:
+        return format_html("{}", wording.duration(lag.ms))
+    if lag.at_least_ms is not None:
+        return format_html("at least {}", wording.duration(lag.at_least_ms))
+    return DASH
 
 
 @register.simple_tag
@@ -67,4 +94,16 @@ def owner(member_id: str, colour: int | None) -> SafeString:
         swatch,
         member_id,
         wording.short_id(member_id),
+    )
+
+
+@register.simple_tag
+def countdown(until: int, now: int) -> SafeString:
+    """The time left until an instant as a clock shows it, `4:32`; the browser counts on."""
+    return format_html(
+        '<time datetime="{}" title="{}" data-until="{}">{}</time>',
+        wording.iso(until),
+        zones.instant(until),
+        until,
+        wording.clock(until - now),
     )

@@ -24,16 +24,16 @@ KINDS: Mapping[VerdictKind, State] = {
 }
 """What each kind is called, and what it means; a test checks that none is missing."""
 
-ANCHORS: Mapping[VerdictKind, str] = {
-    VerdictKind.UNCOVERED: "partitions-title",
-    VerdictKind.STALLED: "offsets-title",
-    VerdictKind.STUCK: "members-title",
-    VerdictKind.LATE: "members-title",
-    VerdictKind.EXPIRING: "offsets-title",
-    VerdictKind.FLAPPING: "events-title",
-    VerdictKind.STALE: "lag-title",
+PLACES: Mapping[VerdictKind, str] = {
+    VerdictKind.UNCOVERED: "?#partitions-title",
+    VerdictKind.STALLED: "?tab=offsets&sort=lag#offsets-title",
+    VerdictKind.STUCK: "?tab=members#members-title",
+    VerdictKind.LATE: "?tab=members&sort=heartbeat#members-title",
+    VerdictKind.EXPIRING: "?tab=offsets&sort=committed#offsets-title",
+    VerdictKind.FLAPPING: "?#events-title",
+    VerdictKind.STALE: "?#lag-title",
 }
-"""Where on the page of a group to look."""
+"""Where on the page of a group to look, relative to its URL."""
 
 NAMED = 3
 """The maximum number of members, partitions and topics named in a sentence."""
@@ -51,7 +51,7 @@ class VerdictLine:
     since: Millis
     text: str
     advice: str
-    anchor: str
+    where: str
     next: str = ""
     due_at: Millis | None = None
     lasts: bool = True
@@ -74,7 +74,7 @@ def _line(verdict: Summary, group_state: State, *, explained: bool) -> VerdictLi
         verdict.since,
         text,
         advice,
-        ANCHORS[verdict.kind],
+        PLACES[verdict.kind],
         NEXT.get(verdict.kind, "") if verdict.due_at is not None else "",
         verdict.due_at,
         verdict.kind is not VerdictKind.EXPIRING,

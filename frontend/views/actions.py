@@ -15,10 +15,13 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
+from frontend import commands as as_command
 from frontend import queries
+from frontend.allowed import DELETE_GROUP, HOLD, KICK, require
+from frontend.commands import service_url
 from frontend.states import state
-from frontend.views.groups import HOLD, KICK, group_url
-from frontend.views.page import Forbidden, message, page, show
+from frontend.views.groups import group_url
+from frontend.views.page import message, page, show
 from frontend.wording import duration, plural, ranges
 from groups.core.model.replies import Done, HoldReply
 from groups.engine.service import GroupService
@@ -28,14 +31,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 T = TypeVar("T")
 
-DELETE_GROUP = "groups.delete_group"
 LONGEST_REASON = 1_000
-
-
-def require(request: HttpRequest, permission: str) -> None:
-    """Raise Forbidden unless the account has a Django permission."""
-    if not request.user.has_perm(permission):
-        raise Forbidden(f"Your account may not do this; it needs the permission {permission}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +107,7 @@ def form(
 def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """Delete an empty group with its offsets. Its name has to be typed: the deletion cannot be undone."""
     require(request, DELETE_GROUP)
-    brief = header(group_id)
+    brief, url = header(group_id), service_url(request)
     if brief is None:
         return gone(request, group_id)
     refusal = Refusal()
@@ -123,7 +119,7 @@ def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
             if deleted is not None:
                 text = f"Deleted {group_id} with {plural(brief.offsets, 'committed offset')}."
                 return done(request, text, group_url(group_id))
-    return form(request, "delete_group", brief, refusal, {})
+    return form(request, "delete_group", brief, refusal, {"commands": [as_command.delete_group(url, group_id)]})
 
 
 async def _delete(runtime: Runtime, group_id: str, principal: str) -> Done:
@@ -151,20 +147,29 @@ def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
         return gone(request, group_id)
     refusal = Refusal()
     if request.method == "POST" and request.POST.get("act") == "release":
-        released, refusal = attempt(lambda runtime: _release(runtime, group_id, actor(request)))
+        released, refusal = attempt(lambda runtime: release_now(runtime, group_id, actor(request)))
         if released is not None:
             return done(request, f"The hold has ended: members can join {group_id} again.", group_url(group_id))
     elif request.method == "POST":
-        held, refusal = attempt(lambda runtime: _hold(runtime, request, group_id))
+        held, refusal = attempt(lambda runtime: hold_now(runtime, request, group_id))
         if held is not None:
             text = f"{group_id} is held: no member can join; {plural(held.removed, 'member')} removed."
             return done(request, text, group_url(group_id))
+    choices = hold_choices()
+    url, chosen = service_url(request), request.POST.get("duration_ms")
+    commands = [as_command.hold(url, group_id, choices[0][0]), as_command.end_hold(url, group_id)]
+    extra = {"choices": choices, "chosen": chosen, "commands": commands}
+    return form(request, "hold_group", brief, refusal, extra)
+
+
+def hold_choices() -> list[tuple[int, str]]:
+    """For how long a group can be held: milliseconds and words."""
     most = settings.KCOORD.int("group.max.hold.ms")
-    choices = [(ms, label) for ms, label in HOLDS if ms <= most] or [(most, duration(most))]
-    return form(request, "hold_group", brief, refusal, {"choices": choices, "chosen": request.POST.get("duration_ms")})
+    return [(ms, label) for ms, label in HOLDS if ms <= most] or [(most, duration(most))]
 
 
-async def _hold(runtime: Runtime, request: HttpRequest, group_id: str) -> HoldReply:
+async def hold_now(runtime: Runtime, request: HttpRequest, group_id: str) -> HoldReply:
+    """Hold a group as the form of the request says. Raises ProtocolError."""
     written = request.POST.get("duration_ms", "")
     if not written.isascii() or not written.isdigit() or len(written) > 12:
         raise ProtocolError(Error.INVALID_REQUEST, "Choose the duration of the hold.")
@@ -175,7 +180,8 @@ async def _hold(runtime: Runtime, request: HttpRequest, group_id: str) -> HoldRe
     return reply
 
 
-async def _release(runtime: Runtime, group_id: str, principal: str) -> Done:
+async def release_now(runtime: Runtime, group_id: str, principal: str) -> Done:
+    """End the hold of a group. Raises ProtocolError."""
     return _successful(await runtime.get(GroupService).release(group_id, principal=principal))
 
 
@@ -193,7 +199,8 @@ def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
         kicked, refusal = attempt(lambda runtime: _kick(runtime, request, group_id, member_id))
         if kicked is not None:
             return done(request, f"Removed {member_id}. It can join again.", group_url(group_id))
-    return form(request, "kick_member", brief, refusal, {"member_id": member_id})
+    commands = [as_command.kick(service_url(request), group_id, member_id)] if member_id else []
+    return form(request, "kick_member", brief, refusal, {"member_id": member_id, "commands": commands})
 
 
 async def _kick(runtime: Runtime, request: HttpRequest, group_id: str, member_id: str) -> Done:

@@ -12,8 +12,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import queries
+from frontend.allowed import require
 from frontend.archive.presenters import FINDINGS, KINDS, RunLine, finding_line, result_facts, run_line
-from frontend.views.actions import Refusal, actor, attempt, done, require
+from frontend.views.actions import Refusal, actor, attempt, done
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
 from frontend.views.reports import report_parts, run_url

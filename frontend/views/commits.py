@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, address, choice, instant, message, page, show, text
+from frontend.views.page import BadAddress, address, choice, fixed, instant, message, page, show, text
 from frontend.wording import short_id
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -53,6 +53,8 @@ class Line:
 @page
 def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
     """The journal of a group, newest first; it outlives the group."""
+    if (elsewhere := fixed(request, "from", "to")) is not None:
+        return elsewhere
     wanted, kind = wanted_commits(request), request.GET.get("kind", "")
     found = None if "\0" in group_id else _read(group_id, wanted, text(request, "after") or None)
     if found is None:
@@ -62,7 +64,8 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
         "group_url": group_url(group_id),
         "now": bridge.call(lambda runtime: queries.now(runtime.db)),
         "lines": [_line(row) for row in found.items],
-        "wanted": {name: text(request, name) for name in ("topic", "partition", "from", "to")} | {"kind": kind},
+        "wanted": {name: text(request, name) for name in ("topic", "partition")}
+        | {"from": wanted.since, "to": wanted.until, "kind": kind},
         "kinds": [
             ("", "All"),
             (CHANGES, "All except commits"),
@@ -115,6 +118,20 @@ def _partition(written: str) -> int:
     if not written.isascii() or not written.isdigit() or len(written) > 9:
         raise BadAddress(f"partition: {written!r} is not a partition number.")
     return int(written)
+
+
+def journal(group_id: str, wanted: JournalFilter, *, limit: int) -> list[Line]:
+    """The newest lines of a group's journal; none if it has nothing about the group."""
+
+    async def read(runtime: Runtime) -> Page[JournalLine]:
+        return await runtime.get(JournalReads).commits(group_id, wanted, limit=limit)
+
+    try:
+        return [_line(row) for row in bridge.call(read).items]
+    except ProtocolError as error:
+        if error.error is Error.GROUP_ID_NOT_FOUND:
+            return []
+        raise
 
 
 def _line(row: JournalLine) -> Line:

@@ -12,14 +12,20 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend import queries
+from frontend.allowed import SEE_PLANS, require
+from frontend.audit.presenters import audit_line
+from frontend.audit.reads import Act, AuditKey, audit
 from frontend.csv_files import pieces
 from frontend.history.reads import Wanted, history
-from frontend.queries import Cursor, Limits
+from frontend.listing.queries import group_rows
+from frontend.plans.reads import PlanRow, all_plans
+from frontend.queries import Limits
 from frontend.rows import Member, Topic
+from frontend.views.audit import wanted_acts
 from frontend.views.commits import wanted_commits
 from frontend.views.group_list import wanted_groups
-from frontend.views.groups import EVERYTHING
 from frontend.views.page import attached, page, text
+from frontend.views.plan_list import wanted_plans
 from frontend.wording import iso, iso_if_known
 from groups.readmodel import GroupSummary, unknown_group
 from kcoord.process import bridge
@@ -31,6 +37,9 @@ from offsets.readmodel import CommittedPartition, OffsetReads
 
 MOST_ROWS = 100_000
 """Rows of a file; the API has the others."""
+
+EVERYTHING = 10_000
+"""Members of a file."""
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -44,8 +53,8 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     """The groups that match the filters of the list."""
     wanted = replace(wanted_groups(request), after=None, before=None)
 
-    async def read(runtime: Runtime, after: Cursor | None) -> tuple[Sequence[GroupSummary], Cursor | None]:
-        return await queries.group_rows(runtime.db, replace(wanted, after=after), MAX_LIMIT)
+    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[GroupSummary], str | None]:
+        return await group_rows(runtime.db, wanted, after, MAX_LIMIT)
 
     head = (
         "group_id", "type", "state", "state_since", "generation", "members", "lag", "time_lag_ms", "lag_sampled_at",
@@ -193,6 +202,52 @@ def plan_csv(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpRes
         "old_lag", "new_lag", "note",
     )  # fmt: skip
     return _file(f"{group_id}-plan", head, _all(read))
+
+
+@require_safe
+@page
+def plans_csv(request: HttpRequest) -> HttpResponseBase:
+    """The plans of all groups that match the filters of the page."""
+    require(request, SEE_PLANS)
+    wanted = replace(wanted_plans(request), before=None)
+
+    async def read(
+        runtime: Runtime, before: tuple[int, str] | None
+    ) -> tuple[Sequence[PlanRow], tuple[int, str] | None]:
+        found = await all_plans(runtime.db, replace(wanted, before=before), MAX_LIMIT)
+        return found.plans, found.next
+
+    head = (
+        "plan_id", "group_id", "strategy", "state", "partitions", "changed", "removed", "outside", "lag_change",
+        "reason", "created_at", "created_by", "applied_at", "applied_by", "undone_at", "undone_by",
+    )  # fmt: skip
+    rows = (
+        (
+            plan.id, plan.group_id, plan.strategy, plan.state,
+            *(plan.totals.get(name) for name in ("partitions", "changed", "removed", "outside", "lag_change")),
+            plan.reason, iso(plan.created_at), plan.created_by, iso_if_known(plan.applied_at), plan.applied_by,
+            iso_if_known(plan.undone_at), plan.undone_by,
+        )
+        for plan in _all(read)
+    )  # fmt: skip
+    return _file("plans", head, rows)
+
+
+@require_safe
+@page
+def audit_csv(request: HttpRequest) -> HttpResponseBase:
+    """What people and tokens changed, with the filters of the page."""
+    wanted = replace(wanted_acts(request), before=None)
+
+    async def read(runtime: Runtime, before: AuditKey | None) -> tuple[Sequence[Act], AuditKey | None]:
+        found = await audit(runtime.db, replace(wanted, before=before), MAX_LIMIT)
+        return found.acts, found.next
+
+    rows = (
+        (iso(one.at), one.who, one.act.act, one.text, one.subject_kind, one.subject, one.reason, one.plan_id)
+        for one in map(audit_line, _all(read))
+    )
+    return _file("audit", ("at", "who", "act", "text", "kind", "name", "reason", "plan_id"), rows)
 
 
 def _parts(found: Page[T]) -> tuple[Sequence[T], str | None]:

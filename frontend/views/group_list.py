@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from frontend import queries
-from frontend.queries import Cursor, GroupFilter, GroupList, Order
+from frontend.listing import queries
+from frontend.listing.columns import (
+    ALIASES,
+    COLUMNS,
+    GROUP,
+    NAMES,
+    SORTS,
+    Column,
+    direction,
+    shown_columns,
+    written_columns,
+)
+from frontend.listing.queries import GroupList, Wanted
+from frontend.listing.saved import LONGEST_NAME, list_url, saved_views_of, written_view
+from frontend.queries import TOPICS_PER_LINE
 from frontend.states import BY_NAME, STATES, State, state
 from frontend.verdicts.presenters import KINDS
 from frontend.views.groups import Pace, group_url
-from frontend.views.page import (
-    BadAddress,
-    choice,
-    choices_of,
-    cursor,
-    cursor_address,
-    number,
-    page,
-    show,
-    text,
-)
+from frontend.views.page import BadAddress, address, choice, choices_of, number, page, show, text
 from frontend.wording import plural
 from groups.core.model.verdicts import VerdictKind
 from groups.models import Group
-from groups.readmodel import GroupSummary
+from groups.readmodel import GroupFilter, GroupSort, GroupSummary
 from kcoord.process import bridge
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import MAX_CURSOR_LENGTH
 
-SORTS = (Order.CHANGED.value, Order.LAG.value)
 TOPICS_SHOWN = 3
+FIELDS = ("label", "min_time_lag")
+"""Filters that are shown as they were written."""
+MOST_SECONDS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,40 +73,62 @@ class ListLine:
     verdicts: Sequence[Seen]
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a column. `sort_url` None: the list is not sorted by it; `sorted`: what aria-sort says."""
+
+    column: Column
+    sort_url: str | None
+    sorted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toggle:
+    """A column in the picker."""
+
+    label: str
+    shown: bool
+    url: str
+
+
 @require_safe
 @page
 def group_list(request: HttpRequest) -> HttpResponse:
     """All groups, one page at a time."""
     wanted = wanted_groups(request)
-    found = bridge.call(lambda runtime: queries.group_list(runtime.db, wanted))
+    columns = wanted_columns(request)
+    found, problem = _found(wanted)
     total = sum(found.counts.values())
-    filtered = _is_filtered(wanted)
+    narrowed = _is_narrowed(wanted)
     return show(
         request,
         "groups",
         {
             "now": found.now,
             "wanted": wanted,
+            "problem": problem,
             "lines": [_line(group) for group in found.groups],
-            "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in wanted.states) for s in STATES],
+            "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in _states(wanted)) for s in STATES],
             "verdict_choices": [
-                Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in wanted.verdicts)
+                Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in (wanted.groups.verdicts or ()))
                 for kind, shown in KINDS.items()
             ],
-            "sorts": [
-                ("", "Name"),
-                (Order.CHANGED.value, "Last change"),
-                (Order.LAG.value, "Lag, as last sampled"),
-            ],
-            "order": wanted.order.value,
+            "sorts": [("" if sort is GroupSort.GROUP_ID else sort.value, label) for sort, label in SORTS],
+            "order": "" if wanted.sort is GroupSort.GROUP_ID else wanted.sort.value,
+            "caption": dict(SORTS)[wanted.sort].lower(),
+            **_views(request),
+            "heads": _heads(request, wanted.sort, columns),
+            "columns": columns,
+            "written_columns": written_columns(columns),
+            "toggles": _toggles(request, columns),
             "type_choices": [("", "All"), *((t.value, t.label) for t in Group.Type)],
-            "narrowed": _is_narrowed(wanted),
-            "label": text(request, "label"),
-            "filtered": filtered or bool(wanted.after or wanted.before),
-            "filter_words": _filter_words(wanted),
+            "narrowed": narrowed,
+            "fields": {name: text(request, name) for name in FIELDS},
+            "filtered": _is_filtered(wanted) or bool(wanted.after or wanted.before),
+            "filter_words": filter_words(wanted.groups),
             "summary": _summary(found, wanted, total),
-            "previous_url": _edge(request, "before", found.previous, wanted),
-            "next_url": _edge(request, "after", found.next, wanted),
+            "previous_url": address(request, before=found.previous, after=None) if found.previous else None,
+            "next_url": address(request, after=found.next, before=None) if found.next else None,
             "base_url": settings.KCOORD.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
             "stream": reverse("frontend:live"),
             "pace": Pace(every_ms=15_000, gap_ms=1_000),
@@ -107,25 +137,85 @@ def group_list(request: HttpRequest) -> HttpResponse:
     )
 
 
-def wanted_groups(request: HttpRequest) -> GroupFilter:
+def _found(wanted: Wanted) -> tuple[GroupList, str]:
+    """The page of the list, and what is wrong with the regular expression, whose field stays on the page."""
+    try:
+        return bridge.call(lambda runtime: queries.group_list(runtime.db, wanted)), ""
+    except ProtocolError as error:
+        if error.error is Error.INVALID_REGULAR_EXPRESSION:
+            return bridge.call(lambda runtime: queries.unreadable(runtime.db)), error.detail.removeprefix("regex: ")
+        if error.error is Error.INVALID_REQUEST:
+            name = "after" if wanted.after else "before"
+            raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
+        raise
+
+
+def wanted_groups(request: HttpRequest) -> Wanted:
     """What the URL of the list asks for. Raises BadAddress."""
-    after = cursor(request, "after", str, int)
-    before = cursor(request, "before", str, int)
+    after, before = text(request, "after", MAX_CURSOR_LENGTH), text(request, "before", MAX_CURSOR_LENGTH)
     if after and before:
         raise BadAddress("after, before: use only one of them.")
-    return GroupFilter(
+    kind = choice(request, "type", tuple(Group.Type.values))
+    label = _label(text(request, "label"))
+    seconds = number(request, "min_time_lag")
+    groups = GroupFilter(
         q=text(request, "q"),
-        states=choices_of(request, "state", BY_NAME),
-        verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]),
-        type=choice(request, "type", tuple(Group.Type.values)),
-        topic=text(request, "topic"),
-        member=text(request, "member"),
+        states=choices_of(request, "state", BY_NAME) or None,
+        verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]) or None,
+        types=[kind] if kind else None,
+        topic=text(request, "topic") or None,
+        member=text(request, "member") or None,
+        client_id=text(request, "client") or None,
+        host=text(request, "host") or None,
+        regex=text(request, "regex") or None,
         min_lag=number(request, "min_lag"),
-        label=_label(text(request, "label")),
-        order=Order(choice(request, "sort", SORTS) or Order.NAME.value),
-        after=Cursor(*after) if after else None,  # type: ignore[arg-type]
-        before=Cursor(*before) if before else None,  # type: ignore[arg-type]
+        min_time_lag_ms=None if seconds is None else min(seconds, MOST_SECONDS) * 1_000,
+        labels=[label] if label else None,
     )
+    return Wanted(groups, _sort(request), after or None, before or None)
+
+
+def _sort(request: HttpRequest) -> GroupSort:
+    written = choice(request, "sort", (*(sort.value for sort in GroupSort), *ALIASES))
+    return ALIASES.get(written) or GroupSort(written or GroupSort.GROUP_ID.value)
+
+
+def wanted_columns(request: HttpRequest) -> tuple[str, ...]:
+    """The columns that the URL of the list asks for. Raises BadAddress."""
+    columns = shown_columns(text(request, "columns"))
+    if columns is None:
+        raise BadAddress(f"columns: write some of {', '.join(NAMES)} with a full stop between them.")
+    return columns
+
+
+def _views(request: HttpRequest) -> dict[str, Any]:
+    """The saved views of the account, and what the present one would be saved as."""
+    present = written_view(request.GET)
+    views = [(view.name, list_url(view.query), view.query == present) for view in saved_views_of(request.user)]
+    return {"views": views, "present": present, "longest_name": LONGEST_NAME}
+
+
+def _heads(request: HttpRequest, sort: GroupSort, columns: Sequence[str]) -> list[Head]:
+    heads = []
+    for column in (GROUP, *(column for column in COLUMNS if column.name in columns)):
+        chosen = column.second if sort is column.first else column.first
+        value = None if chosen is None or chosen is GroupSort.GROUP_ID else chosen.value
+        url = address(request, sort=value, after=None, before=None) if chosen else None
+        heads.append(Head(column, url, direction(sort) if sort in (column.first, column.second) else ""))
+    return heads
+
+
+def _toggles(request: HttpRequest, columns: Sequence[str]) -> list[Toggle]:
+    toggles = []
+    for column in COLUMNS:
+        shown = column.name in columns
+        names = [name for name in NAMES if (name in columns) != (name == column.name)]
+        toggles.append(Toggle(column.label, shown, address(request, columns=written_columns(names))))
+    return toggles
+
+
+def _states(wanted: Wanted) -> Sequence[str]:
+    return wanted.groups.states or ()
 
 
 def _label(written: str) -> tuple[str, str | None] | None:
@@ -137,7 +227,7 @@ def _label(written: str) -> tuple[str, str | None] | None:
 
 
 def _line(group: GroupSummary) -> ListLine:
-    more = len(group.topics) >= queries.TOPICS_PER_LINE
+    more = len(group.topics) >= TOPICS_PER_LINE
     shown = ", ".join(group.topics[:TOPICS_SHOWN])
     if len(group.topics) > TOPICS_SHOWN:
         shown += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
@@ -145,42 +235,46 @@ def _line(group: GroupSummary) -> ListLine:
     return ListLine(group, state(group.state), group_url(group.group_id), shown, ", ".join(group.topics), verdicts)
 
 
-def _edge(request: HttpRequest, name: str, edge: Cursor | None, wanted: GroupFilter) -> str | None:
-    return cursor_address(request, name, edge.group_id, edge.at) if edge else None
-
-
-def _filter_words(wanted: GroupFilter) -> str:
+def filter_words(wanted: GroupFilter) -> str:
+    """The conditions of a list in words, that a group has."""
     words = []
     if wanted.q:
         words.append(f"“{wanted.q}” in its id")
+    if wanted.regex:
+        words.append(f"an id that matches {wanted.regex}")
     if wanted.states:
         words.append("the state " + " or ".join(state(name).label for name in wanted.states))
     if wanted.verdicts:
         words.append("the verdict " + " or ".join(KINDS[VerdictKind(name)].label for name in wanted.verdicts))
-    if wanted.type:
-        words.append(f"the type {wanted.type}")
+    if wanted.types:
+        words.append(f"the type {' or '.join(wanted.types)}")
     if wanted.topic:
         words.append(f"the topic {wanted.topic}")
-    if wanted.member:
-        words.append(f"a member with “{wanted.member}” in its ids")
+    parts = (wanted.member, "ids"), (wanted.client_id, "client id"), (wanted.host, "host")
+    members = [f"“{part}” in its {name}" for part, name in parts if part]
+    if members:
+        words.append(f"a member with {' and '.join(members)}")
     if wanted.min_lag is not None:
         words.append(f"a lag of {wanted.min_lag:,} or more")
-    if wanted.label:
-        words.append(f"the label {'='.join(part for part in wanted.label if part is not None)} on a topic")
+    if wanted.min_time_lag_ms is not None:
+        words.append(f"a time lag of {wanted.min_time_lag_ms // 1_000:,} s or more")
+    for label in wanted.labels or ():
+        words.append(f"the label {'='.join(part for part in label if part is not None)} on a topic")
     return ", and ".join(words) or "a place on this page of the list"
 
 
-def _is_filtered(wanted: GroupFilter) -> bool:
-    return bool(wanted.q or wanted.type or wanted.states or wanted.verdicts) or _is_narrowed(wanted)
+def _is_filtered(wanted: Wanted) -> bool:
+    return wanted.groups != GroupFilter()
 
 
-def _is_narrowed(wanted: GroupFilter) -> bool:
+def _is_narrowed(wanted: Wanted) -> bool:
     """By one of the filters that are folded away otherwise."""
-    return bool(wanted.topic or wanted.member or wanted.label or wanted.min_lag is not None)
+    shown = replace(wanted.groups, q="", states=None, verdicts=None, types=None)
+    return shown != GroupFilter()
 
 
-def _summary(found: GroupList, wanted: GroupFilter, total: int) -> str:
-    chosen = sum(found.counts.get(name, 0) for name in wanted.states) if wanted.states else total
+def _summary(found: GroupList, wanted: Wanted, total: int) -> str:
+    chosen = sum(found.counts.get(name, 0) for name in _states(wanted)) if _states(wanted) else total
     if _is_filtered(wanted):
         return f"{plural(chosen, 'group')} found"
     return plural(total, "group")

@@ -1,4 +1,4 @@
-"""The page of a group and its events."""
+"""The page of a group."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend import presenters, queries
+from frontend.allowed import DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PIN, PLAN, Action, action
+from frontend.group.tabs import context_of, limits_of, tab_of
 from frontend.offsets.presenters import choices, lag
 from frontend.offsets.queries import BY_NAME as BY_RANGE
-from frontend.offsets.queries import RANGES
+from frontend.offsets.queries import DEFAULT_RANGE, RANGES
 from frontend.partitions import read_colours
 from frontend.queries import Limits
 from frontend.rows import Coordinator
@@ -26,8 +28,6 @@ from frontend.views.page import (
     address,
     choice,
     choices_of,
-    cursor,
-    cursor_address,
     is_panel,
     page,
     show,
@@ -44,27 +44,14 @@ from offsets.retention.sweep import RetentionService
 from offsets.runs.findings import FindingReads, GroupFindings
 from offsets.verdicts.reads import summaries
 
-HOLD, KICK = "groups.change_group", "groups.delete_member"
-"""Django permissions that keep members out, and remove one."""
-PIN = "offsets.change_retentionpin"
 SETTLED = ("Stable", "Empty", "Dead")
 """States in which nothing but heartbeats and commits happens without outside action."""
 LARGE = 2_000
 """Rendering a group with more members costs too much to do on every change."""
-PANELS = ("members", "handovers", "partitions", "offsets")
+PANELS = ("handovers", "partitions")
 """Panels of a group that can be shown in full (`?show=members`)."""
-EVERYTHING = 10_000
-"""The maximum number of rows even of a panel shown in full; the API has the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """An action available to the user; `permission` "": to everybody. `bad`: it is destructive."""
-
-    label: str
-    url: str
-    permission: str
-    bad: bool = False
+MANY_HANDOVERS, MANY_TOPICS, MANY_CELLS = 200, 60, 2_400
+"""The maximum number of rows even of a panel that is shown longer; the search finds the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +68,19 @@ def group_url(group_id: str) -> str:
 
 
 def _actions(request: HttpRequest, group_id: str) -> list[Action]:
-    """What the user may do to a group."""
-    here = group_url(group_id)
-    actions = [
-        Action("Simulate…", f"{here}/simulate", ""),
-        Action("Snapshot for a ticket (Markdown)", f"{here}/snapshot.md", ""),
-        Action("Snapshot (JSON)", f"{here}/snapshot.json", ""),
-        Action("Reset offsets…", f"{here}/reset", "offsets.add_offsetplan"),
-        Action("Hold…", f"{here}/hold", HOLD),
-        Action("Pins…", f"{here}/pins", PIN),
-        Action("Delete group…", f"{here}/delete", "groups.delete_group", bad=True),
+    """What can be done to a group, with what the account lacks for it."""
+    here, user = group_url(group_id), request.user
+    return [
+        action(user, "Configuration…", f"{here}/config"),
+        action(user, "Simulate…", f"{here}/simulate"),
+        action(user, "Snapshot for a ticket (Markdown)", f"{here}/snapshot.md"),
+        action(user, "Snapshot (JSON)", f"{here}/snapshot.json"),
+        action(user, "Reset offsets…", f"{here}/reset", PLAN),
+        action(user, "Hold…", f"{here}/hold", HOLD),
+        action(user, "Pins…", f"{here}/pins", PIN),
+        action(user, "Delete offsets…", f"{here}/delete-offsets", DELETE_OFFSETS, bad=True),
+        action(user, "Delete group…", f"{here}/delete", DELETE_GROUP, bad=True),
     ]
-    return [action for action in actions if not action.permission or request.user.has_perm(action.permission)]
 
 
 @require_safe
@@ -100,8 +88,9 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
 def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     """One group in full."""
     shown = _shown(request)
-    drawn = BY_RANGE[choice(request, "range", BY_RANGE) or RANGES[0].name]
-    limits = replace(_limits(shown), lag=drawn, q=text(request, "topic"))
+    drawn = BY_RANGE[choice(request, "range", BY_RANGE) or DEFAULT_RANGE.name]
+    tab = tab_of(request)
+    limits = limits_of(request, tab, replace(_limits(shown), lag=drawn, q=text(request, "topic")))
     looked = None
     if "\0" not in group_id:
         looked = bridge.call(lambda runtime: look(runtime, group_id, limits))
@@ -142,8 +131,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
         "only_owners": settings.KCOORD.only_owners,
     }
-    if limits.q and len(found.offsets) < limits.offsets:
-        context["hidden_offsets"] = 0  # rows excluded by the search do not count as hidden
+    context |= context_of(request, tab, limits, found)
     return show(request, "group", context, section="groups")
 
 
@@ -177,14 +165,10 @@ async def look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
 
 def _limits(shown: tuple[str, ...]) -> Limits:
     limits = Limits()
-    if "members" in shown:
-        limits = replace(limits, members=EVERYTHING)
     if "handovers" in shown:
-        limits = replace(limits, handovers=EVERYTHING // 10)
+        limits = replace(limits, handovers=MANY_HANDOVERS)
     if "partitions" in shown:
-        limits = replace(limits, topics=EVERYTHING // 10, cells=EVERYTHING)
-    if "offsets" in shown:
-        limits = replace(limits, offsets=EVERYTHING)
+        limits = replace(limits, topics=MANY_TOPICS, cells=MANY_CELLS)
     return limits
 
 
@@ -201,30 +185,6 @@ def _pace(state_name: str, members: int, partitions: int, shown: tuple[str, ...]
 
 def _shown(request: HttpRequest) -> tuple[str, ...]:
     return choices_of(request, "show", PANELS)
-
-
-@require_safe
-@page
-def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
-    """The events of a group, newest first; they outlive the group."""
-    before = cursor(request, "before", int)
-    if "\0" in group_id:
-        return missing(request, group_id)
-    number = int(before[0]) if before else None
-    found = bridge.call(lambda runtime: queries.event_page(runtime.db, group_id, number))
-    if not found.exists and not found.events:
-        return missing(request, group_id)
-    older = cursor_address(request, "before", found.events[-1].id) if found.more else None
-    context = {
-        "now": found.now,
-        "group_id": group_id,
-        "exists": found.exists,
-        "events": lines(found.events),
-        "group_url": group_url(group_id),
-        "newest_url": request.path if before else None,
-        "older_url": older,
-    }
-    return show(request, "events", context, section="groups")
 
 
 def missing(request: HttpRequest, group_id: str) -> HttpResponse:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend.history.episodes import CAUSES, HOUR_MS, Episode, unrest
-from frontend.history.reads import Wanted, history
+from frontend.history.reads import History, Wanted, history
 from frontend.rows import Millis
 from frontend.views.groups import group_url, missing
-from frontend.views.page import address, choice, cursor, cursor_address, instant, page, show, text
-from frontend.wording import duration, plural
+from frontend.views.page import address, choice, cursor, cursor_address, fixed, instant, page, show
+from frontend.wording import duration, iso, plural, span
 from kcoord.process import bridge
 from kcoord.rest.paging import encode_cursor
+from offsets.core.verdicts import of_window
+from offsets.verdicts.checks import thresholds
 
 BAR = 1_000
 """Width of the longest bar, in the coordinates of its drawing."""
@@ -48,22 +52,24 @@ def group_rebalances(request: HttpRequest, group_id: str) -> HttpResponse:
     """The rebalances of a group, newest first; they outlive the group as long as its events are kept."""
     if "\0" in group_id:
         return missing(request, group_id)
+    if (elsewhere := fixed(request, "from", "to")) is not None:
+        return elsewhere
     before = cursor(request, "before", int)
     chosen = choice(request, "cause", tuple(CAUSES))
-    causes = frozenset(cause.value for cause in CAUSES[chosen][1]) if chosen else None
-    wanted = Wanted(int(before[0]) if before else None, instant(request, "from"), instant(request, "to"), causes)
+    wanted = Wanted(
+        int(before[0]) if before else None, instant(request, "from"), instant(request, "to"), chosen_causes(chosen)
+    )
     found = bridge.call(lambda runtime: history(runtime.db, group_id, wanted))
     if not found.exists and not found.shown and wanted == Wanted():
         return missing(request, group_id)
-    longest = max((episode.length_ms(found.now) for episode in found.shown), default=0)
     context = {
         "group_id": group_id,
         "group_url": group_url(group_id),
         "exists": found.exists,
         "now": found.now,
-        "lines": [_line(group_id, episode, longest, found.now) for episode in found.shown],
+        "lines": episode_lines(group_id, found, wanted.since, wanted.until),
         "unrest": _unrest(found.recent, found.now) if wanted.newest else "",
-        "wanted": {name: text(request, name) for name in ("from", "to")} | {"cause": chosen},
+        "wanted": {"from": wanted.since, "to": wanted.until} | {"cause": chosen},
         "causes": [("", "Any"), *((name, label.capitalize()) for name, (label, _) in CAUSES.items())],
         "filtered": bool(chosen or wanted.since or wanted.until),
         "clear_url": request.path,
@@ -73,7 +79,21 @@ def group_rebalances(request: HttpRequest, group_id: str) -> HttpResponse:
     return show(request, "rebalances", context, section="groups")
 
 
-def _line(group_id: str, episode: Episode, longest: Millis, now: Millis) -> Line:
+def chosen_causes(name: str) -> frozenset[str] | None:
+    """The causes of a group of them; None for "": all."""
+    return frozenset(cause.value for cause in CAUSES[name][1]) if name else None
+
+
+def episode_lines(group_id: str, found: History, since: Millis | None, until: Millis | None) -> list[Line]:
+    """The rows of rebalances, with bars of the same scale. Their links keep the span."""
+    given = {"from": since, "to": until}
+    query = urlencode({name: iso(at) for name, at in given.items() if at is not None})
+    bounds = f"&{query}" if query else ""
+    longest = max((episode.length_ms(found.now) for episode in found.shown), default=0)
+    return [_line(group_id, episode, longest, found.now, bounds) for episode in found.shown]
+
+
+def _line(group_id: str, episode: Episode, longest: Millis, now: Millis, bounds: str) -> Line:
     length = episode.length_ms(now)
     phases = [(phase.name, phase.length_ms, False) for phase in episode.phases]
     if episode.ended is None:
@@ -83,7 +103,7 @@ def _line(group_id: str, episode: Episode, longest: Millis, now: Millis) -> Line
         width = BAR * length_ms / longest if longest else 0.0
         parts.append(Part(name, x, max(width, 2.0), length_ms, running))
         x += width
-    events = f"{group_url(group_id)}/events?before={encode_cursor(episode.last_id + 1)}"
+    events = f"{group_url(group_id)}/events?before={encode_cursor(episode.last_id + 1)}{bounds}"
     return Line(episode, _capitalized(episode.trigger), tuple(parts), length, events)
 
 
@@ -99,11 +119,15 @@ def _running(episode: Episode) -> str:
 
 
 def _unrest(recent: tuple[Episode, ...], now: Millis) -> str:
-    """The last hour in a sentence."""
+    """How often the group rebalances, counted as by the verdict flapping, and how much of the last hour that took."""
+    limits = thresholds(settings.KCOORD)
+    score = len(of_window([episode.began for episode in recent], limits, now))
+    most = limits.flapping_rebalances
+    flaps = f"{'flapping' if score >= most else 'not flapping'}, which begins at {most}"
+    begun = f"{plural(score, 'rebalance')} began in the last {span(limits.flapping_window_ms)} ({flaps})."
     found = unrest(recent, now)
     if not found.count:
-        return "No rebalance in the last hour."
+        return begun
     share = 100 * found.length_ms / HOUR_MS
     part = f"{share:.0f} %" if share >= 1 else "less than 1 %"
-    unstable = f"for {duration(found.length_ms)} of it ({part}) the group had no stable assignment"
-    return f"{plural(found.count, 'rebalance')} in the last hour: {unstable}."
+    return f"{begun} For {duration(found.length_ms)} of the last hour ({part}) the group had no stable assignment."

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping
+from datetime import UTC
 from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlencode
 
 from django.contrib.auth.views import redirect_to_login
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import content_disposition_header
 
+from frontend import zones
+from frontend.allowed import Forbidden
 from frontend.outage import unavailable
-from frontend.wording import utc_instant
+from frontend.wording import iso
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import Key, decode_cursor, encode_cursor
 
@@ -27,10 +31,6 @@ LONGEST_TEXT = 255
 
 class BadAddress(Exception):
     """The URL of a page asks for something impossible; the message says what, and the remedy."""
-
-
-class Forbidden(Exception):
-    """The account lacks a permission; the message says which is needed."""
 
 
 def is_panel(request: HttpRequest) -> bool:
@@ -48,6 +48,7 @@ def page(view: View[P]) -> View[P]:
     @functools.wraps(view)
     def wrapped(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         response: HttpResponseBase
+        timezone.activate(zones.zone_of(request))
         try:
             if not request.user.is_authenticated:
                 return _to_sign_in(request)
@@ -65,6 +66,8 @@ def page(view: View[P]) -> View[P]:
             )
         except (OperationalError, InterfaceError) as error:
             response = unavailable(request, error)
+        finally:
+            timezone.deactivate()
         # The same URL answers with the page or its panel, and neither may outlive the session in a cache.
         response.headers["Cache-Control"] = "no-store"
         response.headers["Vary"] = "HX-Request, Cookie"
@@ -103,11 +106,11 @@ def message(request: HttpRequest, status: int, title: str, text: str) -> HttpRes
     return render(request, name, {"title": title, "text": text}, status=status)
 
 
-def text(request: HttpRequest, name: str) -> str:
+def text(request: HttpRequest, name: str, longest: int = LONGEST_TEXT) -> str:
     """A text parameter of the URL. Raises BadAddress for one that no name can contain."""
     value = request.GET.get(name, "").strip()
-    if len(value) > LONGEST_TEXT or "\0" in value:
-        raise BadAddress(f"{name}: at most {LONGEST_TEXT} characters, without NUL.")
+    if len(value) > longest or "\0" in value:
+        raise BadAddress(f"{name}: at most {longest} characters, without NUL.")
     return value
 
 
@@ -129,14 +132,27 @@ def choices_of(request: HttpRequest, name: str, allowed: Collection[str]) -> tup
 
 
 def instant(request: HttpRequest, name: str) -> int | None:
-    """An instant in the URL, in UTC, as browsers write it: `2025-11-21T03:30`. Raises BadAddress."""
+    """An instant in the URL, in the zone of the page, as browsers write it: `2025-11-21T03:30`. Raises BadAddress."""
     written = text(request, name)
     if not written:
         return None
     try:
-        return utc_instant(written)
-    except ValueError:
+        return zones.read(written)
+    except (ValueError, OverflowError):
         raise BadAddress(f"{name}: {written!r} is not a date and time, such as 2025-11-21T03:30.") from None
+
+
+def fixed(request: HttpRequest, *names: str) -> HttpResponse | None:
+    """A redirect to the same page with these instants in UTC, if the URL has them in the zone of the page.
+
+    A form sends what its reader's clock shows; a link that is passed on must mean the same to everybody. None: nothing
+    to do. Raises BadAddress.
+    """
+    if zones.current() is UTC:
+        return None
+    clocks = [name for name in names if (written := text(request, name)) and not written.endswith("Z")]
+    found = {name: at for name in clocks if (at := instant(request, name)) is not None}
+    return redirect(address(request, **{name: iso(at) for name, at in found.items()})) if found else None
 
 
 def number(request: HttpRequest, name: str) -> int | None:

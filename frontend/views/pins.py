@@ -6,8 +6,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
 from frontend import queries
-from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt, require
-from frontend.views.groups import PIN, group_url
+from frontend.allowed import PIN, require
+from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt
+from frontend.views.groups import group_url
 from frontend.views.page import address, message, page, show, text
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime

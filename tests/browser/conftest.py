@@ -24,9 +24,11 @@ ARGUMENTS = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 EMPTIED = (
-    "truncate groups_group, groups_topic, groups_event, kcoord_apitoken, frontend_signinattempt, offsets_lagsample,"
+    "truncate groups_group, groups_topic, groups_event, groups_groupconfigoverride, kcoord_apitoken,"
+    " frontend_signinattempt, offsets_lagsample,"
     " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_topiclag, offsets_retentionpin,"
-    " offsets_sparkrun, offsets_groupverdict, offsets_verdictrun, offsets_activity"
+    " offsets_sparkrun, offsets_groupverdict, offsets_verdictrun, offsets_activity,"
+    " frontend_savedview"
     " restart identity cascade"
 )
 
@@ -134,3 +136,11 @@ async def page(stranger: Page) -> Page:
     await stranger.goto("/groups")
     await sign_in(stranger)
     return stranger
+
+
+async def choose_page(page: Page, name: str) -> None:
+    """Follow a link of the navigation, which is in a menu where windows are narrow."""
+    menu = page.get_by_role("button", name="Menu", exact=True)
+    if await menu.is_visible():
+        await menu.click()
+    await page.get_by_role("navigation", name="Pages").get_by_role("link", name=name, exact=True).click()

@@ -171,6 +171,7 @@ async def test_a_worker_that_heartbeats_and_never_commits_is_stalled(
     await expect(need).to_contain_text("Partitions 0 and 1 of orders make no progress")
     await need.get_by_role("link").click()
     await expect(page.locator(".verdicts")).to_contain_text("Stalled")
+    await page.locator(".tabs").get_by_role("link", name="Members").click()
     await expect(page.locator("td .badge", has_text="Active")).to_have_count(1)
     with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as client:
         group = client.get(f"/v1/groups?verdict=stalled&q={request.node.name}").json()["groups"]

@@ -100,8 +100,8 @@ async def test_a_huge_group_shows_what_fits_and_the_rest_on_demand(page: Page, s
     await expect(page.locator(".strip-note")).to_contain_text("5,000 partitions")
     await expect(page.get_by_text("0, 1000, 2000, 3000, 4000", exact=True)).to_be_visible()
     await page.get_by_role("link", name="Show all 1,000", exact=True).click()
-    await expect(page.locator("[aria-labelledby=members-title] tbody tr")).to_have_count(1_000)
-    await expect(page.locator(".cell")).to_have_count(960)
+    await expect(page.locator("[aria-labelledby=members-title] tbody tr")).to_have_count(50)
+    await expect(page.get_by_role("status").filter(has_text="of 1,000")).to_have_text("1–50 of 1,000")
 
 
 async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Page, seed: Seed) -> None:
@@ -109,8 +109,8 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
     await page.goto("/groups")
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
-    reached = []
-    for _ in range(30):
+    reached: list[str] = []
+    while len(reached) < 100 and "billing" not in reached:
         await page.keyboard.press("Tab")
         reached.append(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
     wanted = [
@@ -118,9 +118,13 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
         "Overview",
         "Groups",
         "Topics",
-        "Archive",
+        "Plans",
+        "Audit",
+        "Health",
         "Nodes",
+        "Archive",
         "live-pause",
+        "zone",
         "theme",
         "Sign out",
         "q",
@@ -131,7 +135,7 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
     ]
     assert [name for name in reached if name in wanted] == wanted
     outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    assert outline != "none" or reached[-1] == ""
+    assert outline != "none"
     await page.get_by_role("link", name="billing").focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_have_text("billing")
@@ -202,15 +206,18 @@ async def test_every_page_is_readable_and_sound(
         await look(address)
     await page.goto("/groups/billing/reset")
     await page.get_by_label("Latest").check()
-    await page.get_by_label("Topics").fill("orders")
-    await page.get_by_role("button", name="Create plan").click()
+    await page.get_by_label("Only some topics").check()
+    await page.get_by_label("Other topics").fill("orders")
+    await page.get_by_label("hold the group before").uncheck()
+    await page.get_by_role("button", name="Preview").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Offset plan")
     await look(page.url)
     seed.commit(pk, {("orders", 0): 99_999})
     await page.goto("/groups/billing/reset")
     await page.get_by_label("Copy another group").check()
     await page.get_by_label("Group id").fill("idle")
-    await page.get_by_role("button", name="Create plan").click()
+    await page.get_by_label("hold the group before").uncheck()
+    await page.get_by_role("button", name="Preview").click()
     await expect(page.get_by_role("button", name="Clamp to the log")).to_be_visible()
     await look(page.url)
     assert complaints == {}

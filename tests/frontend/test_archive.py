@@ -162,7 +162,7 @@ def test_a_report_is_drawn_by_day(person: Client, seed: Seed) -> None:
     ]
     drawn = {one.name: one for one in day_plots({"days": days})}
     assert [len(one.plot.spots) for one in drawn.values()] == [4, 4, 4], "days without commits are drawn as 0"
-    assert (drawn["commits"].total, drawn["consumed"].plot.top) == (12, 2_000)
+    assert (drawn["commits"].total, drawn["consumed"].plot.y_ticks[-1].label) == (12, "2,000")
     assert day_plots(None) == day_plots({"days": []}) == day_plots({"days": [5]}) == []
     run_id = put_run(seed.connection, "report", rows=12, result={"days": days, "tables": {}})
     page = text_of(person, f"/archive/runs/{run_id}")

@@ -107,4 +107,4 @@ def test_a_group_that_is_gone_is_remembered_and_one_that_never_was_is_not(person
 
 def test_the_page_of_the_group_leads_there(person: Client, seed: Seed) -> None:
     seed.group("a b", "Empty")
-    assert 'href="/groups/a%20b/commits"' in person.get("/groups/a%20b").content.decode()
+    assert 'href="/groups/a%20b/commits"' in person.get("/groups/a%20b?tab=offsets").content.decode()

@@ -8,13 +8,15 @@ import pytest
 
 from frontend import presenters, queries
 from frontend.consumer.presenters import HandoverLine, MemberLine
-from frontend.queries import GroupFilter, GroupPage, Limits
+from frontend.listing.queries import Wanted, group_list
+from frontend.queries import GroupPage, Limits
 from groups.catalogue.topics import TopicService
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_members import ConsumerMembers
 from groups.core.model.consumer_state import ConsumerMember, MemberState, Timers
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.engine.service import GroupService
+from groups.readmodel import GroupFilter
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
@@ -164,7 +166,7 @@ async def test_a_topic_of_which_nobody_has_anything_yet_is_drawn(
 
 async def test_the_list_counts_members_of_both_protocols(runtime: Runtime, service: GroupService, entries: str) -> None:
     await settle(*[await ConsumerClient(service, name).join() for name in "ab"])
-    found = await queries.group_list(runtime.db, GroupFilter(states=("Stable",), type="consumer"))
+    found = await group_list(runtime.db, Wanted(GroupFilter(states=("Stable",), types=("consumer",))))
     assert [(group.group_id, group.members, group.topics) for group in found.groups] == [("ledger", 2, ["entries"])]
 
 

@@ -181,7 +181,7 @@ def test_the_page_shows_each_rebalance_with_its_phases(person: Client, seed: See
     assert "0 → 2 +2 joining" in rows[1]
     assert "stable generation 1" in rows[1]
     assert page.count('<rect class="phase joining"') == 2
-    assert "2 rebalances in the last hour" in page
+    assert "2 rebalances began in the last 10 min (not flapping, which begins at 10)." in page
     assert "2 → 1" not in person.get("/groups/billing/rebalances?cause=joined").content.decode()
     events = re.search(r'href="(/groups/billing/events\?before=[^"]+)"', page)
     assert events is not None

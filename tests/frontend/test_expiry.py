@@ -42,7 +42,7 @@ def test_each_offset_says_when_it_goes_or_why_not(person: Client, seed: Seed, da
             " values (1, %s, 'left', 1, 5, -1, '', 0, 0, 9, '', -1, '', '')",
             [pk],
         )
-    page = person.get("/groups/g").content.decode()
+    page = person.get("/groups/g?tab=offsets").content.decode()
     assert expiries(page) == ["no", "in 4 days", "no", "pinned"]
     assert "Does not expire while the topic is read" in page
     assert "Does not expire while a transaction is open" in page
@@ -52,4 +52,4 @@ def test_each_offset_says_when_it_goes_or_why_not(person: Client, seed: Seed, da
 def test_an_empty_group_keeps_its_offsets_from_the_time_it_became_empty(person: Client, seed: Seed) -> None:
     pk = seed.group("g", "Empty", since_ms_ago=DAY_MS)
     seed.commit(pk, {("orders", 0): 1}, ms_ago=60 * DAY_MS)
-    assert expiries(person.get("/groups/g").content.decode()) == ["in 5 days"]
+    assert expiries(person.get("/groups/g?tab=offsets").content.decode()) == ["in 5 days"]

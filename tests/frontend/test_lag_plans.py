@@ -26,6 +26,8 @@ from generate_series(%(from)s::int, %(to)s::int) g, generate_series(1, %(topics)
 """
 SPAN = {"first": START_MS - LOOKS * MINUTE_MS, "last": START_MS, "slices": 96}
 
+STEPS = {"numbers": [0] * 3, "groups": ["g0"] * 3, "topics": ["t1", "t2", "t3"], "first": SPAN["first"]}
+
 
 @pytest.fixture(scope="module")
 def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
@@ -43,6 +45,8 @@ def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
     [
         ("total_lag_history", {"group_id": "g0", **SPAN}, TOPICS * LOOKS + 2 * TOPICS),
         ("lag_history", {"group_id": "g0", "topics": ["t1", "t2", "t3"], **SPAN}, TOPICS * LOOKS),
+        ("lag_by_step", {**STEPS, "step_ms": 10 * MINUTE_MS, "steps": 101}, TOPICS * 101),
+        ("sampled_topics", {"group_id": "g0", "limit": 2_001}, 2 * TOPICS),
         ("latest_lag_samples", {"group_id": "g0", "topics": ["t1", "t2", "t3"], "since": 0}, TOPICS),
     ],
 )

@@ -13,7 +13,7 @@ from django.test import Client
 from frontend.overview import presenters
 from frontend.overview.health import BAD, GOOD, OFF, UNKNOWN, WATCH, HealthLine, Limits, health
 from frontend.overview.parts import GROUPS_SHOWN, Archive, Celery, OverviewParts, Part, Postgres, Sampler
-from frontend.verdicts.presenters import ANCHORS, KINDS, lines
+from frontend.verdicts.presenters import KINDS, PLACES, lines
 from groups.core.model.verdicts import VerdictKind
 from groups.nodes.overview import Overview as Nodes
 from groups.nodes.overview import SeenPartition
@@ -38,7 +38,7 @@ def texts(*verdicts: Verdict, state: str = "Stable") -> list[str]:
 
 
 def test_every_kind_has_its_words_and_its_place() -> None:
-    assert set(KINDS) == set(ANCHORS) == set(VerdictKind)
+    assert set(KINDS) == set(PLACES) == set(VerdictKind)
     for kind in VerdictKind:
         (line,) = lines(summaries([Verdict(kind, NOW, "t", NOW, 1, 1, ("1",))]), "PreparingRebalance")
         assert line.state.name == kind.value
@@ -255,7 +255,7 @@ def test_the_landing_page(person: Client, seed: Seed) -> None:
     assert "7 of 8 groups need attention" in text
     assert text.count('class="need"') == 7
     assert "Partitions 12 and 13 of orders have no owner." in text
-    assert "/groups/payments-settlement#partitions-title" in text
+    assert "/groups/payments-settlement?#partitions-title" in text
 
 
 def test_the_landing_page_says_so_where_nothing_is_wrong_or_nothing_is_there(person: Client, seed: Seed) -> None:

@@ -11,7 +11,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from frontend.views.plans import CHOICES, LINES, RISKY
+from frontend.offsets.reset_form import CHOICES
+from frontend.views.plans import LINES, RISKY
 from kcoord.resets.strategies import PARAMETER, Strategy
 from tests.frontend.seed import Seed, now_ms, working_group
 
@@ -267,7 +268,9 @@ def test_a_group_that_is_not_there_can_be_given_offsets(operator: Client, seed: 
 
 class TestPermissions:
     def test_who_may_not_plan_is_refused(self, person: Client, idle: int) -> None:
-        assert "Reset offsets" not in person.get("/groups/idle").content.decode()
+        page = person.get("/groups/idle").content.decode()
+        assert f'href="{RESET}"' not in page
+        assert "To plan a reset, your account needs the permission offsets.add_offsetplan." in page
         assert person.get(RESET).status_code == 403
         assert person.post(RESET, {"strategy": "to-latest"}).status_code == 403
 

@@ -2,86 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from frontend import presenters, queries
-from frontend.queries import Cursor, GroupFilter, GroupList, Limits, Order
-from groups.core.model.types import GroupState
+from frontend.queries import Limits
 from kcoord.database.pool import Connection, Database
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
-
-
-async def all_pages(db: Database, wanted: GroupFilter) -> tuple[list[GroupList], list[str]]:
-    """Walk forward to the last page."""
-    pages, names = [], []
-    after: Cursor | None = None
-    while True:
-        page = await queries.group_list(db, GroupFilter(wanted.q, wanted.states, wanted.type, wanted.order, after))
-        pages.append(page)
-        names.extend(group.group_id for group in page.groups)
-        if page.next is None:
-            return pages, names
-        after = page.next
-
-
-@pytest.mark.parametrize("sort", list(Order))
-async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, db: Database, sort: Order) -> None:
-    seed.many_groups(2 * queries.PAGE_SIZE + 7)
-    seed.connection.execute("update groups_group set updated_at = 1700000000000 where id % 3 = 0")  # ties
-    seed.connection.execute(
-        "insert into offsets_grouplag (group_id, at, lag) select id, 0, id % 7 from groups_group where id % 3 > 0"
-    )
-    order = {
-        Order.NAME: "group_id",
-        Order.CHANGED: "updated_at desc, group_id",
-        Order.LAG: "(select lag from offsets_grouplag l where l.group_id = g.id) desc nulls last, group_id",
-    }[sort]
-    expected = [row[0] for row in seed.connection.execute(f"select group_id from groups_group g order by {order}")]
-    pages, names = await all_pages(db, GroupFilter(order=sort))
-    assert names == expected
-    assert [len(page.groups) for page in pages] == [50, 50, 7]
-    assert pages[0].previous is None
-    back = await queries.group_list(db, GroupFilter(order=sort, before=pages[2].previous))
-    assert [group.group_id for group in back.groups] == expected[50:100]
-    first = await queries.group_list(db, GroupFilter(order=sort, before=back.previous))
-    assert [group.group_id for group in first.groups] == expected[:50]
-    assert first.previous is None
-
-
-async def test_a_page_goes_on_although_its_edge_was_deleted(seed: Seed, db: Database) -> None:
-    seed.many_groups(60)
-    first = await queries.group_list(db, GroupFilter())
-    assert first.next is not None
-    seed.connection.execute("delete from groups_group where group_id = %s", [first.next.group_id])
-    second = await queries.group_list(db, GroupFilter(after=first.next))
-    assert len(second.groups) == 10
-
-
-async def test_search_takes_every_character_literally_and_ignores_case(seed: Seed, db: Database) -> None:
-    for name in ("100%_Sure", "100xySure", "back\\slash", "Ünïcode"):
-        seed.group(name)
-    for q, found in (("%_s", "100%_Sure"), ("\\", "back\\slash"), ("ünï", "Ünïcode")):
-        page = await queries.group_list(db, GroupFilter(q=q))
-        assert [group.group_id for group in page.groups] == [found]
-
-
-async def test_counts_follow_the_search_but_not_the_chosen_states(seed: Seed, db: Database) -> None:
-    for number, state in enumerate(GroupState):
-        seed.group(f"a-{number}", state.value)
-        seed.group(f"b-{number}", state.value)
-    page = await queries.group_list(db, GroupFilter(q="a-", states=("Empty", "Dead")))
-    assert {group.state for group in page.groups} == {"Empty", "Dead"}
-    assert page.counts == {state.value: 1 for state in GroupState}
-
-
-async def test_a_line_counts_members_and_names_topics_owned_or_committed(seed: Seed, db: Database) -> None:
-    pk = seed.group("g")
-    seed.members(pk, [member_id("g", n) for n in range(3)])
-    seed.assign(pk, {(topic, p): "m" for topic in ("b", "d") for p in range(20)})
-    seed.commit(pk, {(topic, 0): 1 for topic in ("a", "b", "c")})
-    page = await queries.group_list(db, GroupFilter())
-    assert page.groups[0].members == 3
-    assert page.groups[0].topics == ["a", "b", "c", "d"]
 
 
 async def test_group_page(seed: Seed, db: Database) -> None:

@@ -69,7 +69,7 @@ def test_round_numbers_are_short_on_an_axis(value: int, text: str) -> None:
 
 
 def test_instants_are_written_in_utc_to_the_millisecond() -> None:
-    assert wording.utc(NOW + 7) == "2023-11-14 22:13:20.007 UTC"
+    assert wording.instant(NOW + 7) == "2023-11-14 22:13:20.007 UTC"
     assert wording.iso(NOW + 7) == "2023-11-14T22:13:20.007Z"
 
 

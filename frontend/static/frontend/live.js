@@ -35,7 +35,7 @@
   const asOf = status.querySelector(".live-as-of");
   const write = (element, text) => { if (element.textContent !== text) element.textContent = text; };
   const said = (name, otherwise) => Number(panel.querySelector(`[data-${name}]`)?.dataset[name] || otherwise);
-  const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+  const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium", timeZone: document.documentElement.dataset.zone || "UTC" });
 
   const show = () => {
     const now = Date.now();

@@ -21,32 +21,10 @@
     }
   };
 
-  // `/` and Ctrl-K go to the search of the page; a page without one leads to that of the groups.
-  const search = () => {
-    const field = [...document.querySelectorAll("input[type=search]")].find((one) => one.checkVisibility());
-    if (!field) {
-      const groups = document.querySelector("[data-search]"); // not on the page that asks to sign in
-      if (groups) location.assign(`${groups.href}#search`);
-      return;
-    }
-    field.focus();
-    field.select();
-  };
-  const writes = (element) => element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName);
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing) return;
-    const plain = !event.ctrlKey && !event.metaKey && !event.altKey;
-    if (event.key === "Escape" && plain) closeMenus();
-    else if ((event.key === "/" && plain && !writes(event.target))
-        || (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey)) {
-      event.preventDefault(); // the browser's own search
-      search();
-    }
+    if (event.defaultPrevented || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") closeMenus();
   });
-  if (location.hash === "#search") {
-    history.replaceState(history.state, "", location.pathname + location.search);
-    search();
-  }
 
   // Members keep their colours while the page is open: the page sends back the ones the server assigned.
   document.addEventListener("htmx:config:request", (event) => {

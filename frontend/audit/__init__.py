@@ -1,0 +1,1 @@
+"""The audit: what people and tokens changed."""

@@ -1,0 +1,206 @@
+"""What a button does, as commands: a request with curl, and a line for `kgroups` where that tool has the verb.
+
+The token is not part of them: every user of a machine can read its command lines, so they use KCOORD_TOKEN.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from frontend.wording import iso
+from kcoord.resets.strategies import PARAMETER, Reset, Strategy
+
+LONGEST = 60_000
+"""Characters; Linux takes 131,072 in one argument. A longer command would be copied and refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One action. `kgroups` "": that tool does not have it. `note`: what to know before running it."""
+
+    label: str
+    curl: str
+    kgroups: str = ""
+    note: str = ""
+
+
+def service_url(request: HttpRequest) -> str:
+    """The address of the service without a slash at the end: `advertised.url`, else that of the request."""
+    return settings.KCOORD.str("advertised.url").rstrip("/") or f"{request.scheme}://{request.get_host()}"
+
+
+def curl(method: str, url: str, body: Mapping[str, object] | None = None) -> str:
+    """A request with curl, quoted for a POSIX shell."""
+    parts = ["curl --fail-with-body -sS", *([f"-X {method}"] if method not in ("GET", "POST") or body is None else [])]
+    parts.append('-H "Authorization: Bearer $KCOORD_TOKEN"')
+    if body is not None:
+        parts.append("-H 'Content-Type: application/json'")
+        parts.append(f"-d {shlex.quote(json.dumps(body, ensure_ascii=False))}")
+    parts.append(shlex.quote(url))
+    return " ".join(parts)
+
+
+def kgroups(url: str, action: str, group_id: str, *options: str) -> str:
+    """A line for `kgroups`; `options` are unquoted. `--option=value` is one word: values may begin with a dash."""
+    words = ["kgroups", f"--url={url}", f"--{action}", f"--group={group_id}", *options]
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def group_address(url: str, group_id: str) -> str:
+    """The group in the API."""
+    return f"{url}/v1/groups/{quote(group_id, safe='')}"
+
+
+def hold(url: str, group_id: str, duration_ms: int, reason: str = "") -> Command:
+    """Hold a group."""
+    body: dict[str, object] = {"duration_ms": duration_ms, **({"reason": reason} if reason else {})}
+    return Command("Hold the group", curl("POST", f"{group_address(url, group_id)}/hold", body))
+
+
+def end_hold(url: str, group_id: str) -> Command:
+    """End the hold of a group."""
+    return Command("End the hold", curl("DELETE", f"{group_address(url, group_id)}/hold"))
+
+
+def plan(url: str, group_id: str, reset: Reset, reason: str = "") -> Command:
+    """Make a plan. The file of `from-file` is too large for a command: the user names it."""
+    body: dict[str, object] = {"strategy": reset.strategy.value}
+    name, value = PARAMETER[reset.strategy], ""
+    if name == "csv":
+        body["csv"] = "topic,partition,offset"
+    elif name is not None:
+        given = getattr(reset, name)
+        body[name] = iso(given) if name == "at" else given
+        value = f"={body[name]}"
+    if reset.scope is not None:
+        body["topics"] = [
+            {"name": topic, **({} if numbers is None else {"partitions": list(numbers)})}
+            for topic, numbers in reset.scope
+        ]
+    body |= {key: True for key in ("clamp", "keep_unknown") if getattr(reset, key)}
+    body |= {"reason": reason} if reason else {}
+    line, note = "", ""
+    if reset.strategy is Strategy.FROM_FILE:
+        line = kgroups(url, "reset-offsets", group_id, "--from-file=offsets.csv", "--dry-run", *_reason(reason))
+        note = "Put the lines into offsets.csv, or into csv."
+    elif reset.clamp or reset.keep_unknown:
+        note = "kgroups has no options for clamping and for keeping what is not known."
+    else:
+        option = f"--{reset.strategy.value}{value}"
+        line = kgroups(url, "reset-offsets", group_id, *topics(reset.scope), option, "--dry-run", *_reason(reason))
+    return _within(
+        Command("Make the plan", curl("POST", f"{group_address(url, group_id)}/offsets/plan", body), line, note)
+    )
+
+
+def topics(scope: Sequence[tuple[str, tuple[int, ...] | None]] | None) -> list[str]:
+    """The options of `kgroups` that name partitions."""
+    if scope is None:
+        return ["--all-topics"]
+    return [
+        f"--topic={topic}" + ("" if numbers is None else f":{','.join(map(str, numbers))}") for topic, numbers in scope
+    ]
+
+
+def _reason(reason: str) -> list[str]:
+    return [f"--reason={reason}"] if reason else []
+
+
+def apply(url: str, group_id: str, plan_id: str) -> Command:
+    """Apply a plan. `kgroups` plans and applies in one step."""
+    return Command("Apply the plan", curl("POST", f"{_plan_address(url, group_id, plan_id)}/apply"))
+
+
+def undo(url: str, group_id: str, plan_id: str) -> Command:
+    """Undo a plan."""
+    line = kgroups(url, "reset-offsets", group_id, f"--undo={plan_id}", "--execute")
+    return Command("Undo the plan", curl("POST", f"{_plan_address(url, group_id, plan_id)}/undo"), line)
+
+
+def _plan_address(url: str, group_id: str, plan_id: str) -> str:
+    return f"{group_address(url, group_id)}/offsets/plans/{plan_id}"
+
+
+def verify(url: str, group_id: str) -> Command:
+    """Read the committed offsets and the lag."""
+    return Command(
+        "Verify", curl("GET", f"{group_address(url, group_id)}/lag"), kgroups(url, "describe", group_id, "--offsets")
+    )
+
+
+def delete_group(url: str, group_id: str) -> Command:
+    """Delete a group."""
+    return Command("Delete the group", curl("DELETE", group_address(url, group_id)), kgroups(url, "delete", group_id))
+
+
+def delete_offsets(url: str, group_id: str, scope: Sequence[tuple[str, tuple[int, ...]]]) -> Command:
+    """Delete the offsets of some partitions."""
+    body = {"topics": [{"name": topic, "partitions": list(numbers)} for topic, numbers in scope]}
+    line = kgroups(url, "delete-offsets", group_id, *topics(scope))
+    return _within(
+        Command("Delete the offsets", curl("POST", f"{group_address(url, group_id)}/offsets/delete", body), line)
+    )
+
+
+def create_group(url: str, group_id: str, offsets: Sequence[tuple[str, int, int]] = ()) -> Command:
+    """Create a group with start offsets (topic, partition, offset)."""
+    started: dict[str, list[dict[str, int]]] = {}
+    for topic, partition, offset in offsets:
+        started.setdefault(topic, []).append({"partition": partition, "committed_offset": offset})
+    body: dict[str, object] = {"group_id": group_id}
+    if started:
+        body["topics"] = [{"name": topic, "partitions": partitions} for topic, partitions in started.items()]
+    return _within(Command("Create the group", curl("POST", f"{url}/v1/groups", body)))
+
+
+def kick(url: str, group_id: str, member_id: str, reason: str = "") -> Command:
+    """Remove a member."""
+    address = f"{group_address(url, group_id)}/members/{quote(member_id, safe='')}/kick"
+    return Command("Remove the member", curl("POST", address, {"reason": reason} if reason else {}))
+
+
+def config(url: str, group_id: str, changes: Mapping[str, object]) -> list[Command]:
+    """Read and change the settings of a group; None removes an override."""
+    address = f"{group_address(url, group_id)}/config"
+    note = "null removes an override. kgroups has no option for settings; kafka-configs has (--entity-type groups)."
+    return [
+        Command("Read the settings", curl("GET", address)),
+        Command("Change settings", curl("PATCH", address, changes), note=note),
+    ]
+
+
+def create_token(url: str, name: str, rules: Sequence[Mapping[str, str]], expires_at: int | None) -> Command:
+    """Create a token."""
+    body = {"name": name, "rules": list(rules), "expires_at": None if expires_at is None else iso(expires_at)}
+    return Command("Create the token", curl("POST", f"{url}/v1/tokens", body))
+
+
+def rotate_token(url: str, token_id: int, overlap_ms: int) -> Command:
+    """Give a token a new secret."""
+    return Command("Rotate the token", curl("POST", f"{url}/v1/tokens/{token_id}/rotate", {"overlap_ms": overlap_ms}))
+
+
+def revoke_token(url: str, token_id: int) -> Command:
+    """Delete a token."""
+    return Command("Revoke the token", curl("DELETE", f"{url}/v1/tokens/{token_id}"))
+
+
+def list_groups(url: str, **filters: str) -> Command:
+    """List groups."""
+    query = f"?{urlencode(filters)}" if filters else ""
+    return Command("List groups", curl("GET", f"{url}/v1/groups{query}"))
+
+
+def _within(command: Command) -> Command:
+    if max(len(command.curl), len(command.kgroups)) <= LONGEST:
+        return command
+    return Command(
+        command.label, "", "", "Too long for a command line: name whole topics, or send the request from a file."
+    )

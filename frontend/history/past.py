@@ -1,0 +1,142 @@
+"""Reads of the past of groups and topics over a span. What a read costs depends on the span's steps, not on how much
+was sampled or committed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from frontend.history.chart import Point
+from frontend.history.reads import History, Wanted, history_in
+from frontend.history.span import Span
+from frontend.rows import Millis
+from kcoord.database.pool import Connection, Database
+from kcoord.sql import queries
+
+Q = queries("frontend")
+
+MOST_TOPICS = 2_000
+"""Of a group with more topics, the lag of the first by name is drawn."""
+MOST_LOOKUPS = 60_000
+"""Samples read for one drawing: with more topics, its steps are longer."""
+MOST_LINES = 500
+"""Lines of the journal counted in one step."""
+GROUPS_OF_TOPIC = 50
+TOPIC_ROWS = 2_000
+
+
+class _Step(NamedTuple):
+    number: int
+    step: int
+    lag: int
+    time_lag_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class PastLag:
+    """Lag over a span. `step_ms`: the distance of its points; `left_out`: how many topics or groups are not in it."""
+
+    lag: Sequence[Point]
+    time_lag: Sequence[Point]
+    step_ms: Millis
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A group over a span. `changes`: lines of the journal by step, at most `MOST_LINES` each."""
+
+    rebalances: History
+    lag: PastLag
+    changes: Sequence[Point]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is compared with others: a group, or a topic over the groups that have committed on it."""
+
+    what: str
+    name: str
+
+
+async def past(db: Database, group_id: str, span: Span, causes: frozenset[str] | None) -> Past:
+    """Rebalances, lag and commits of a group over a span; they outlive the group. Raises COORDINATOR_NOT_AVAILABLE."""
+    wanted = Wanted(since=span.first, until=span.last, causes=causes)
+    async with db.snapshot() as connection:
+        rebalances = await history_in(db, connection, group_id, wanted)
+        (lag,) = await lags(db, connection, [Compared("group", group_id)], span)
+        changes = await _changes(db, connection, group_id, span)
+    return Past(rebalances, lag, changes)
+
+
+async def compared(db: Database, wanted: Sequence[Compared], span: Span) -> list[PastLag]:
+    """The lag of each over a span."""
+    async with db.snapshot() as connection:
+        return await lags(db, connection, wanted, span)
+
+
+async def lags(db: Database, connection: Connection, wanted: Sequence[Compared], span: Span) -> list[PastLag]:
+    """The lag of each over a span, all in steps of the same length."""
+    pairs: list[tuple[int, str, str]] = []
+    left_out = []
+    for number, one in enumerate(wanted):
+        parts, left = await _parts(db, connection, one)
+        pairs += [(number, group_id, topic) for group_id, topic in parts]
+        left_out.append(left)
+    step_ms = span.step_ms * max(-(-len(pairs) * span.steps // MOST_LOOKUPS), 1)
+    parameters = {
+        "numbers": [number for number, _, _ in pairs],
+        "groups": [group_id for _, group_id, _ in pairs],
+        "topics": [topic for _, _, topic in pairs],
+        "first": span.first,
+        "step_ms": step_ms,
+        "steps": -(-(span.last - span.first) // step_ms),
+    }
+    steps = await db.records(connection, _Step, Q.lag_by_step, parameters)
+    return [
+        _past_lag([one for one in steps if one.number == number], span, step_ms, left)
+        for number, left in enumerate(left_out)
+    ]
+
+
+async def _parts(db: Database, connection: Connection, one: Compared) -> tuple[list[tuple[str, str]], int]:
+    """The groups and topics that one that is compared consists of, and how many more there are at least."""
+    if one.what == "group":
+        asked: dict[str, str | int] = {"group_id": one.name, "limit": MOST_TOPICS + 1}
+        topics = await db.column(connection, Q.sampled_topics, asked)
+        return [(one.name, topic) for topic in topics[:MOST_TOPICS]], max(len(topics) - MOST_TOPICS, 0)
+    asked = {"topic": one.name, "rows": TOPIC_ROWS, "limit": GROUPS_OF_TOPIC + 1}
+    groups = await db.column(connection, Q.groups_of_topic, asked)
+    return [(group_id, one.name) for group_id in groups[:GROUPS_OF_TOPIC]], max(len(groups) - GROUPS_OF_TOPIC, 0)
+
+
+def _past_lag(steps: Sequence[_Step], span: Span, step_ms: Millis, left_out: int) -> PastLag:
+    return PastLag(
+        lag=_points(((one.step, one.lag) for one in steps), span, step_ms),
+        time_lag=_points(((one.step, one.time_lag_ms) for one in steps), span, step_ms),
+        step_ms=step_ms,
+        left_out=left_out,
+    )
+
+
+def _points(values: Iterable[tuple[int, int | None]], span: Span, step_ms: Millis) -> list[Point]:
+    """Values in the middle of their steps."""
+    middle = span.first + step_ms // 2
+    return [Point(min(middle + step * step_ms, span.last), value) for step, value in values if value is not None]
+
+
+async def _changes(db: Database, connection: Connection, group_id: str, span: Span) -> list[Point]:
+    parameters = {
+        "group_id": group_id,
+        "first": span.first,
+        "last": span.last,
+        "step_ms": span.step_ms,
+        "steps": span.steps,
+        "most": MOST_LINES,
+    }
+    found: dict[int, int] = dict(await db.rows(connection, Q.changes_by_step, parameters))
+    if not found:
+        return []
+    whole = max((span.last - span.first) // span.step_ms, 1)  # what is left at the end would look like a pause
+    return _points(((step, found.get(step, 0)) for step in range(whole)), span, span.step_ms)

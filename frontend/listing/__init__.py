@@ -1,0 +1,1 @@
+"""The list of groups: what it shows, in which order, and the columns of its table."""

@@ -1,0 +1,90 @@
+"""The columns of the list of groups: which are shown, and how the list is sorted by each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from groups.readmodel import GroupSort
+
+S = GroupSort
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column. `first`: the order of the first click on its head, None if the list is not sorted by it."""
+
+    name: str
+    label: str
+    first: GroupSort | None = None
+    second: GroupSort | None = None
+    number: bool = False
+    title: str = ""
+
+
+GROUP = Column("group", "Group", S.GROUP_ID, S.GROUP_ID_DESCENDING)
+"""Always there: it names the line."""
+COLUMNS = (
+    Column("state", "State", S.STATE, S.STATE_DESCENDING),
+    Column("since", "In state since", S.STATE_SINCE, S.STATE_SINCE_DESCENDING),
+    Column("type", "Type"),
+    Column("members", "Members", S.MEMBERS_DESCENDING, S.MEMBERS, number=True),
+    Column(
+        "generation", "Generation", S.GENERATION_DESCENDING, S.GENERATION, number=True,
+        title="Of a consumer group: the group epoch",
+    ),
+    Column(
+        "lag", "Lag", S.LAG_DESCENDING, S.LAG, number=True,
+        title="Records behind the ends of the logs, as of the last sample",
+    ),
+    Column(
+        "time_lag", "Time lag", S.TIME_LAG_DESCENDING, S.TIME_LAG, number=True,
+        title="The next record to read was written so long before the last sample",
+    ),
+    Column("topics", "Topics"),
+    Column("changed", "Last change", S.UPDATED, S.UPDATED_ASCENDING, number=True),
+)  # fmt: skip
+NAMES = tuple(column.name for column in COLUMNS)
+
+SORTS: Sequence[tuple[GroupSort, str]] = (
+    (S.GROUP_ID, "Name"),
+    (S.GROUP_ID_DESCENDING, "Name, from Z to A"),
+    (S.STATE, "State"),
+    (S.STATE_DESCENDING, "State, from Z to A"),
+    (S.STATE_SINCE, "Longest in its state"),
+    (S.STATE_SINCE_DESCENDING, "Shortest in its state"),
+    (S.MEMBERS_DESCENDING, "Most members"),
+    (S.MEMBERS, "Fewest members"),
+    (S.GENERATION_DESCENDING, "Highest generation"),
+    (S.GENERATION, "Lowest generation"),
+    (S.LAG_DESCENDING, "Largest lag"),
+    (S.LAG, "Smallest lag"),
+    (S.TIME_LAG_DESCENDING, "Largest time lag"),
+    (S.TIME_LAG, "Smallest time lag"),
+    (S.UPDATED, "Latest change"),
+    (S.UPDATED_ASCENDING, "Earliest change"),
+)
+"""Every order, and what it is called."""
+ALIASES = {"changed": S.UPDATED}
+"""Values that older links have."""
+
+
+def shown_columns(written: str) -> tuple[str, ...] | None:
+    """The columns that an address names, `state.lag`, in the order of the table; None if one of them does not exist.
+
+    Nothing: all. `none`: only the group.
+    """
+    if not written:
+        return NAMES
+    names = [] if written == "none" else written.split(".")
+    return tuple(name for name in NAMES if name in names) if set(names) <= set(NAMES) else None
+
+
+def written_columns(names: Sequence[str]) -> str | None:
+    """The same for an address; None for all columns."""
+    return None if tuple(names) == NAMES else ".".join(names) or "none"
+
+
+def direction(sort: GroupSort) -> str:
+    """What aria-sort says of a column that the list is sorted by."""
+    return "descending" if sort.value.startswith("-") else "ascending"

@@ -1,0 +1,87 @@
+"""The read model of the list of groups: a page by key in one database snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from frontend.queries import PAGE_SIZE, TOPICS_PER_LINE
+from frontend.rows import Millis
+from groups.readmodel import GroupFilter, GroupSort, GroupSummary
+from kcoord.database.pool import Database
+from offsets.group_list import GroupFinder
+from offsets.group_orders import cursor_at, position
+
+ALL = GroupFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the list shows. `after` and `before` are cursors at the edge of a page; at most one of them is given."""
+
+    groups: GroupFilter = ALL
+    sort: GroupSort = GroupSort.GROUP_ID
+    after: str | None = None
+    before: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupList:
+    """A page of the list of groups; counts are by state and by verdict, regardless of those that are chosen.
+
+    `previous` and `next` are cursors: before the first line, and after the last; None where there are no more.
+    """
+
+    now: Millis
+    groups: Sequence[GroupSummary]
+    counts: Mapping[str, int]
+    verdict_counts: Mapping[str, int]
+    previous: str | None = None
+    next: str | None = None
+
+
+async def group_list(db: Database, wanted: Wanted) -> GroupList:
+    """A page of groups with the counts.
+
+    Raises ProtocolError: INVALID_REQUEST for a cursor of another order, INVALID_REGULAR_EXPRESSION,
+    COORDINATOR_NOT_AVAILABLE.
+    """
+    back = wanted.before is not None
+    start = position(wanted.sort, wanted.before or wanted.after, before=back)
+    async with db.snapshot() as connection:
+        finder = GroupFinder(db, connection)
+        found = await finder.find(wanted.groups, wanted.sort, start, PAGE_SIZE + 1)
+        more = len(found) > PAGE_SIZE
+        found = found[:PAGE_SIZE]
+        if back:
+            found.reverse()
+        has_previous, has_next = (more, True) if back else (start is not None, more)
+        return GroupList(
+            now=await db.now_ms(connection),
+            groups=await finder.summaries([one.id for one in found], topics=TOPICS_PER_LINE, committed=True),
+            counts=await finder.counts(wanted.groups),
+            verdict_counts=await finder.verdict_counts(wanted.groups),
+            previous=cursor_at(wanted.sort, found[0]) if found and has_previous else None,
+            next=cursor_at(wanted.sort, found[-1]) if found and has_next else None,
+        )
+
+
+async def group_rows(
+    db: Database, wanted: Wanted, after: str | None, limit: int
+) -> tuple[Sequence[GroupSummary], str | None]:
+    """The first `limit` groups after a cursor, and the cursor where to continue; None: these were the last.
+
+    Raises what `group_list` raises.
+    """
+    async with db.snapshot() as connection:
+        finder = GroupFinder(db, connection)
+        found = await finder.find(wanted.groups, wanted.sort, position(wanted.sort, after), limit + 1)
+        shown = found[:limit]
+        groups = await finder.summaries([one.id for one in shown], topics=TOPICS_PER_LINE, committed=True)
+        return groups, cursor_at(wanted.sort, shown[-1]) if len(found) > limit else None
+
+
+async def unreadable(db: Database) -> GroupList:
+    """The list for a regular expression that cannot be used."""
+    async with db.connection() as connection:
+        return GroupList(await db.now_ms(connection), (), {}, {})

@@ -1,0 +1,94 @@
+"""Saved views: the filters, order and columns of the list of groups under a name that an account gave them."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.http import QueryDict
+from django.urls import reverse
+
+from frontend.clock import now_ms
+from frontend.listing.columns import ALIASES, shown_columns, written_columns
+from frontend.models import SavedView
+from groups.readmodel import GroupSort
+
+MOST_VIEWS = 50
+LONGEST_NAME = 60
+LONGEST_QUERY = 4_000
+SEVERAL = ("state", "verdict")
+"""Parameters that may be given more than once."""
+PARAMETERS = (
+    "q", "regex", "type", *SEVERAL, "topic", "member", "client", "host", "min_lag", "min_time_lag", "label", "sort",
+    "columns",
+)  # fmt: skip
+"""What a view consists of: every parameter of the list except its page."""
+
+
+class ViewRefused(Exception):
+    """A view was not saved; the message says why. `status`: of the HTTP response."""
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def written_view(given: QueryDict) -> str:
+    """The query string of a view, always the same for the same list; "" for all groups as they are shown at first."""
+    pairs = []
+    for key in PARAMETERS:
+        values = sorted(set(given.getlist(key))) if key in SEVERAL else [given.get(key, "").strip()]
+        pairs += [(key, _plain(key, value)) for value in values]
+    return urlencode([(key, value) for key, value in pairs if value])
+
+
+def _plain(key: str, value: str) -> str:
+    """A value as the links of the list write it; "" if it is the default."""
+    if key == "sort":
+        sort = ALIASES[value].value if value in ALIASES else value
+        return "" if sort == GroupSort.GROUP_ID.value else sort
+    if key == "columns":
+        names = shown_columns(value)
+        return value if names is None else written_columns(names) or ""
+    return value
+
+
+def list_url(query: str) -> str:
+    """The address of the list with a view."""
+    return f"{reverse('frontend:groups')}?{query}" if query else reverse("frontend:groups")
+
+
+def saved_views_of(owner: Any) -> list[SavedView]:
+    """All views of an account, by name."""
+    return list(SavedView.objects.filter(owner=owner))
+
+
+def save_view(owner: Any, name: str, query: str) -> SavedView:
+    """Save a view. `query`: as `written_view` writes it. Raises ViewRefused."""
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        raise ViewRefused(f"Name: 1 to {LONGEST_NAME} characters that can be read.", 400)
+    if len(query) > LONGEST_QUERY:
+        raise ViewRefused(f"The filters are too long to be saved: at most {LONGEST_QUERY:,} characters.", 400)
+    with transaction.atomic():
+        # Two requests at once would otherwise both find room for one more, or the name free.
+        get_user_model().objects.select_for_update().get(pk=owner.pk)
+        names = {view.name for view in saved_views_of(owner)}
+        if name in names:
+            raise ViewRefused(f"Name: you have a view {name} already; choose another name, or delete that view.", 409)
+        if len(names) >= MOST_VIEWS:
+            raise ViewRefused(f"You have {MOST_VIEWS} saved views, which is the most; delete one first.", 409)
+        return SavedView.objects.create(owner=owner, name=name, query=query, created_at=now_ms())
+
+
+def delete_view(owner: Any, written: str) -> str | None:
+    """Delete a view of an account by its number; returns its name, None if the account has no such view."""
+    if not (written.isascii() and written.isdigit() and len(written) <= 18):
+        return None
+    view = SavedView.objects.filter(owner=owner, pk=int(written)).first()
+    if view is None:
+        return None
+    view.delete()
+    return view.name

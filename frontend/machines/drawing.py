@@ -1,0 +1,178 @@
+"""A state machine as a picture: where states stand, and arrows between them, in units of the picture. Pure functions.
+
+An arrow is a quadratic curve from the edge of one box to that of the other. Two that join the same boxes bend apart,
+each to the left of its own direction. Their causes are in a table under the numbers that they have in the picture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from frontend.machines.edges import CLASSIC, CLASSIC_CAUSES, GROUP_CAUSES, NOWHERE, Edge
+from frontend.states import BY_NAME
+
+Point = tuple[float, float]
+WIDTH, HEIGHT = 184, 54
+DOT = 11
+BEGIN, END = "begin", "end"
+"""`NOWHERE`, once for each direction."""
+HEAD = 9
+"""Length of the head of an arrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A picture: its size, the centres of its states, and how far and where an arrow differs from the usual.
+
+    `bent`: how far the middle of an arrow is from the straight line, and where its number stands, 0 to 1.
+    """
+
+    width: int
+    height: int
+    places: Mapping[str, Point]
+    bent: Mapping[Edge, tuple[float, float]]
+
+
+USUAL = (22.0, 0.5)
+CLASSIC_LAYOUT = Layout(
+    884,
+    290,
+    {
+        BEGIN: (28, 44),
+        END: (28, 100),
+        "Empty": (214, 72),
+        "PreparingRebalance": (496, 72),
+        "CompletingRebalance": (782, 72),
+        "Stable": (639, 240),
+    },
+    {(NOWHERE, "Empty"): (0, 0.5), ("Empty", NOWHERE): (0, 0.5)},
+)
+CONSUMER_LAYOUT = Layout(
+    940,
+    440,
+    {
+        BEGIN: (430, 384),
+        END: (28, 306),
+        "Assigning": (200, 60),
+        "Reconciling": (560, 60),
+        "Empty": (200, 306),
+        "Stable": (560, 306),
+        CLASSIC: (838, 183),
+    },
+    {
+        (NOWHERE, "Stable"): (0, 0.5),
+        ("Empty", NOWHERE): (0, 0.5),
+        ("Assigning", "Stable"): (30, 0.28),
+        ("Stable", "Assigning"): (30, 0.28),
+        ("Reconciling", "Empty"): (0, 0.24),
+        ("Empty", CLASSIC): (-150, 0.5),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A state: its left upper corner. `now`: the group is in it; `next`: it can be the next one."""
+
+    name: str
+    label: str
+    tone: str
+    x: float
+    y: float
+    now: bool
+    next: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A transition: its number, the curve, its head, and where the number stands. `possible`: now."""
+
+    number: int
+    source: str
+    target: str
+    cause: str
+    curve: str
+    head: str
+    x: float
+    y: float
+    possible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A state machine, drawn. `begin` and `end`: the centres of its marks for where a life begins and ends."""
+
+    width: int
+    height: int
+    boxes: Sequence[Box]
+    arrows: Sequence[Arrow]
+    begin: Point
+    end: Point
+
+
+def picture(kind: str, present: str) -> Picture:
+    """The machine of groups of a type, "consumer" or another, with the present state marked."""
+    layout, causes = (CONSUMER_LAYOUT, GROUP_CAUSES) if kind == "consumer" else (CLASSIC_LAYOUT, CLASSIC_CAUSES)
+    following = {after for before, after in causes if before == present}
+    boxes = [
+        Box(name, label(name), _tone(name), x - WIDTH / 2, y - HEIGHT / 2, name == present, name in following)
+        for name, (x, y) in layout.places.items()
+        if name not in (BEGIN, END)
+    ]
+    arrows = [
+        _arrow(layout, number, edge, cause, possible=edge[0] == present)
+        for number, (edge, cause) in enumerate(causes.items(), 1)
+    ]
+    return Picture(layout.width, layout.height, boxes, arrows, layout.places[BEGIN], layout.places[END])
+
+
+def label(name: str) -> str:
+    """A state in words."""
+    return BY_NAME[name].label if name in BY_NAME else "Classic group"
+
+
+def _tone(name: str) -> str:
+    return BY_NAME[name].tone if name in BY_NAME else "idle"
+
+
+def _arrow(layout: Layout, number: int, edge: Edge, cause: str, *, possible: bool) -> Arrow:
+    source, target = edge
+    a = layout.places[BEGIN if source == NOWHERE else source]
+    b = layout.places[END if target == NOWHERE else target]
+    bow, at = layout.bent.get(edge, USUAL)
+    length = math.dist(a, b)
+    across = ((b[1] - a[1]) / length, (a[0] - b[0]) / length)
+    control = ((a[0] + b[0]) / 2 + 2 * bow * across[0], (a[1] + b[1]) / 2 + 2 * bow * across[1])
+    start, tip = _edge_of(a, control, dot=source == NOWHERE), _edge_of(b, control, dot=target == NOWHERE)
+    if not bow:  # between near boxes the middle of the centres may be within one of them
+        control = ((start[0] + tip[0]) / 2, (start[1] + tip[1]) / 2)
+    back = math.atan2(control[1] - tip[1], control[0] - tip[0])
+    wings = [(tip[0] + HEAD * math.cos(back + turn), tip[1] + HEAD * math.sin(back + turn)) for turn in (0.42, -0.42)]
+    x, y = ((1 - at) ** 2 * start[axis] + 2 * at * (1 - at) * control[axis] + at**2 * tip[axis] for axis in (0, 1))
+    return Arrow(
+        number,
+        "–" if source == NOWHERE else label(source),
+        "–" if target == NOWHERE else label(target),
+        cause,
+        f"M{_at(start)} Q{_at(control)} {_at(tip)}",
+        " ".join(map(_at, (tip, *wings))),
+        round(x, 1),
+        round(y, 1),
+        possible,
+    )
+
+
+def _edge_of(centre: Point, towards: Point, *, dot: bool) -> Point:
+    """Where the line from the centre of a box or dot leaves it, and a little further."""
+    x, y = towards[0] - centre[0], towards[1] - centre[1]
+    if dot:
+        share = (DOT + 3) / math.hypot(x, y)
+    else:
+        share = min((WIDTH / 2 + 4) / abs(x) if x else math.inf, (HEIGHT / 2 + 4) / abs(y) if y else math.inf)
+    return centre[0] + share * x, centre[1] + share * y
+
+
+def _at(point: Point) -> str:
+    return f"{point[0]:.1f},{point[1]:.1f}"

@@ -1,0 +1,191 @@
+"""The page of a member, ready for its template. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from frontend.consumer.rows import AWAY_EPOCH
+from frontend.member.concerns import Concerns
+from frontend.member.reads import SUMMED, MemberPage, MemberPartition, Present
+from frontend.rows import Event, GroupHeader, Millis
+from frontend.states import generation_word
+from frontend.timeline import lines
+from frontend.verdicts.presenters import KINDS, VerdictLine
+from frontend.verdicts.presenters import lines as verdict_lines
+from frontend.wording import number, plural
+from groups.core.model.events import EventKind
+from groups.core.model.verdicts import VerdictKind
+from kcoord.protocol.consumer_protocol import decode_subscription
+from offsets.core.lag import PartitionLag, Watermark, partition_lag
+from offsets.core.samples import Sample
+from offsets.lag.samples import in_order
+from offsets.verdicts.reads import summaries
+
+NAMES_SHOWN = 48
+"""Subscribed topic names that are shown; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLine:
+    """A partition in the table. `what`: what the member does with it, `tone` as for states; "" if it just has it."""
+
+    row: MemberPartition
+    lag: PartitionLag
+    what: str
+    tone: str
+    first_of_topic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """An instant (ms) at which something happens to the member unless it acts."""
+
+    at: Millis
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """What a member subscribes to; `unknown` are not in the catalogue. `readable`: its metadata says so.
+
+    `matched`: how many topics its regular expression matches, in words.
+    """
+
+    names: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+    more: int = 0
+    regex: str = ""
+    matched: str = ""
+    readable: bool = True
+
+
+def present(page: MemberPage, concerns: Concerns, stale_ms: Millis) -> dict[str, Any]:
+    """The context of a member that its group has. `stale_ms`: from when a watermark is stale."""
+    found, header = page.present, page.header
+    assert found is not None
+    assert header is not None
+    described = found.described
+    member, consumer = described.member, header.type == "consumer"
+    return {
+        "member": member,
+        "detail": found.detail,
+        "protocol": _protocol(found, header),
+        "state": concerns.state,
+        "verdicts": _verdicts(concerns, header, page.now),
+        "leads": not consumer and member.member_id == header.leader_id,
+        "away": member.member_epoch == AWAY_EPOCH,
+        "consumer": consumer,
+        "epoch_word": generation_word(header),
+        "behind": consumer and member.member_epoch not in (header.assignment_epoch, AWAY_EPOCH),
+        "previous_epoch": described.previous_epoch,
+        "deadlines": _deadlines(found, header),
+        "rebalance_timeout_ms": described.rebalance_timeout_ms,
+        "subscribed": _subscribed(found),
+        "totals": found.totals,
+        "summed": number(SUMMED) if member.owned > found.totals.partitions else "",
+        "partitions": _lines(found.partitions, page.now, stale_ms),
+        "announcement": f"{member.client_id} is {concerns.state.label}, {plural(member.owned, 'partition')}",
+    }
+
+
+def _verdicts(concerns: Concerns, header: GroupHeader, now: Millis) -> list[VerdictLine]:
+    """Of a late member says what happens to it, not to the first of several."""
+    found = verdict_lines(summaries(concerns.verdicts), header.state, explained=True)
+    return [
+        replace(line, next="It loses its partitions" if line.due_at and line.due_at > now else "")
+        if line.state is KINDS[VerdictKind.LATE]
+        else line
+        for line in found
+    ]
+
+
+def _protocol(found: Present, header: GroupHeader) -> str:
+    if found.detail is not None:
+        return "classic, in a consumer group" if found.detail.classic else "consumer"
+    kind = f", {header.protocol_type}" if header.protocol_type not in (None, "", "consumer") else ""
+    return f"classic{kind}"
+
+
+def _deadlines(found: Present, header: GroupHeader) -> list[Deadline]:
+    """Besides the end of its session, the earliest first."""
+    detail, member = found.detail, found.described.member
+    named = []
+    if detail is not None and detail.rebalance_deadline is not None:
+        named.append(Deadline(detail.rebalance_deadline, "removed if it has not given up its partitions"))
+    if detail is not None and detail.rejoin_deadline is not None:
+        named.append(Deadline(detail.rejoin_deadline, "removed if its client has not joined again"))
+    waits = header.state == "PreparingRebalance" and not member.awaiting_join and header.type != "consumer"
+    if waits and header.join_deadline is not None:
+        named.append(Deadline(header.join_deadline, "removed if it has not joined again"))
+    if header.state == "CompletingRebalance" and member.pending_sync and header.sync_deadline is not None:
+        named.append(Deadline(header.sync_deadline, "removed if it has not synced"))
+    return sorted(named, key=lambda deadline: deadline.at)
+
+
+def _subscribed(found: Present) -> Subscribed:
+    detail = found.detail
+    if detail is not None:
+        matched = "not resolved yet" if detail.matched is None else f"matches {plural(detail.matched, 'topic')}"
+        return Subscribed(
+            [name for name in detail.topic_names if name not in found.unknown_topics],
+            sorted(found.unknown_topics),
+            detail.topic_count - len(detail.topic_names),
+            detail.regex,
+            matched,
+        )
+    metadata = found.described.metadata
+    read = decode_subscription(bytes(metadata)) if metadata else None
+    if read is None:
+        return Subscribed(readable=False)
+    names = sorted(read.topics)
+    return Subscribed(names[:NAMES_SHOWN], more=max(len(names) - NAMES_SHOWN, 0))
+
+
+def _lines(partitions: Sequence[MemberPartition], now: Millis, stale_ms: Millis) -> list[PartitionLine]:
+    shown, topic = [], None
+    for row in partitions:
+        what, tone = _what(row)
+        shown.append(PartitionLine(row, _lag(row, now, stale_ms), what, tone, row.topic != topic))
+        topic = row.topic
+    return shown
+
+
+def _what(row: MemberPartition) -> tuple[str, str]:
+    if not row.held:
+        return "is to get", "busy"
+    if row.pending:
+        return "must give up", "warn"
+    return ("will give up", "warn") if row.wanted is False else ("", "")
+
+
+def _lag(row: MemberPartition, now: Millis, stale_ms: Millis) -> PartitionLag:
+    if row.sampled_at is None:
+        return PartitionLag()
+    before = row.before_at, row.before_until, row.before_log_start_offset, row.before_log_end_offset
+    after = row.after_at, row.after_until, row.after_log_start_offset, row.after_log_end_offset
+    samples = [Sample(*sample) for sample in (before, after) if None not in sample]
+    samples.append(Sample(row.sampled_at, row.sampled_at, row.log_start_offset, row.log_end_offset))
+    watermark = Watermark(row.log_start_offset, row.log_end_offset, row.sampled_at)
+    return partition_lag(row.committed_offset, watermark, in_order(samples), now, stale_ms)
+
+
+def gone(page: MemberPage) -> dict[str, Any]:
+    """The context of a member that its group does not have."""
+    joined = _joined(page.events)
+    return {
+        "given_out": page.given_out,
+        "last": lines(page.events[:1]),
+        "client_id": joined.get("client_id", ""),
+        "client_host": joined.get("client_host", ""),
+        "instance_id": joined.get("instance_id") or "",
+    }
+
+
+def _joined(events: Sequence[Event]) -> Any:
+    """What the member said about itself when it last joined, if that event is kept."""
+    for event in events:
+        if event.kind == EventKind.MEMBER_JOINED.value:
+            return event.detail
+    return {}

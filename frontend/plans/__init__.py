@@ -1,0 +1,1 @@
+"""The list of offset plans of all groups."""

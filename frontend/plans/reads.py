@@ -1,0 +1,83 @@
+"""Reads the plans of all groups, a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.rows import Millis
+from kcoord.database.pool import Database
+from kcoord.rest.paging import INT64_MAX
+from kcoord.sql import queries
+
+Q = queries("frontend")
+
+PlanKey = tuple[Millis, str]
+"""When a plan was made, and its id: its place in the list."""
+
+PAGE_SIZE = 50
+LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """A plan without its lines. `totals` as in `offsets.core.plan_types.Totals`."""
+
+    id: str
+    group_id: str
+    strategy: str
+    totals: Mapping[str, Any]
+    state: str
+    reason: str
+    created_at: Millis
+    created_by: str
+    applied_at: Millis | None
+    applied_by: str | None
+    undone_at: Millis | None
+    undone_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFilter:
+    """Which plans to list; "" and None do not restrict them. `who` made, applied or undid it.
+
+    `until` (ms) is exclusive, `since` inclusive; both are of the instant at which a plan was made.
+    """
+
+    q: str = ""
+    state: str = ""
+    who: str = ""
+    since: Millis | None = None
+    until: Millis | None = None
+    before: PlanKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanList:
+    """A page of plans, newest first. `next`: where the next page begins; None on the last page."""
+
+    now: Millis
+    plans: tuple[PlanRow, ...]
+    next: PlanKey | None
+
+
+async def all_plans(db: Database, wanted: PlanFilter, limit: int = PAGE_SIZE) -> PlanList:
+    """A page of plans. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+    start = (INT64_MAX, LAST_ID) if wanted.until is None else (wanted.until, "0" * 8 + "-0000-0000-0000-" + "0" * 12)
+    at, plan_id = start if wanted.before is None else min(start, wanted.before)
+    parameters = {
+        "before_at": at,
+        "before_id": plan_id,
+        "since": wanted.since or 0,
+        "state": wanted.state or None,
+        "q": wanted.q or None,
+        "who": wanted.who or None,
+        "limit": limit + 1,
+    }
+    async with db.snapshot() as connection:
+        found = await db.records(connection, PlanRow, Q.all_plans, parameters)
+        now = await db.now_ms(connection)
+    more = len(found) > limit
+    plans = tuple(found[:limit])
+    return PlanList(now, plans, (plans[-1].created_at, plans[-1].id) if more else None)

@@ -1,0 +1,170 @@
+"""The results of a search, in sections, as the page and the box show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from frontend.allowed import SEE_PLANS, SEE_TOKENS, missing
+from frontend.search import reads
+from frontend.search.verbs import Asked, address, allowed, asked
+from frontend.states import state
+from frontend.views.groups import group_url
+from frontend.views.member import member_url
+from frontend.wording import plural
+from kcoord.models import ApiToken
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+
+VERBS_SHOWN, GROUPS_OF_VERB = 5, 3
+NAMES = {"groups": "groups", "topics": "topics", "members": "members, client ids and hosts", "plans": "plans"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Something that was found. `note`: what else is known of it; `control`: the id of a control of the header.
+
+    `fill`: what to write into the box instead of going anywhere.
+    """
+
+    text: str
+    url: str
+    note: str = ""
+    control: str = ""
+    fill: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Results of one kind. `more_url`: where all of them are, "" if these are all or there is no such page."""
+
+    name: str
+    title: str
+    results: Sequence[Result]
+    more_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All that was found. `unfinished`: what could not be searched in time, in words."""
+
+    sections: Sequence[Section]
+    unfinished: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many results are shown."""
+        return sum(len(section.results) for section in self.sections)
+
+
+def search(user: Any, q: str) -> Results:
+    """Everything with `q` in its name that the account may see. Raises ProtocolError if the database cannot be used."""
+    verbs = [one for one in asked(q) if allowed(one.verb, user)][:VERBS_SHOWN]
+    plans = not missing(user, SEE_PLANS)
+
+    async def read(runtime: Runtime) -> tuple[reads.Hits, dict[str, Sequence[reads.GroupHit]]]:
+        abouts = dict.fromkeys(one.about for one in verbs if one.about)
+        about = {name: await reads.groups_like(runtime.db, name, GROUPS_OF_VERB) for name in abouts}
+        return await reads.find(runtime.db, q, plans=plans), about
+
+    hits, about = bridge.call(read)
+    sections = [
+        Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, about)]),
+        Section("groups", "Groups", [_group(hit) for hit in hits.groups], _list_of(q, hits.groups)),
+        *_member_sections(q, hits.members),
+        Section("topics", "Topics", [_topic(hit) for hit in hits.topics], _topics_of(q, hits.topics)),
+        Section("plans", "Offset plans", [_plan(hit) for hit in hits.plans]),
+        Section("tokens", "Tokens", _tokens(q) if user.is_staff and not missing(user, SEE_TOKENS) else []),
+    ]
+    unfinished = " and ".join(NAMES[name] for name in hits.unfinished)
+    return Results([section for section in sections if section.results], unfinished)
+
+
+def _verb(one: Asked, groups: dict[str, Sequence[reads.GroupHit]]) -> list[Result]:
+    verb = one.verb
+    if verb.control:
+        return [Result(verb.label, "#", control=verb.control)]
+    if verb.tail is None:
+        where = address(verb)
+        return [Result(verb.label, where, "page")] if where else []
+    if not one.about:
+        fill = f"{verb.label} "
+        return [Result(f"{verb.label} …", _search_url(fill), "then the name of a group", fill=fill)]
+    return [
+        Result(f"{verb.label} {hit.group_id}", group_url(hit.group_id) + verb.tail, state(hit.state).label)
+        for hit in groups[one.about]
+    ]
+
+
+def _search_url(q: str) -> str:
+    return f"{reverse('frontend:search')}?{urlencode({'q': q})}"
+
+
+def _group(hit: reads.GroupHit) -> Result:
+    return Result(hit.group_id, group_url(hit.group_id), f"{state(hit.state).label}, {hit.type}")
+
+
+def _list_of(q: str, shown: Sequence[object]) -> str:
+    return f"{reverse('frontend:groups')}?{urlencode({'q': q})}" if len(shown) >= reads.SHOWN else ""
+
+
+def _topic(hit: reads.TopicHit) -> Result:
+    where = f"{reverse('frontend:topics')}?{urlencode({'q': hit.name})}"
+    return Result(hit.name, where, plural(hit.partitions, "partition"))
+
+
+def _topics_of(q: str, shown: Sequence[object]) -> str:
+    return f"{reverse('frontend:topics')}?{urlencode({'q': q})}" if len(shown) >= reads.SHOWN else ""
+
+
+def _member_sections(q: str, members: Sequence[reads.MemberHit]) -> list[Section]:
+    """Client ids and hosts, each once, and members. Each leads to the groups or the group that has it."""
+    clients: dict[str, set[str]] = {}
+    hosts: dict[str, set[str]] = {}
+    ids = []
+    for hit in members:
+        if q.lower() in hit.client_id.lower():
+            clients.setdefault(hit.client_id, set()).add(hit.group_id)
+        if q.lower() in hit.client_host.lower():
+            hosts.setdefault(hit.client_host, set()).add(hit.group_id)
+        if q.lower() in hit.member_id.lower() or q.lower() in (hit.instance_id or "").lower():
+            ids.append(hit)
+    more = "+" if len(members) >= reads.MEMBERS_READ else ""
+    return [
+        Section("clients", "Client ids", _grouped("client", clients, more)),
+        Section("hosts", "Hosts", _grouped("host", hosts, more)),
+        Section("members", "Members", [_member(hit) for hit in ids[: reads.SHOWN]]),
+    ]
+
+
+def _grouped(name: str, found: dict[str, set[str]], more: str) -> list[Result]:
+    return [
+        Result(
+            value,
+            f"{reverse('frontend:groups')}?{urlencode({name: value})}",
+            f"in {next(iter(groups))}" if len(groups) == 1 and not more else f"in {len(groups)}{more} groups",
+        )
+        for value, groups in sorted(found.items())[: reads.SHOWN]
+    ]
+
+
+def _member(hit: reads.MemberHit) -> Result:
+    name = hit.member_id if hit.instance_id is None else f"{hit.instance_id} ({hit.member_id})"
+    return Result(
+        name, member_url(hit.group_id, hit.member_id), f"{hit.client_id} at {hit.client_host}, in {hit.group_id}"
+    )
+
+
+def _plan(hit: reads.PlanHit) -> Result:
+    where = f"{group_url(hit.group_name)}/plans/{hit.id}"
+    reason = f": {hit.reason}" if hit.reason else ""
+    return Result(f"{hit.group_name} {hit.strategy}{reason}", where, f"{hit.state}, by {hit.created_by}")
+
+
+def _tokens(q: str) -> list[Result]:
+    found = ApiToken.objects.filter(name__icontains=q).order_by("name")[: reads.SHOWN]
+    return [Result(token.name, reverse("frontend:token", args=[token.pk]), f"{token.prefix}…") for token in found]

@@ -1,0 +1,115 @@
+"""What can be done, found by its words: pages, actions on a group, and the controls of the header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import NoReverseMatch, reverse
+
+from frontend.allowed import CREATE_GROUP, CREATE_TOKEN, DELETE_GROUP, HOLD, PIN, PLAN, missing
+
+SMALL_WORDS = frozenset({"of", "for", "the", "a", "an", "to", "in", "on", "group"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """Something to do. `words`: what it may be called; `route`: the name of its page.
+
+    `tail` is added to the address of a group: the verb is then about one. `control`: the id of a control of the header
+    instead of a page.
+    """
+
+    label: str
+    words: str
+    route: str = ""
+    permission: str = ""
+    tail: str | None = None
+    control: str = ""
+
+
+VERBS = (
+    Verb("Overview", "overview home attention verdicts stuck health", "frontend:home"),
+    Verb("Groups", "groups list", "frontend:groups"),
+    Verb("Topics", "topics catalogue watermarks", "frontend:topics"),
+    Verb("Archive", "archive runs spark reconcile", "frontend:archive"),
+    Verb("Nodes", "nodes coordinators health partitions", "frontend:nodes"),
+    Verb("Plans", "plans resets", "frontend:plans"),
+    Verb("Audit", "audit changes who", "frontend:audit"),
+    Verb("Health", "health readiness celery postgres", "frontend:health"),
+    Verb("Compare groups", "compare groups lag", "frontend:compare"),
+    Verb("Tokens", "tokens access rules", "frontend:tokens"),
+    Verb("Create a token", "create new add token", "frontend:create-token", CREATE_TOKEN),
+    Verb("Create a group", "create new add group", "frontend:create-group", CREATE_GROUP),
+    Verb("Change your password", "change password account", "frontend:password"),
+    Verb("API documentation", "api documentation docs openapi", "docs"),
+    Verb("Time zone: UTC or local", "time zone utc local clock", control="zone"),
+    Verb("Colours: light, dark or those of the system", "theme colours dark light mode", control="theme"),
+    Verb("Reset offsets of", "reset offsets plan rewind", permission=PLAN, tail="/reset"),
+    Verb("Hold", "hold keep out", permission=HOLD, tail="/hold"),
+    Verb("End the hold of", "end hold release", permission=HOLD, tail="/hold"),
+    Verb("Delete group", "delete remove", permission=DELETE_GROUP, tail="/delete"),
+    Verb("Configuration of", "configuration config settings overrides", tail="/config"),
+    Verb("States of", "states state machine diagram transitions", tail="/states"),
+    Verb("Pins of", "pins pin retention", permission=PIN, tail="/pins"),
+    Verb("Simulate the assignment of", "simulate assignment members partitions", tail="/simulate"),
+    Verb("Rebalances of", "rebalances history episodes", tail="/rebalances"),
+    Verb("Events of", "events", tail="/events"),
+    Verb("Commit history of", "commits commit history journal", tail="/commits"),
+    Verb("Snapshot of", "snapshot ticket markdown", tail="/snapshot.md"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A verb that was found. `about`: the words left over, which name a group; "" if nothing is left."""
+
+    verb: Verb
+    about: str
+
+
+def asked(q: str) -> list[Asked]:
+    """The verbs that `q` may mean: all its words begin words of the verb, or those before the name of a group."""
+    written = q.split()
+    found = []
+    for verb in VERBS:
+        used, rest = _taken(verb, written)
+        if verb.tail is None:
+            if used and not [word for word in rest if word.lower() not in SMALL_WORDS]:
+                found.append(Asked(verb, ""))
+        elif used:
+            names = [word for word in rest if word.lower() not in SMALL_WORDS]
+            if len(names) <= 1:
+                found.append(Asked(verb, names[0] if names else ""))
+    return found
+
+
+def _taken(verb: Verb, written: Sequence[str]) -> tuple[int, Sequence[str]]:
+    """How many words at the beginning belong to the verb, and the others."""
+    words = verb.words.split()
+    used = 0
+    for place, word in enumerate(written):
+        lowered = word.lower()
+        if any(known.startswith(lowered) for known in words) and (len(lowered) > 1 or len(written) == 1):
+            used += 1
+        elif lowered not in SMALL_WORDS or not used:
+            return used, written[place:]
+    return used, ()
+
+
+def address(verb: Verb) -> str | None:
+    """The address of a page; None if there is no such page."""
+    try:
+        return reverse(verb.route)
+    except NoReverseMatch:
+        return None
+
+
+def allowed(verb: Verb, user: Any) -> bool:
+    """The account may do it; pages of the admin are for staff."""
+    where = address(verb) if verb.route else ""
+    if where is not None and re.match(r"/admin/", where) and not user.is_staff:
+        return False
+    return not missing(user, verb.permission)

@@ -1,0 +1,85 @@
+-- name: rebalance_events
+-- Ids of events are given in the order of time, and `offsets_activity` says about every minute which was the last one: the
+-- events of a group before and after a span are not read. An event may be stored a moment after a later one, so that the bound
+-- is taken from the instant after the next.
+select id, at, kind, generation_id, member_id, detail
+from groups_event
+where group_name = %(group_id)s
+  and kind = any(%(kinds)s::text[])
+  and (%(before)s::bigint is null or id < %(before)s)
+  and (%(since)s::bigint is null or at >= %(since)s)
+  and (%(until)s::bigint is null or at < %(until)s)
+  and id > coalesce((select event_id from offsets_activity where at <= %(since)s::bigint - 60000
+                     order by at desc limit 1), 0)
+  and id <= coalesce((select event_id from offsets_activity where at >= %(until)s::bigint
+                      order by at offset 1 limit 1), 9223372036854775807)
+order by id desc
+limit %(limit)s
+
+-- name: events_in_span
+-- As above, of all kinds.
+select id, at, kind, generation_id, member_id, detail
+from groups_event
+where group_name = %(group_id)s
+  and (%(before)s::bigint is null or id < %(before)s)
+  and (%(since)s::bigint is null or at >= %(since)s)
+  and (%(until)s::bigint is null or at < %(until)s)
+  and id > coalesce((select event_id from offsets_activity where at <= %(since)s::bigint - 60000
+                     order by at desc limit 1), 0)
+  and id <= coalesce((select event_id from offsets_activity where at >= %(until)s::bigint
+                      order by at offset 1 limit 1), 9223372036854775807)
+order by id desc
+limit %(limit)s
+
+-- name: sampled_topics
+-- The topics on which a group's lag was sampled, by steps through the key: one index lookup each.
+with recursive own as (
+    (select topic from offsets_lagsample where group_name = %(group_id)s order by topic limit 1)
+    union all
+    select (select s.topic from offsets_lagsample s
+            where s.group_name = %(group_id)s and s.topic > own.topic
+            order by s.topic limit 1)
+    from own
+    where own.topic is not null)
+select topic from own where topic is not null limit %(limit)s
+
+-- name: lag_by_step
+-- Of each group and topic the last sample of each step: the rows that are read are as many as are drawn, however often
+-- lag was sampled. Samples of one look are of the same instant, so the last ones of a step add up.
+select i.number, n.step, sum(s.lag)::bigint as lag, max(s.time_lag_ms) as time_lag_ms
+from unnest(%(numbers)s::int[], %(groups)s::text[], %(topics)s::text[]) as i (number, group_name, topic)
+cross join generate_series(0, %(steps)s::int - 1) as n (step)
+cross join lateral (
+    select s.lag, s.time_lag_ms
+    from offsets_lagsample s
+    where (s.group_name, s.topic, s.at) >= (i.group_name, i.topic, %(first)s::bigint + n.step * %(step_ms)s::bigint)
+      and (s.group_name, s.topic, s.at) < (i.group_name, i.topic, %(first)s::bigint + (n.step + 1) * %(step_ms)s::bigint)
+    order by s.group_name desc, s.topic desc, s.at desc
+    limit 1) s
+group by i.number, n.step
+order by i.number, n.step
+
+-- name: changes_by_step
+-- Lines of the journal, at most %(most)s of each step: a group may commit a hundred times per second.
+select n.step, count(*) as lines
+from generate_series(0, %(steps)s::int - 1) as n (step)
+cross join lateral (
+    select from offset_commit_log l
+    where l.group_name = %(group_id)s
+      and l.at >= %(first)s::bigint and l.at < %(last)s::bigint
+      and l.at >= %(first)s::bigint + n.step * %(step_ms)s::bigint
+      and l.at < %(first)s::bigint + (n.step + 1) * %(step_ms)s::bigint
+    limit %(most)s) l
+group by n.step
+order by n.step
+
+-- name: groups_of_topic
+-- Groups that have committed on a topic, the furthest behind first. They are looked for at most %(rows)s offsets deep;
+-- the first ones of a topic are those of its partition 0, once for each group.
+select g.group_id
+from (select distinct o.group_id
+      from (select group_id from offsets_committedoffset where topic = %(topic)s order by partition limit %(rows)s) o) f
+join groups_group g on g.id = f.group_id
+left join offsets_topiclag l on l.group_id = f.group_id and l.topic = %(topic)s
+order by l.lag desc nulls last, g.group_id
+limit %(limit)s

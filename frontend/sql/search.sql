@@ -1,0 +1,58 @@
+-- What the search of all pages reads. Each statement is bounded by the rows that it looks at and by a statement timeout.
+-- Names that begin with the words come first, from the index that Django makes for `like`; only if these are few, the
+-- names that contain them, from a scan.
+
+-- name: limit_search
+-- Until the end of the transaction.
+select set_config('statement_timeout', %(limit)s, true)
+
+-- name: groups_beginning
+select group_id, state, type
+from groups_group
+where group_id ~>=~ %(q)s and group_id ~<~ %(end)s
+order by group_id using ~<~
+limit %(limit)s
+
+-- name: groups_containing
+select group_id, state, type
+from (select group_id, state, type from groups_group limit %(most)s) g
+where strpos(lower(group_id), lower(%(q)s)) > 0
+limit %(limit)s
+
+-- name: topics_beginning
+select name, partitions
+from groups_topic
+where name ~>=~ %(q)s and name ~<~ %(end)s
+order by name using ~<~
+limit %(limit)s
+
+-- name: topics_containing
+select name, partitions
+from (select name, partitions from groups_topic limit %(most)s) t
+where strpos(lower(name), lower(%(q)s)) > 0
+limit %(limit)s
+
+-- name: members_containing
+-- Without an index: each would be written with every member that joins, and none helps a part of an id.
+select g.group_id, m.member_id, m.instance_id, m.client_id, m.client_host
+from ((select group_id, member_id, instance_id, client_id, client_host
+       from (select group_id, member_id, instance_id, client_id, client_host from groups_member limit %(most)s) c
+       where strpos(lower(concat_ws(chr(10), member_id, instance_id, client_id, client_host)), lower(%(q)s)) > 0
+       limit %(limit)s)
+      union all
+      (select group_id, member_id, instance_id, client_id, client_host
+       from (select group_id, member_id, instance_id, client_id, client_host from groups_consumermember
+             limit %(most)s) k
+       where strpos(lower(concat_ws(chr(10), member_id, instance_id, client_id, client_host)), lower(%(q)s)) > 0
+       limit %(limit)s)) m
+join groups_group g on g.id = m.group_id
+
+-- name: plans_containing
+-- The newest of those found.
+select id, group_name, strategy, state, reason, created_at, created_by
+from (select id, group_name, strategy, state, reason, created_at, created_by
+      from offsets_offsetplan
+      limit %(most)s) p
+where strpos(lower(concat_ws(chr(10), id, group_name, strategy, reason, created_by)), lower(%(q)s)) > 0
+order by created_at desc
+limit %(limit)s

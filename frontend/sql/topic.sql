@@ -1,0 +1,54 @@
+-- name: topic_header
+select t.id as pk, t.name, t.topic_id::text as topic_id, t.partitions, t.labels, t.created_at, w.watermarks, w.oldest,
+       w.newest, w.records
+from groups_topic t
+cross join lateral (select count(*) as watermarks, min(sampled_at) as oldest, max(sampled_at) as newest,
+                           sum(log_end_offset - log_start_offset)::bigint as records
+                    from groups_watermark
+                    where topic_id = t.id) w
+where t.name = %(name)s
+
+-- name: topic_partitions
+select p.partition, w.log_start_offset, w.log_end_offset, w.sampled_at
+from generate_series(%(first)s::int, %(last)s::int) p (partition)
+left join groups_watermark w on w.topic_id = %(pk)s and w.partition = p.partition
+order by p.partition
+
+-- name: topic_groups
+-- Groups that committed, as the sampler noted them, and besides these the groups in the first rows of owners and
+-- offsets: those that own without having committed, and those that the sampler has not seen yet. The furthest behind
+-- come first.
+with known as (
+    select group_id from offsets_topiclag where topic = %(topic)s
+    union
+    select group_id from (select group_id from groups_assignment where topic = %(topic)s
+                          order by partition limit %(rows)s) a
+    union
+    select group_id from (select group_id from offsets_committedoffset where topic = %(topic)s
+                          order by partition limit %(rows)s) o),
+found as (
+    select g.id as pk, g.group_id, g.type, g.state, l.lag, l.max_lag, l.time_lag_ms, l.at as sampled_at,
+           count(*) over () as total
+    from known k
+    join groups_group g on g.id = k.group_id
+    left join offsets_topiclag l on l.group_id = g.id and l.topic = %(topic)s
+    order by l.lag desc nulls last, g.group_id
+    limit %(limit)s offset %(skip)s)
+select f.pk, f.group_id, f.type, f.state, f.lag, f.max_lag, f.time_lag_ms, f.sampled_at, f.total,
+       (select count(*) from groups_assignment a where a.group_id = f.pk and a.topic = %(topic)s) as owned,
+       (select count(*) from offsets_committedoffset o where o.group_id = f.pk and o.topic = %(topic)s) as committed
+from found f
+order by f.lag desc nulls last, f.group_id
+
+-- name: topic_cells
+-- Group by partition: who owns it, and what is committed there.
+select coalesce(o.group_id, a.group_id) as pk, coalesce(o.partition, a.partition) as partition, o.committed_offset,
+       a.member_id as owner
+from (select group_id, partition, committed_offset
+      from offsets_committedoffset
+      where group_id = any(%(groups)s::bigint[]) and topic = %(topic)s
+        and partition between %(first)s and %(last)s) o
+full join (select group_id, partition, member_id
+           from groups_assignment
+           where group_id = any(%(groups)s::bigint[]) and topic = %(topic)s
+             and partition between %(first)s and %(last)s) a using (group_id, partition)

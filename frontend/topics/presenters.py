@@ -1,0 +1,75 @@
+"""The heat map of a topic: groups by partitions, each cell with a number, a shape and a level. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from frontend.topics.reads import Cell, TopicGroup, TopicPage, TopicPartition
+from frontend.wording import compact, number, short_id
+from offsets.core.lag import position
+
+LEVELS = (0, 100, 10_000, 1_000_000)
+"""A cell has the level of the last of these that its lag is beyond; level 0: it has no lag."""
+
+LEGEND = (
+    ("h0", "0", "no lag"),
+    ("h1", "7", "up to 100 behind"),
+    ("h2", "2 k", "up to 10,000"),
+    ("h3", "80 k", "up to 1,000,000"),
+    ("h4", "3 M", "more"),
+    ("loose", "5", "committed, nobody owns it"),
+    ("new", "○", "owned, nothing committed"),
+    ("hidden", "?", "committed, watermark unknown"),
+    ("blank", "·", "neither"),
+)
+"""Class, sample and meaning of each kind of cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """A cell: what is written in it, how it looks, and what it means in words."""
+
+    text: str
+    look: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    """A group with its cells, in the order of the partitions."""
+
+    group: TopicGroup
+    url: str
+    cells: Sequence[Heat]
+
+
+def level(lag: int) -> int:
+    """How hot a lag is: 0 to 4."""
+    return sum(lag > bound for bound in LEVELS)
+
+
+def heat(partition: TopicPartition, cell: Cell | None) -> Heat:
+    """What a group is doing on a partition."""
+    where = f"partition {partition.partition}: "
+    if cell is None:
+        return Heat("·", "blank", f"{where}neither owned nor committed")
+    owner = f"owned by {short_id(cell.owner)}" if cell.owner else "nobody owns it"
+    if cell.committed_offset is None:
+        return Heat("○", "new", f"{where}{owner}, nothing committed")
+    loose = "" if cell.owner else " loose"
+    if partition.log_end_offset is None:
+        said = f"committed {number(cell.committed_offset)}, watermark unknown"
+        return Heat("?", f"hidden{loose}", f"{where}{said}, {owner}")
+    start = partition.log_start_offset or 0
+    lag = max(partition.log_end_offset - position(cell.committed_offset, start), 0)
+    return Heat(compact(lag), f"h{level(lag)}{loose}", f"{where}{number(lag)} behind, {owner}")
+
+
+def rows(found: TopicPage, urls: Sequence[str]) -> list[HeatRow]:
+    """The map. `urls`: of the groups, in their order."""
+    cells = {(cell.pk, cell.partition): cell for cell in found.cells}
+    return [
+        HeatRow(group, url, [heat(one, cells.get((group.pk, one.partition))) for one in found.partitions])
+        for group, url in zip(found.groups, urls, strict=True)
+    ]

@@ -1,0 +1,101 @@
+"""Reads the page of a topic: bounded by the page, whatever the number of partitions and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from frontend.rows import Millis
+from kcoord.database.pool import Database
+from kcoord.sql import queries
+
+Q = queries("frontend")
+
+PARTITIONS = 50
+"""Partitions of one page."""
+GROUPS = 20
+"""Groups of one page."""
+GROUP_ROWS = 2_000
+"""How many rows of owners and of offsets are searched for groups that the sampler has not noted."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHeader:
+    """The topic. `watermarks`: partitions with one; `oldest`, `newest` (ms) of them; `records` in the logs."""
+
+    pk: int
+    name: str
+    topic_id: str
+    partitions: int
+    labels: Mapping[str, str]
+    created_at: Millis
+    watermarks: int
+    oldest: Millis | None
+    newest: Millis | None
+    records: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """A partition with its watermark, if anybody has pushed one."""
+
+    partition: int
+    log_start_offset: int | None
+    log_end_offset: int | None
+    sampled_at: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicGroup:
+    """A group on the topic. Lags are those of the last sample, `sampled_at` (ms); `total`: groups in all."""
+
+    pk: int
+    group_id: str
+    type: str
+    state: str
+    lag: int | None
+    max_lag: int | None
+    time_lag_ms: Millis | None
+    sampled_at: Millis | None
+    total: int
+    owned: int
+    committed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A group on a partition: what it committed, and the member that owns it."""
+
+    pk: int
+    partition: int
+    committed_offset: int | None
+    owner: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPage:
+    """What the page shows."""
+
+    now: Millis
+    header: TopicHeader
+    partitions: Sequence[TopicPartition]
+    groups: Sequence[TopicGroup]
+    cells: Sequence[Cell]
+
+
+async def topic_page(db: Database, name: str, first: int, skip: int) -> TopicPage | None:
+    """Partitions from `first` on, and groups after the first `skip`; None: there is no such topic.
+
+    Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
+    """
+    async with db.snapshot() as connection:
+        header = await db.record(connection, TopicHeader, Q.topic_header, {"name": name})
+        if header is None:
+            return None
+        last = min(first + PARTITIONS, header.partitions) - 1
+        span = {"pk": header.pk, "topic": name, "first": first, "last": last}
+        partitions = await db.records(connection, TopicPartition, Q.topic_partitions, span)
+        paged = {"topic": name, "rows": GROUP_ROWS, "limit": GROUPS, "skip": skip}
+        groups = await db.records(connection, TopicGroup, Q.topic_groups, paged)
+        cells = await db.records(connection, Cell, Q.topic_cells, {**span, "groups": [group.pk for group in groups]})
+        return TopicPage(await db.now_ms(connection), header, partitions, groups, cells)

@@ -1,0 +1,98 @@
+"""Lag of several groups, or of several topics over their groups, in one span of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend import queries, zones
+from frontend.history.chart import COUNT, LENGTH, Chart, Point, Series, chart
+from frontend.history.past import GROUPS_OF_TOPIC, MOST_TOPICS, Compared, PastLag, compared
+from frontend.history.span import Span
+from frontend.views.groups import group_url
+from frontend.views.page import LONGEST_TEXT, BadAddress, choice, fixed, page, show
+from frontend.views.spans import preset_links, span_of, step_links
+from frontend.wording import duration, number
+from kcoord.process import bridge
+
+MOST = 4
+KINDS = {"groups": "group", "topics": "topic"}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A cell of the table: what it is called on a narrow screen, and its text."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One of those that are compared. `left_out`: its lag is that of `of` topics or groups only."""
+
+    name: str
+    url: str
+    values: Sequence[Value]
+    left_out: int
+    of: str
+
+
+@require_safe
+@page
+def compare(request: HttpRequest) -> HttpResponse:
+    """Up to four groups or topics, by their names in the URL: `?what=topics&name=orders&name=payments&span=7d`."""
+    if (elsewhere := fixed(request, "from", "to")) is not None:
+        return elsewhere
+    what = choice(request, "what", KINDS) or "groups"
+    names = _names(request)
+    now = bridge.call(lambda runtime: queries.now(runtime.db))
+    span = span_of(request, now)
+    wanted = [Compared(KINDS[what], name) for name in names]
+    found = bridge.call(lambda runtime: compared(runtime.db, wanted, span)) if wanted else []
+    context = {
+        "now": now,
+        "span": span,
+        "presets": preset_links(request, span),
+        "steps": step_links(request, span, now),
+        "clear_url": request.path,
+        "what": what,
+        "word": KINDS[what].capitalize(),
+        "names": [*names, *[""] * (MOST - len(names))],
+        "chosen": [_line(one, past) for one, past in zip(wanted, found, strict=True)],
+        "lag_chart": _chart(names, [past.lag for past in found], found, span, COUNT),
+        "time_lag_chart": _chart(names, [past.time_lag for past in found], found, span, LENGTH),
+    }
+    return show(request, "compare", context, section="compare")
+
+
+def _names(request: HttpRequest) -> list[str]:
+    names = list(dict.fromkeys(name for name in map(str.strip, request.GET.getlist("name")) if name))
+    if len(names) > MOST or any(len(name) > LONGEST_TEXT or "\0" in name for name in names):
+        raise BadAddress(f"name: at most {MOST} names of at most {LONGEST_TEXT} characters, without NUL.")
+    return names
+
+
+def _chart(
+    names: Sequence[str], points: Sequence[Sequence[Point]], found: Sequence[PastLag], span: Span, kind: str
+) -> Chart:
+    series = [Series(name, of) for name, of in zip(names, points, strict=True)]
+    step_ms = found[0].step_ms if found else span.step_ms
+    return chart(series, first=span.first, last=span.last, step_ms=step_ms, kind=kind, zone=zones.current())
+
+
+def _line(one: Compared, past: PastLag) -> Line:
+    lags = [point.value for point in past.lag]
+    late = [point.value for point in past.time_lag]
+    values = (
+        Value("Lag at the end", number(lags[-1]) if lags else "–"),
+        Value("Largest lag", number(max(lags)) if lags else "–"),
+        Value("Behind at the end", duration(late[-1]) if late else "–"),
+        Value("Furthest behind", duration(max(late)) if late else "–"),
+    )
+    of_group = one.what == "group"
+    of = f"the first {MOST_TOPICS:,} topics" if of_group else f"the {GROUPS_OF_TOPIC} groups furthest behind"
+    return Line(one.name, group_url(one.name) if of_group else "", values, past.left_out, of)

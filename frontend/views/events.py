@@ -1,0 +1,44 @@
+"""The events of a group, all of them or those of a span of time."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend.history.reads import Wanted, events_of
+from frontend.timeline import lines
+from frontend.views.groups import group_url, missing
+from frontend.views.page import address, cursor, cursor_address, fixed, instant, page, show
+from kcoord.process import bridge
+
+
+@require_safe
+@page
+def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
+    """The events of a group, newest first; they outlive the group. Links to its other pages keep the span."""
+    if "\0" in group_id:
+        return missing(request, group_id)
+    if (elsewhere := fixed(request, "from", "to")) is not None:
+        return elsewhere
+    before = cursor(request, "before", int)
+    wanted = Wanted(int(before[0]) if before else None, instant(request, "from"), instant(request, "to"))
+    found = bridge.call(lambda runtime: events_of(runtime.db, group_id, wanted))
+    spanned = wanted.since is not None or wanted.until is not None
+    if not found.exists and not found.events and not spanned:
+        return missing(request, group_id)
+    query = address(request, before=None).removeprefix(request.path)
+    context = {
+        "now": found.now,
+        "group_id": group_id,
+        "exists": found.exists,
+        "events": lines(found.events),
+        "group_url": group_url(group_id),
+        "history_url": f"{group_url(group_id)}/history{query}",
+        "rebalances_url": f"{group_url(group_id)}/rebalances{query}",
+        "since": wanted.since,
+        "until": wanted.until,
+        "all_url": request.path if spanned else None,
+        "newest_url": address(request, before=None) if before else None,
+        "older_url": cursor_address(request, "before", found.events[-1].id) if found.more else None,
+    }
+    return show(request, "events", context, section="groups")

@@ -1,0 +1,129 @@
+"""Creating a group with start offsets, and deleting committed offsets of chosen partitions."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from frontend import commands as as_command
+from frontend import queries
+from frontend.allowed import CREATE_GROUP, DELETE_OFFSETS, require
+from frontend.commands import service_url
+from frontend.offsets.reset_queries import tick_list
+from frontend.offsets.ticks import Ticks, ticks
+from frontend.states import state
+from frontend.views.actions import Refusal, actor, attempt, done, gone, header
+from frontend.views.groups import group_url
+from frontend.views.page import page, show
+from frontend.views.reset import tick_line
+from frontend.wording import plural
+from groups.catalogue.topics import TopicService, partition_counts
+from kcoord.http.paths import check_group_id
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.offset_file import read_offset_file
+from offsets.core.deletion import OffsetDelete, OffsetDeleteReply
+from offsets.deletion import OffsetDeletion
+from offsets.plans.creation import CreatedGroup, GroupCreation, NewGroup, StartOffset
+
+TYPED = "Type the group's id to confirm: nothing was deleted."
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def create_group(request: HttpRequest) -> HttpResponse:
+    """Create a group without members, with the offsets at which it begins to read."""
+    require(request, CREATE_GROUP)
+    refusal, group_id = Refusal(), request.POST.get("group_id", "").strip()
+    written = request.POST.get("offsets", "")
+    if request.method == "POST":
+        made, refusal = attempt(lambda runtime: _create(runtime, group_id, written, actor(request)))
+        if made is not None:
+            told = f"Created {group_id}." if made.created else f"{group_id} existed already, with these offsets."
+            return done(request, told, group_url(group_id))
+    context = {
+        "now": bridge.call(lambda runtime: queries.now(runtime.db)),
+        "refusal": refusal,
+        "given": request.POST,
+        "commands": [as_command.create_group(service_url(request), group_id or "GROUP", [("TOPIC", 0, 0)])],
+        "groups_url": reverse("frontend:groups"),
+    }
+    return show(request, "create_group", context, section="groups", status=refusal.status)
+
+
+async def _create(runtime: Runtime, group_id: str, written: str, principal: str) -> CreatedGroup:
+    check_group_id(group_id)
+    lines = read_offset_file(written).of_group(group_id) if written.strip() else {}
+    offsets = [StartOffset(topic, partition, offset) for (topic, partition), offset in lines.items()]
+    return await runtime.get(GroupCreation).create(NewGroup(group_id, offsets, {}, principal))
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
+    """Delete the offsets of chosen partitions. The group's id has to be typed: this cannot be undone."""
+    require(request, DELETE_OFFSETS)
+    brief = header(group_id)
+    if brief is None:
+        return gone(request, group_id)
+    refusal, given = Refusal(), request.POST if request.method == "POST" else request.GET
+    if request.method == "POST" and request.POST.get("confirm", "").strip() != group_id:
+        refusal = Refusal(TYPED, 400)
+    elif request.method == "POST":
+        reply, refusal = attempt(lambda runtime: _delete(runtime, request, group_id))
+        if reply is not None:
+            return done(request, _told(reply, group_id), group_url(group_id))
+    found = bridge.call(lambda runtime: tick_list(runtime.db, group_id))
+    ticked, wrong = attempt_ticks(given)
+    context = {
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "group": brief,
+        "state": state(brief.state),
+        "refusal": refusal if refusal.text else wrong,
+        "ticks": [tick_line(topic, found, ticked) for topic in found.topics],
+        "topics": ticked.lines(without=[topic.topic for topic in found.topics]),
+        "more_topics": found.more,
+        "now": brief.now,
+        "commands": _commands(request, group_id, ticked),
+    }
+    return show(request, "delete_offsets", context, section="groups", status=refusal.status)
+
+
+def attempt_ticks(given: QueryDict) -> tuple[Ticks, Refusal]:
+    """What is ticked; nothing and the reason if it cannot be read."""
+    try:
+        return ticks(given), Refusal()
+    except ProtocolError as error:
+        return Ticks(), Refusal(error.detail, 400)
+
+
+def _commands(request: HttpRequest, group_id: str, ticked: Ticks) -> list[as_command.Command]:
+    scope = [(topic, tuple(sorted(some))) for topic, some in ticked.chosen.items() if some]
+    return [as_command.delete_offsets(service_url(request), group_id, scope or [("TOPIC", (0, 1))])]
+
+
+async def _delete(runtime: Runtime, request: HttpRequest, group_id: str) -> OffsetDeleteReply:
+    scope = ticks(request.POST).scope()
+    if not scope:
+        raise ProtocolError(Error.INVALID_REQUEST, "Topics: tick at least one topic or partition.")
+    counts = partition_counts(await runtime.get(TopicService).current(), [topic for topic, _ in scope])
+    unknown = [topic for topic, _ in scope if topic not in counts]
+    if unknown:
+        raise ProtocolError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"Topics: there is no topic {unknown[0]!r}.")
+    partitions = tuple((t, n) for t, some in scope for n in (range(counts[t]) if some is None else some))
+    reply = await runtime.get(OffsetDeletion).delete(OffsetDelete(group_id, partitions, principal=actor(request)))
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error, reply.detail)
+    refused = sorted({f"{topic}: {error.value.help}" for topic, _, error in reply.results if error is not Error.NONE})
+    if refused and not reply.deleted:
+        raise ProtocolError(Error.INVALID_REQUEST, "Nothing was deleted. " + " ".join(refused[:10]))
+    return reply
+
+
+def _told(reply: OffsetDeleteReply, group_id: str) -> str:
+    kept = sorted({topic for topic, _, error in reply.results if error is not Error.NONE})
+    more = f" Kept, because members read the topic or it has no such partition: {', '.join(kept[:10])}." if kept else ""
+    return f"Deleted {plural(reply.deleted, 'committed offset')} of {group_id}.{more}"

@@ -1,0 +1,48 @@
+"""The state machine of a group, drawn, with where the group stands and what can happen next."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from frontend import queries
+from frontend.consumer import states as consumer_states
+from frontend.machines.drawing import picture
+from frontend.queries import GroupPage, Limits
+from frontend.states import explain, next_timer, state
+from frontend.views.groups import Pace, group_url, missing
+from frontend.views.page import page, show
+from kcoord.process import bridge
+
+PACE = Pace(every_ms=5_000, gap_ms=250)
+
+
+@require_safe
+@page
+def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
+    """The picture, and its transitions as tables."""
+    found: GroupPage | None = None
+    if "\0" not in group_id:
+        found = bridge.call(lambda runtime: queries.group_page(runtime.db, group_id, Limits()))
+    if found is None:
+        return missing(request, group_id)
+    group, part = found.header, found.consumer
+    drawn = picture(group.type, group.state)
+    context = {
+        "now": found.now,
+        "pace": PACE,
+        "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
+        "group": group,
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "state": state(group.state),
+        "explanation": (part and consumer_states.explain(found, part)) or explain(found),
+        "next_timer": next_timer(found),
+        "picture": drawn,
+        "possible": [arrow for arrow in drawn.arrows if arrow.possible],
+        "kind": "consumer" if group.type == "consumer" else "classic",
+    }
+    return show(request, "group_states", context, section="groups")

@@ -1,0 +1,102 @@
+"""The past of a group on one page, over one span: rebalances, lag, commits and other changes of offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend import queries, zones
+from frontend.history.chart import COUNT, LENGTH, Chart, Mark, Point, Series, chart
+from frontend.history.episodes import CAUSES
+from frontend.history.past import MOST_LINES, Past, past
+from frontend.history.span import Span
+from frontend.rows import Millis
+from frontend.views.commits import journal
+from frontend.views.groups import group_url, missing
+from frontend.views.history import chosen_causes, episode_lines
+from frontend.views.page import choice, fixed, page, show
+from frontend.views.spans import preset_links, span_of, step_links
+from frontend.wording import duration
+from kcoord.process import bridge
+from offsets.core.types import ChangeKind
+from offsets.journal.reading import COMMITS, JournalFilter
+
+CHANGES_SHOWN = 20
+
+
+@require_safe
+@page
+def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
+    """What happened to a group in a span of time; its past outlives it."""
+    if "\0" in group_id:
+        return missing(request, group_id)
+    if (elsewhere := fixed(request, "from", "to")) is not None:
+        return elsewhere
+    cause = choice(request, "cause", tuple(CAUSES))
+    span = span_of(request, bridge.call(lambda runtime: queries.now(runtime.db)))
+    found = bridge.call(lambda runtime: past(runtime.db, group_id, span, chosen_causes(cause)))
+    changes = journal(group_id, _changes(span), limit=CHANGES_SHOWN)
+    if not found.rebalances.exists and not found.rebalances.shown and found.lag.lag == [] and not changes:
+        return missing(request, group_id)
+    now = found.rebalances.now
+    here = group_url(group_id)
+    context: dict[str, Any] = {
+        "group_id": group_id,
+        "group_url": here,
+        "exists": found.rebalances.exists,
+        "now": now,
+        "span": span,
+        "presets": preset_links(request, span),
+        "steps": step_links(request, span, now),
+        "clear_url": request.path,
+        "cause": cause,
+        "causes": [("", "Any"), *((name, label.capitalize()) for name, (label, _) in CAUSES.items())],
+        "lines": episode_lines(group_id, found.rebalances, span.first, span.last),
+        "more_rebalances": found.rebalances.older is not None,
+        "changes": changes,
+        "rebalances_url": f"{here}/rebalances?{span.query}",
+        "commits_url": f"{here}/commits?{span.query}",
+        "changes_url": f"{here}/commits?{span.query}&kind=changes",
+        "compare_url": f"/compare?{urlencode({'what': 'groups', 'name': group_id})}&{_of(span)}",
+        "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
+        "topics_left_out": found.lag.left_out,
+    } | _charts(found, span)
+    return show(request, "history", context, section="groups")
+
+
+def _changes(span: Span) -> JournalFilter:
+    return JournalFilter(kinds=[kind for kind in ChangeKind if kind not in COMMITS], since=span.first, until=span.last)
+
+
+def _of(span: Span) -> str:
+    return f"span={span.preset}" if span.preset else span.query
+
+
+def _charts(found: Past, span: Span) -> dict[str, Any]:
+    """The plots, all of the same span and with the same marks."""
+    marks = [Mark(episode.began, episode.trigger) for episode in reversed(found.rebalances.shown)]
+
+    def drawn(name: str, points: Sequence[Point], step_ms: Millis, kind: str = COUNT) -> Chart:
+        return chart(
+            [Series(name, points)],
+            first=span.first,
+            last=span.last,
+            step_ms=step_ms,
+            kind=kind,
+            zone=zones.current(),
+            marks=marks,
+        )
+
+    capped = any(point.value >= MOST_LINES for point in found.changes)
+    return {
+        "lag_chart": drawn("Lag", found.lag.lag, found.lag.step_ms),
+        "time_lag_chart": drawn("Behind", found.lag.time_lag, found.lag.step_ms, LENGTH),
+        "commits_chart": drawn("Commits", found.changes, span.step_ms),
+        "commits_step": duration(span.step_ms),
+        "commits_most": MOST_LINES if capped else None,
+    }

@@ -1,0 +1,94 @@
+"""All offset plans, over all groups."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend.allowed import SEE_PLANS, require
+from frontend.offsets.reset_form import CHOICES
+from frontend.plans.reads import PlanFilter, PlanRow, all_plans
+from frontend.states import State
+from frontend.views.groups import group_url
+from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, instant, page, show, text
+from kcoord.process import bridge
+from offsets.core.plan_types import PlanState
+
+STATES = {
+    PlanState.PLANNED.value: State("planned", "Planned", "warn", "Computed; nothing has been changed yet."),
+    PlanState.APPLIED.value: State("applied", "Applied", "good", "Its offsets were committed; it may be undone."),
+    PlanState.UNDONE.value: State("undone", "Undone", "idle", "It was applied, and then the earlier offsets restored."),
+}
+_STRATEGIES = {choice.strategy.value: choice.label for choice in CHOICES}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """A plan as the list shows it. `risks`: how many offsets it removes or puts outside the log."""
+
+    plan: PlanRow
+    state: State
+    strategy: str
+    url: str
+    group_url: str
+    risks: int
+
+
+@require_safe
+@page
+def plan_list(request: HttpRequest) -> HttpResponse:
+    """A page of the plans that match the filters of the URL, newest first."""
+    require(request, SEE_PLANS)
+    wanted = wanted_plans(request)
+    found = bridge.call(lambda runtime: all_plans(runtime.db, wanted))
+    filters = {name: text(request, name) for name in ("q", "who", "from", "to")}
+    context = {
+        "now": found.now,
+        "lines": [_line(plan) for plan in found.plans],
+        "filters": filters,
+        "states": [("", "All"), *((name, state.label) for name, state in STATES.items())],
+        "state": wanted.state,
+        "filtered": bool(wanted.state or any(filters.values())),
+        "clear_url": request.path,
+        "newest_url": address(request, before=None) if wanted.before else None,
+        "older_url": cursor_address(request, "before", *found.next) if found.next else None,
+    }
+    return show(request, "plans", context, section="plans")
+
+
+def wanted_plans(request: HttpRequest) -> PlanFilter:
+    """What the URL asks for. Raises BadAddress."""
+    return PlanFilter(
+        q=text(request, "q"),
+        state=choice(request, "state", STATES),
+        who=text(request, "who"),
+        since=instant(request, "from"),
+        until=instant(request, "to"),
+        before=_before(request),
+    )
+
+
+def _before(request: HttpRequest) -> tuple[int, str] | None:
+    key = cursor(request, "before", int, str)
+    if key is None:
+        return None
+    try:
+        return int(key[0]), str(uuid.UUID(str(key[1])))
+    except ValueError:
+        raise BadAddress("before: no such page of the list; start again from the first.") from None
+
+
+def _line(plan: PlanRow) -> PlanLine:
+    here = group_url(plan.group_id)
+    risks = int(plan.totals.get("removed") or 0) + int(plan.totals.get("outside") or 0)
+    return PlanLine(
+        plan,
+        STATES.get(plan.state) or State(plan.state, plan.state, "idle", ""),
+        _STRATEGIES.get(plan.strategy, plan.strategy),
+        f"{here}/plans/{plan.id}",
+        here,
+        risks,
+    )

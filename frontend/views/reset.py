@@ -1,0 +1,226 @@
+"""The first page of a reset: partitions, new offsets, hold, preview. Its steps go on on the page of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from frontend import commands as as_command
+from frontend import queries
+from frontend.allowed import HOLD, PLAN, missing, require
+from frontend.commands import Command, service_url
+from frontend.offsets.presets import exact, presets
+from frontend.offsets.reset_form import CHOICES, Choice, Given, read, write
+from frontend.offsets.reset_queries import TickList, TickPartition, TickTopic, tick_list
+from frontend.offsets.ticks import ALL, CHOSEN, Ticks, ticks
+from frontend.states import state
+from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt, hold_choices, hold_now, release_now
+from frontend.views.groups import group_url
+from frontend.views.page import message, page, show
+from frontend.wording import ranges
+from frontend.zones import zone_of
+from kcoord.access.rights import ALL_ALLOWED, Principal
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import Page
+from offsets.core.plan_types import PlanHeader
+from offsets.plans.service import PlanService
+
+RECENT = 10
+STEPS = ("Partitions", "New offsets", "Hold", "Preview", "Apply", "Verify", "End the hold")
+"""The steps of a reset; the pages of the form and of the plan show them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step in the row of steps. `mark`: `done`, `now` or `later`."""
+
+    name: str
+    mark: str
+
+
+def steps(now: int) -> list[Step]:
+    """All steps, of which the first `now` are done."""
+    return [Step(name, "done" if at < now else "now" if at == now else "later") for at, name in enumerate(STEPS)]
+
+
+def principal(request: HttpRequest) -> Principal:
+    """Who acts, for the journal. Django's permissions have been checked, so the service does not check again."""
+    return Principal(0, actor(request), ALL_ALLOWED)
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A choice as the form shows it. `value`: of its field; `when`: the chosen instant in ms, "" for the field's."""
+
+    choice: Choice
+    value: str
+    when: str
+    exact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TickLine:
+    """A topic to tick. `whole`: all of it is ticked; `numbers`: of a topic without boxes."""
+
+    topic: TickTopic
+    whole: bool
+    boxes: Sequence[tuple[TickPartition, bool]]
+    numbers: str
+    some: bool
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
+    """Create a plan. The group may have members: nothing moves before the plan is applied."""
+    require(request, PLAN)
+    if "\0" in group_id:
+        return message(request, 404, "No such group", "Not a valid group id.")
+    refusal, zone, act = Refusal(), zone_of(request), request.POST.get("act", "")
+    if act == "command":
+        return render(request, "frontend/commands.html", {"commands": _commands(request, request.POST, group_id)})
+    if request.method == "POST" and act == "release":
+        require(request, HOLD)
+        _, refusal = attempt(lambda runtime: release_now(runtime, group_id, actor(request)))
+    elif request.method == "POST":
+        made, refusal = attempt(lambda runtime: _make(runtime, request, group_id))
+        if made is not None:
+            return HttpResponseRedirect(f"{group_url(group_id)}/plans/{made.id}")
+    given: Given = request.POST if request.method == "POST" else request.GET
+    if request.method == "GET" and "plan" in request.GET:
+        found, refusal = attempt(lambda runtime: _again(runtime, group_id, request.GET["plan"], zone))
+        given = found if found is not None else given
+    seen = bridge.call(lambda runtime: _seen(runtime, group_id))
+    given = _with_preset(given, seen.now, zone)
+    context = {**_form(given, seen, zone), **_hold_part(request, given, seen.group), "refusal": refusal}
+    context |= {
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "group": seen.group,
+        "state": state(seen.group.state) if seen.group else None,
+        "reason": given.get("reason", ""),
+        "recent": seen.recent,
+        "now": seen.now,
+        "steps": steps(0),
+        "commands": _commands(request, given, group_id),
+        "commands_id": "commands",
+    }
+    return show(request, "reset_offsets", context, section="groups", status=refusal.status)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    group: queries.GroupBrief | None
+    ticks: TickList
+    recent: Page[PlanHeader]
+    now: int
+
+
+async def _seen(runtime: Runtime, group_id: str) -> _Seen:
+    return _Seen(
+        await queries.group_brief(runtime.db, group_id),
+        await tick_list(runtime.db, group_id),
+        await _recent(runtime, group_id),
+        await queries.now(runtime.db),
+    )
+
+
+async def _make(runtime: Runtime, request: HttpRequest, group_id: str) -> PlanHeader:
+    reset = read(request.POST, group_id, zone_of(request))
+    reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
+    if request.POST.get("hold") == "on":
+        require(request, HOLD)
+        await hold_now(runtime, request, group_id)  # first: commits after the preview would make it outdated
+    return await runtime.get(PlanService).create(group_id, reset, principal(request), reason)
+
+
+async def _again(runtime: Runtime, group_id: str, plan_id: str, zone: tzinfo) -> QueryDict:
+    reset, reason = await runtime.get(PlanService).request_of(group_id, plan_id)
+    return write(reset, reason, zone)
+
+
+async def _recent(runtime: Runtime, group_id: str) -> Page[PlanHeader]:
+    try:
+        return await runtime.get(PlanService).recent(group_id, limit=RECENT)
+    except ProtocolError as error:
+        if error.error is not Error.GROUP_ID_NOT_FOUND:
+            raise
+        return Page((), None)  # a plan may be made before the group exists
+
+
+def _with_preset(given: Given, now: int, zone: tzinfo) -> Given:
+    """A form that names a strategy with an instant, but none, gets the one that the page ticks."""
+    field = next((c.field for c in CHOICES if c.kind == "instant" and c.strategy.value == given.get("strategy")), "")
+    if not field or given.get(field) or given.get(f"{field}_when"):
+        return given
+    filled = given.copy() if isinstance(given, QueryDict) else QueryDict(mutable=True)
+    filled[f"{field}_when"] = str(presets(now, zone)[0].at)
+    return filled
+
+
+def _form(given: Given, seen: _Seen, zone: tzinfo) -> dict[str, Any]:
+    try:
+        ticked, unread = ticks(given), ""
+    except ProtocolError:
+        ticked, unread = Ticks(), given.get("topics", "")  # as it was typed, to be corrected
+    offered = presets(seen.now, zone)
+    listed = {line.topic for line in seen.ticks.topics}
+    return {
+        "choices": [_offered(choice, given, {str(preset.at) for preset in offered}, zone) for choice in CHOICES],
+        "chosen": given.get("strategy", ""),
+        "presets": offered,
+        "zone": exact(seen.now, zone).rpartition(" ")[2],
+        "ticks": [tick_line(topic, seen.ticks, ticked) for topic in seen.ticks.topics],
+        "more_topics": seen.ticks.more,
+        "topics": unread or ticked.lines(without=listed),
+        "scope": given.get("scope") or (CHOSEN if ticked.chosen or unread else ALL),
+        "careful": {key: given.get(key) == "on" for key in ("clamp", "keep_unknown")},
+    }
+
+
+def _offered(choice: Choice, given: Given, offered: set[str], zone: tzinfo) -> Offered:
+    value = given.get(choice.field, "") if choice.field else ""
+    when = given.get(f"{choice.field}_when", "") if choice.kind == "instant" else ""
+    known = when.isascii() and when.isdigit() and len(when) < 14
+    return Offered(choice, value, when, exact(int(when), zone) if known and when not in offered else "")
+
+
+def tick_line(topic: TickTopic, found: TickList, ticked: Ticks) -> TickLine:
+    """A topic of the tick list, with what is ticked."""
+    some = ticked.chosen.get(topic.topic, set())
+    boxes = found.boxes.get(topic.topic)
+    shown = [(box, some is None or box.partition in some) for box in boxes or ()]
+    text = ranges(sorted(some)) if boxes is None and some else ""
+    rest = bool(some) and some is not None
+    return TickLine(topic, some is None, shown, text, some=rest)
+
+
+def _hold_part(request: HttpRequest, given: Given, group: queries.GroupBrief | None) -> dict[str, Any]:
+    lacking = missing(request.user, HOLD)
+    return {
+        "hold_missing": lacking,
+        "hold_choices": hold_choices(),
+        "hold_chosen": given.get("duration_ms", "900000"),
+        "hold_ticked": given.get("hold") == "on" if given.get("strategy") else bool(group and group.members),
+    }
+
+
+def _commands(request: HttpRequest, given: Given, group_id: str) -> list[Command]:
+    """The form as commands, as far as it is filled in."""
+    url, reason, made = service_url(request), given.get("reason", "").strip()[:LONGEST_REASON], []
+    duration = given.get("duration_ms", "900000")
+    if given.get("hold") == "on" and duration.isascii() and duration.isdigit():
+        made.append(as_command.hold(url, group_id, int(duration), reason))
+    try:
+        made.append(as_command.plan(url, group_id, read(given, group_id, zone_of(request)), reason))
+    except ProtocolError as error:
+        made.append(Command("Make the plan", "", "", error.detail))
+    return made

@@ -1,0 +1,190 @@
+"""API tokens: the list, creating one for a purpose, what it allows in words, rotating and revoking it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from frontend import commands as as_command
+from frontend.allowed import CHANGE_TOKEN, CREATE_TOKEN, DELETE_TOKEN, SEE_TOKENS, action, missing, require
+from frontend.clock import now_ms
+from frontend.commands import service_url
+from frontend.tokens.presets import PRESETS, line, rules_of
+from frontend.tokens.words import allows, is_administrator
+from frontend.views.actions import Refusal, done
+from frontend.views.page import address, cursor, cursor_address, message, page, show, text
+from kcoord.access.tokens import NewToken, Rule, create_token, rotate_token
+from kcoord.models import ApiToken
+
+SHOWN = 50
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+LIVES = ((0, "Never"), (30 * DAY_MS, "After 30 days"), (90 * DAY_MS, "After 90 days"), (365 * DAY_MS, "After a year"))
+OVERLAPS = (
+    (0, "No time: at once"),
+    (HOUR_MS, "1 hour"),
+    (DAY_MS, "1 day"),
+    (7 * DAY_MS, "7 days"),
+    (30 * DAY_MS, "30 days"),
+)
+NAME_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLine:
+    """A token as pages show it. `expired`: it is refused; `overlapping`: the secret before still works."""
+
+    token: ApiToken
+    rules: Sequence[Rule]
+    allows: Sequence[str]
+    administrator: bool
+    expired: bool
+    overlapping: bool
+
+    @property
+    def url(self) -> str:
+        """The page of the token."""
+        return reverse("frontend:token", args=[self.token.pk])
+
+
+def _line(token: ApiToken, now: int) -> TokenLine:
+    rules = [Rule(rule.operation, rule.resource, rule.pattern, rule.name) for rule in token.rules.all()]
+    return TokenLine(
+        token,
+        rules,
+        allows(rules),
+        is_administrator(rules),
+        expired=token.expires_at is not None and token.expires_at <= now,
+        overlapping=token.previous_until is not None and token.previous_until > now,
+    )
+
+
+@require_safe
+@page
+def token_list(request: HttpRequest) -> HttpResponse:
+    """A page of tokens by name, whose names contain a text."""
+    require(request, SEE_TOKENS)
+    q, now = text(request, "q"), now_ms()
+    after = cursor(request, "after", str)
+    found = ApiToken.objects.order_by("name").prefetch_related("rules")
+    if q:
+        found = found.filter(name__icontains=q)
+    if after:
+        found = found.filter(name__gt=after[0])
+    tokens = list(found[: SHOWN + 1])
+    context = {
+        "now": now,
+        "q": q,
+        "lines": [_line(token, now) for token in tokens[:SHOWN]],
+        "first_url": address(request, after=None) if after else None,
+        "next_url": cursor_address(request, "after", tokens[SHOWN - 1].name) if len(tokens) > SHOWN else None,
+        "create": action(request.user, "New token", reverse("frontend:create-token"), CREATE_TOKEN),
+    }
+    return show(request, "tokens", context, section="tokens")
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def new_token(request: HttpRequest) -> HttpResponse:
+    """Create a token; its secret is shown once, in the response."""
+    require(request, CREATE_TOKEN)
+    given = request.POST if request.method == "POST" else request.GET
+    refusal, now, rules = Refusal(), now_ms(), list[Rule]()
+    expires = _choice(given.get("expires", ""), LIVES)
+    try:
+        rules = rules_of(given.dict()) if given.get("preset") else []
+    except ValueError as error:
+        refusal = Refusal(str(error), 400)
+    preview = request.POST.get("act") == "preview"
+    if request.method == "POST" and not refusal.text and not preview:
+        made, refusal = _create(given.get("name", "").strip(), rules, now + expires if expires else None)
+        if made is not None:
+            return _secret(request, made, "Token created", "")
+    if request.method == "GET" or preview:
+        refusal = Refusal()
+    body = [{"operation": r.operation, "resource": r.resource, "pattern": r.pattern, "name": r.name} for r in rules]
+    command = as_command.create_token(
+        service_url(request), given.get("name", ""), body, now + expires if expires else None
+    )
+    context = {
+        "now": now,
+        "refusal": refusal,
+        "given": given,
+        "presets": PRESETS,
+        "lives": LIVES,
+        "allows": allows(rules) if rules else [],
+        "administrator": is_administrator(rules) if rules else False,
+        "commands": [command] if rules else [],
+    }
+    return show(request, "new_token", context, section="tokens", status=refusal.status)
+
+
+def _create(name: str, rules: Sequence[Rule], expires_at: int | None) -> tuple[NewToken | None, Refusal]:
+    if not 1 <= len(name) <= NAME_MAX or "\0" in name:
+        return None, Refusal(f"Name: 1 to {NAME_MAX} characters: who or what uses the token.", 400)
+    if not rules:
+        return None, Refusal("Choose what the token is for.", 400)
+    try:
+        return create_token(name, rules, expires_at), Refusal()
+    except ValueError as error:
+        return None, Refusal(f"Name: {error}.", 409)
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
+    """What a token allows; rotate or revoke it."""
+    require(request, SEE_TOKENS)
+    refusal, act = Refusal(), request.POST.get("act", "")
+    token = ApiToken.objects.prefetch_related("rules").filter(pk=token_id).first() if token_id < 2**63 else None
+    if token is None:
+        return message(request, 404, "No such token", "There is no such token; it may have been revoked.")
+    if request.method == "POST" and act == "rotate":
+        require(request, CHANGE_TOKEN)
+        overlap = _choice(request.POST.get("overlap", ""), OVERLAPS)
+        made = rotate_token(token_id, overlap)
+        if made is not None:
+            return _secret(request, made, "Token rotated", _until(overlap))
+    elif request.method == "POST" and act == "revoke":
+        require(request, DELETE_TOKEN)
+        if request.POST.get("confirm", "").strip() == token.name:
+            token.delete()
+            return done(request, f"Revoked {token.name}. Servers refuse it within seconds.", reverse("frontend:tokens"))
+        refusal = Refusal("That is not the name of this token: nothing was revoked.", 400)
+    elif request.method == "POST":
+        refusal = Refusal("act: must be rotate or revoke.", 400)
+    now, url = now_ms(), service_url(request)
+    context: dict[str, Any] = {
+        "now": now,
+        "line": _line(token, now),
+        "token": token,
+        "rule_lines": [line(rule) for rule in _line(token, now).rules],
+        "refusal": refusal,
+        "overlaps": OVERLAPS,
+        "rotate_missing": missing(request.user, CHANGE_TOKEN),
+        "revoke_missing": missing(request.user, DELETE_TOKEN),
+        "commands": [as_command.rotate_token(url, token.pk, DAY_MS), as_command.revoke_token(url, token.pk)],
+    }
+    return show(request, "token", context, section="tokens", status=refusal.status)
+
+
+def _until(overlap: int) -> str:
+    if not overlap:
+        return "The secret before is refused within seconds."
+    lasts = next(label for ms, label in OVERLAPS if ms == overlap)
+    return f"The secret before stays valid for {lasts}."
+
+
+def _secret(request: HttpRequest, made: NewToken, title: str, note: str) -> HttpResponse:
+    """The only page that ever shows a secret: it is the response itself, for a redirect would have to store it."""
+    token = ApiToken.objects.prefetch_related("rules").get(name=made.name)
+    context = {"now": now_ms(), "title": title, "note": note, "secret": made.secret, "token": token}
+    return show(request, "token_secret", {**context, "line": _line(token, now_ms())}, section="tokens")
+
+
+def _choice(written: str, offered: Sequence[tuple[int, str]]) -> int:
+    return next((ms for ms, _ in offered if str(ms) == written), 0)

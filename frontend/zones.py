@@ -1,0 +1,70 @@
+"""In which time zone pages write instants: UTC, or the browser's if the reader chose so. CSV and JSON stay in UTC.
+
+The browser knows its zone, the server does not: `static/frontend/zone.js` puts the name into a cookie.
+`frontend.views.page` activates the zone for each request, so that templates and presenters need not be given it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from frontend import wording
+from frontend.rows import Millis
+
+COOKIE = "kcoord_zone"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
+_LONGEST = 64
+
+
+def zone_of(request: HttpRequest) -> tzinfo:
+    """The zone that the reader chose; UTC without a choice, or if this machine does not know the zone."""
+    return _zone(request.COOKIES.get(COOKIE, "").replace("%2F", "/")[: _LONGEST + 1])
+
+
+def current() -> tzinfo:
+    """The zone of the page that is being made."""
+    return timezone.get_current_timezone()
+
+
+def name(at: Millis) -> str:
+    """What the zone of the page is called at an instant: `UTC`, `CET`."""
+    return wording.zone_name(current(), at)
+
+
+def instant(at: Millis) -> str:
+    """An instant to the millisecond, in the zone of the page: `2025-11-21 04:30:12.123 CET`."""
+    return wording.instant(at, current())
+
+
+def minute(at: Millis) -> str:
+    """As `instant`, to the minute: `2025-11-21 04:30 CET`."""
+    return f"{datetime.fromtimestamp(at / 1000, current()):%Y-%m-%d %H:%M} {name(at)}"
+
+
+def wall(at: Millis | None) -> str:
+    """An instant as the value of an input of type datetime-local; empty for None."""
+    if at is None:
+        return ""
+    return datetime.fromtimestamp(at // 1000, current()).strftime("%Y-%m-%dT%H:%M:%S").removesuffix(":00")
+
+
+def read(written: str) -> Millis:
+    """An instant as such an input sends it, in the zone of the page unless it has an offset. Raises ValueError."""
+    found = datetime.fromisoformat(written)
+    return int((found if found.tzinfo else found.replace(tzinfo=current())).timestamp() * 1000)
+
+
+@functools.lru_cache(maxsize=64)
+def _zone(chosen: str) -> tzinfo:
+    if len(chosen) > _LONGEST or not _NAME.fullmatch(chosen):
+        return UTC
+    try:
+        return ZoneInfo(chosen)
+    except (KeyError, ValueError, OSError):
+        return UTC

@@ -1,0 +1,84 @@
+"""Saved views of the list of groups in real Chromium."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.browser.audit import audit
+from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.frontend.seed import Seed, working_group
+from tests.support.processes import Running
+
+pytestmark = pytest.mark.browser
+
+PICTURES = os.environ.get("PICTURES")
+
+
+async def save(page: Page, name: str) -> None:
+    """Save the view that the list shows."""
+    await page.get_by_text("Save view", exact=True).click()
+    await page.get_by_label("Name of the view").fill(name)
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_text(f"Saved the view {name}.")).to_be_visible()
+
+
+async def test_a_view_is_saved_found_again_and_deleted(page: Page, seed: Seed) -> None:
+    working_group(seed)
+    seed.group("idle", "Empty")
+    await page.goto("/groups")
+    await page.locator(".chip", has_text="Empty").click()
+    await expect(page.get_by_role("link", name="billing")).to_have_count(0)
+    await save(page, "Idle groups")
+    views = page.get_by_role("navigation", name="Saved views")
+    view = views.get_by_role("link", name="Idle groups")
+    await expect(view).to_have_attribute("aria-current", "true")
+    await page.goto("/groups")
+    await expect(page.get_by_role("link", name="billing")).to_be_visible()
+    await expect(view).not_to_have_attribute("aria-current", "true")
+    await view.click()
+    await expect(page.get_by_role("link", name="billing")).to_have_count(0)
+    await page.get_by_role("link", name="Manage views").click()
+    await page.get_by_role("button", name="Delete Idle groups").click()
+    await expect(page.get_by_text("Deleted the view Idle groups.")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No saved views yet")).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+async def test_nothing_is_wrong_with_the_pages(
+    browser: Browser, site: Running, seed: Seed, wrongs: Wrongs, width: int, scheme: str
+) -> None:
+    wrongs.expected.append("409")  # the name that is taken
+    context = await open_context(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = await context.new_page()
+    watch(page, site.url, wrongs)
+    await page.goto("/views")
+    await sign_in(page)
+    complaints = {}
+
+    async def look(name: str) -> None:
+        complaints[name] = await audit(page)
+        if PICTURES:
+            await page.screenshot(path=Path(PICTURES) / f"views-{name}-{width}-{scheme}.png", full_page=True)
+
+    await look("empty")
+    working_group(seed)
+    for number, query in enumerate(["", "state=Stable&sort=-lag", "q=bill&columns=state.lag", "verdict=stuck"]):
+        await page.goto(f"/groups?{query}")
+        await save(
+            page, ["Everything", "Furthest behind", "Billing", "Stuck, of all teams in all regions we have"][number]
+        )
+    await page.goto("/groups?q=bill&columns=state.lag")
+    await page.get_by_text("Save view", exact=True).click()
+    await look("list")
+    await page.get_by_label("Name of the view").fill("Billing")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_role("alert")).to_contain_text("you have a view Billing already")
+    await look("refused")
+    await page.goto("/views")
+    await look("all")
+    assert {name: found for name, found in complaints.items() if found} == {}
+    await context.close()

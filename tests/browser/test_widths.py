@@ -1,0 +1,131 @@
+"""Every page of `frontend.urls` at every width: nothing scrolls sideways, axe finds nothing. New pages are in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+from django.urls import reverse
+from playwright.async_api import Browser, Page, expect
+
+from frontend.urls import urlpatterns
+from tests.browser.audit import audit
+from tests.browser.conftest import Wrongs, choose_page, open_context, sign_in, watch
+from tests.frontend.plan_seed import put_plan
+from tests.frontend.seed import Seed, member_id, now_ms, working_group
+from tests.support.http_members import make_token
+from tests.support.processes import Running
+from tests.support.spark_runs import put_run
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (390, 768, 1440, 2560)
+AUDITED = (390, 1440)
+BATCHES = 4
+"""Starting a browser takes longer than looking at a page."""
+NO_PAGES = {"login", "logout", "live", "snapshot"}
+QUERIES = {"kick-member": f"?member={member_id('billing', 0)}", "start-run": "?kind=reconcile"}
+"""What a page has to be told in its query."""
+NAMES = [
+    page.name for page in urlpatterns if page.name and page.name not in NO_PAGES and not page.name.endswith("-csv")
+]
+WIDER = """
+[...document.querySelectorAll("main *")].filter((element) => {
+  if (element.closest(".table-wrap, pre, svg, .sr")) return false;
+  const box = element.getBoundingClientRect();
+  return box.width > 0 && box.right > document.documentElement.clientWidth + 1;
+}).slice(0, 3).map((element) => element.outerHTML.slice(0, 160))
+"""
+"""What stands out of the window, where the page scrolls sideways because of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A page of the browser and what stands for the parameters of addresses."""
+
+    page: Page
+    samples: dict[str, str]
+
+
+@pytest.fixture
+async def walk(browser: Browser, site: Running, site_database: str, seed: Seed, wrongs: Wrongs) -> AsyncIterator[Walk]:
+    """Somebody who has signed in, and something to see on every page."""
+    members = working_group(seed)
+    seed.topic("orders", 12, [12_000] * 12)
+    seed.topic("payments", 6, [99_000] * 6)
+    plan_id = put_plan(seed.connection, "billing", made_at=now_ms() - 60_000, lines=12)
+    run_id = put_run(seed.connection, "reconcile", findings=2, rows=10)
+    make_token(site_database)
+    token = seed.connection.execute("select id from kcoord_apitoken").fetchone()
+    assert token is not None
+    samples = {
+        "token_id": str(token[0]),
+        "group_id": "billing",
+        "member_id": members[0],
+        "name": "orders",
+        "topic": "orders",
+        "plan_id": str(plan_id),
+        "run_id": str(run_id),
+        "kind": "json",
+    }
+    wrongs.expected = ["the server responded with a status of 40"]
+    context = await open_context(browser, site)
+    page = await context.new_page()
+    watch(page, site.url, wrongs)
+    await page.goto("/password")
+    await sign_in(page)
+    yield Walk(page, samples)
+    await context.close()
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+async def test_pages_fit_every_width_and_are_accessible(walk: Walk, batch: int) -> None:
+    complaints: dict[str, list[str]] = {}
+    for name in NAMES[batch::BATCHES]:
+        found = [text async for text in looked_at(walk, name)]
+        if found:
+            complaints[name] = found
+    assert complaints == {}
+
+
+async def looked_at(walk: Walk, name: str) -> AsyncIterator[str]:
+    """What is wrong with a page, at each width."""
+    (pattern,) = [page.pattern for page in urlpatterns if page.name == name]
+    address = reverse(f"frontend:{name}", kwargs={one: walk.samples[one] for one in pattern.converters})
+    answer = await walk.page.goto(address + QUERIES.get(name, ""))
+    assert answer is not None
+    assert answer.status in (200, 404, 405), f"{address}: {answer.status}"
+    for width in WIDTHS:
+        await walk.page.set_viewport_size({"width": width, "height": 900})
+        if width in AUDITED and answer.status != 405:
+            for text in await audit(walk.page):
+                yield f"{width}: {text}"
+        if await walk.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            yield f"{width}: scrolls sideways because of {await walk.page.evaluate(WIDER)}"
+
+
+async def test_the_menu_of_a_narrow_window(walk: Walk) -> None:
+    page = walk.page
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await page.goto("/topics")
+    pages = page.get_by_role("navigation", name="Pages")
+    await expect(pages).to_be_hidden()
+    await page.get_by_role("button", name="Menu", exact=True).click()
+    await expect(pages.get_by_role("link", name="Topics", exact=True)).to_have_attribute("aria-current", "page")
+    assert await audit(page) == []
+    await page.keyboard.press("Escape")
+    await expect(pages).to_be_hidden()
+    await choose_page(page, "Health")
+    await expect(page).to_have_url(re.compile("/health$"))
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Health")
+
+
+async def test_dashboard_and_admin_lead_to_each_other(walk: Walk) -> None:
+    page = walk.page
+    await page.goto("/plans")
+    await choose_page(page, "Admin")
+    await expect(page).to_have_url(re.compile("/admin/$"))
+    await page.get_by_role("link", name="Health").first.click()
+    await expect(page).to_have_url(re.compile("/health$"))

@@ -1,0 +1,77 @@
+"""The state machine of a group: drawn from the table of transitions, with the present state and what can follow."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+
+import pytest
+from django.test import Client
+
+from frontend.machines import edges
+from frontend.machines.drawing import CLASSIC_LAYOUT, CONSUMER_LAYOUT, HEIGHT, WIDTH, Layout, picture
+from tests.frontend.seed import Seed
+
+
+def words(text: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def distance(one: str, other: str) -> float:
+    """Between two points as paths write them."""
+    return math.dist(*(tuple(map(float, point.split(","))) for point in (one, other)))
+
+
+def test_every_transition_of_the_core_has_a_cause() -> None:
+    assert set(edges.CLASSIC_CAUSES) == edges.classic_edges()
+
+
+@pytest.mark.parametrize(
+    ("kind", "layout", "causes"),
+    [("classic", CLASSIC_LAYOUT, edges.CLASSIC_CAUSES), ("consumer", CONSUMER_LAYOUT, edges.GROUP_CAUSES)],
+)
+def test_everything_is_within_the_picture_and_apart(kind: str, layout: Layout, causes: dict[edges.Edge, str]) -> None:
+    drawn = picture(kind, "Stable")
+    assert [(arrow.number, arrow.cause) for arrow in drawn.arrows] == list(enumerate(causes.values(), 1))
+    for box in drawn.boxes:
+        assert 5 <= box.x <= layout.width - WIDTH - 5
+        assert 5 <= box.y <= layout.height - HEIGHT - 5
+    for arrow in drawn.arrows:
+        assert 11 <= arrow.x <= layout.width - 11, arrow
+        assert 11 <= arrow.y <= layout.height - 11, arrow
+        for box in drawn.boxes:
+            inside = box.x - 9 < arrow.x < box.x + WIDTH + 9 and box.y - 9 < arrow.y < box.y + HEIGHT + 9
+            assert not inside, (arrow, box)
+        start = arrow.curve[1:].split()[0]
+        tip, *wings = arrow.head.split()
+        assert all(distance(start, wing) < distance(start, tip) for wing in wings), f"{arrow} points back"
+        for other in drawn.arrows:
+            near = abs(arrow.x - other.x) < 22 and abs(arrow.y - other.y) < 22
+            assert other is arrow or not near, (arrow, other)
+
+
+def test_the_page_says_where_the_group_stands_and_what_may_follow(person: Client, seed: Seed) -> None:
+    seed.group("g", "PreparingRebalance")
+    text = person.get("/groups/g/states").content.decode()
+    page = words(text)
+    assert "Preparing rebalance ● now" in page
+    assert text.count('machine-state now"') == 1
+    assert text.count('machine-arrow possible"') == 2
+    following = page.partition("What can happen next")[2].partition("All transitions")[0]
+    assert following.endswith(
+        "Arrow 4 Empty window ends, nobody is left Arrow 5 Completing rebalance everybody joined, or the window ends "
+    )
+    assert "Arrow 3 Empty Preparing rebalance first member" in page
+    assert "1 min ago" in page
+    assert 'href="/groups/g/states"' in person.get("/groups/g").content.decode()
+
+
+def test_a_consumer_group_has_its_own_machine(person: Client, seed: Seed) -> None:
+    seed.consumer_group("g", "Empty", epoch=4, assignment_epoch=4)
+    text = person.get("/groups/g/states").content.decode()
+    assert text.count('machine-arrow possible"') == 4
+    assert "A consumer group" in text
+    assert "Arrow 5 Classic group a JoinGroup" in words(text)
+    assert person.get("/groups/gone/states").status_code == 404
+    assert "<html" not in person.get("/groups/g/states", HTTP_HX_REQUEST="true").content.decode()

@@ -1,0 +1,148 @@
+"""The past of a group on one page, and groups and topics compared: spans, what is shown, and what is read for it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from frontend.history.past import GROUPS_OF_TOPIC, Compared, compared, past
+from frontend.history.span import LONGEST, MOST_STEPS, PRESETS, SHORTEST, Span
+from frontend.history.ticks import DAY, HOUR, MINUTE
+from frontend.wording import iso
+from kcoord.database.pool import Database
+from tests.frontend.seed import Seed, now_ms
+
+ADDRESS = "/groups/billing/history"
+
+
+def night(seed: Seed, ago: int = 0) -> None:
+    """A rebalance, a commit, a reset and samples, so long ago."""
+    seed.group("billing")
+    seed.event("billing", "rebalance_started", 7, "m1", ms_ago=ago + 5_000, cause="member_joined", reason="new pod")
+    seed.event("billing", "rebalance_completed", 8, ms_ago=ago + 4_000, members=1, leader="m1")
+    seed.event("billing", "assignment_stored", 8, ms_ago=ago + 3_000, members=1)
+    seed.journal("billing", "commit", "orders", 0, 40, ms_ago=ago + 2_000, member_id="m1")
+    seed.journal("billing", "reset", "orders", 0, 10, ms_ago=ago + 1_000, principal="mara")
+    now = now_ms()
+    for topic, lag in (("orders", 4_000), ("payments", 1_000)):
+        seed.connection.execute(
+            "insert into offsets_lagsample (group_name, topic, at, lag, time_lag_ms) values (%s, %s, %s, %s, %s)",
+            ["billing", topic, now - ago - 500, lag, 90_000],
+        )
+
+
+def test_a_span_is_drawn_in_a_bounded_number_of_round_steps() -> None:
+    for length in [*PRESETS.values(), SHORTEST, 61_000, LONGEST]:
+        span = Span(1_763_690_000_123, 1_763_690_000_123 + length)
+        assert span.steps <= MOST_STEPS
+        assert (span.steps - 1) * span.step_ms < length <= span.steps * span.step_ms
+    assert [Span(0, length).step_ms for length in PRESETS.values()] == [30_000, 5 * MINUTE, 10 * MINUTE, HOUR]
+
+
+def test_one_page_has_all_that_happened(person: Client, seed: Seed) -> None:
+    night(seed)
+    page = person.get(f"{ADDRESS}?span=1h").content.decode()
+    plain = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "at most 5,000" in page, "the topics together"
+    assert "from 1 min 30 s" in page
+    assert page.count('class="chart-mark"') == 3, "the rebalance is marked on each plot"
+    assert "“new pod”" in plain
+    assert "by" not in plain or "mara" in plain
+    assert 'aria-current="true">1 h</a>' in page
+    assert page.count("<tr id=") == 2, "the rebalance and the reset, not the commit"
+
+
+def test_what_was_before_or_after_is_not_in_it(person: Client, seed: Seed) -> None:
+    night(seed, ago=2 * DAY)
+    now = now_ms()
+    day = person.get(ADDRESS).content.decode()
+    assert "No rebalance began in this time" in day
+    assert "No samples of this time" in day
+    assert "No offset was committed in this time" in day
+    for query in ("span=7d", f"from={iso(now - 3 * DAY)}&to={iso(now - DAY)}"):
+        page = person.get(f"{ADDRESS}?{query}").content.decode()
+        assert "new pod" in page, query
+        assert "at most 5,000" in page, query
+    assert person.get("/groups/never/history").status_code == 404
+
+
+def test_links_keep_the_span_and_the_filter(person: Client, seed: Seed) -> None:
+    night(seed)
+    now = now_ms()
+    query = f"from={iso(now - HOUR)}&to={iso(now + MINUTE)}"
+    page = person.get(f"{ADDRESS}?{query}&cause=joined").content.decode()
+    links = [link.replace("&amp;", "&") for link in re.findall(r'href="([^"]+)"', page)]
+    presets = [link for link in links if "span=" in link]
+    assert presets == [f"{ADDRESS}?cause=joined&span={name}" for name in PRESETS]
+    span = Span(now - HOUR, now + MINUTE).query
+    assert f"/groups/billing/commits?{span}" in links
+    assert f"/compare?what=groups&name=billing&{span}" in links
+    events = next(link for link in links if "/events?" in link)
+    for link in [*presets, *(one for one in links if span in one), events]:
+        assert person.get(link).status_code == 200, link
+    shown = person.get(events).content.decode()
+    assert f'href="/groups/billing/rebalances?{span.replace("&", "&amp;")}"' in shown
+    assert f'href="{ADDRESS}?{span.replace("&", "&amp;")}"' in shown
+    assert "Rebalance started" in shown
+    later = Span(now + MINUTE, now + HOUR).query
+    assert "Rebalance started" not in person.get(f"/groups/billing/events?{later}").content.decode()
+    assert "No rebalance" in person.get(f"{ADDRESS}?{query}&cause=expired").content.decode()
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["span=2h", "from=x", "from=2025-11-21T03:00&to=2025-11-21T02:00", "from=2025-01-01T00:00&to=2025-11-21T02:00"],
+)
+def test_impossible_spans_are_refused(person: Client, seed: Seed, query: str) -> None:
+    seed.group("billing")
+    assert person.get(f"{ADDRESS}?{query}").status_code == 400
+    assert person.get(f"/compare?{query}").status_code == 400
+
+
+def test_up_to_four_are_compared(person: Client, seed: Seed) -> None:
+    for number, name in enumerate("abcde"):
+        seed.group(name)
+        seed.lag_samples(name, {"orders": [number, 10 * number]})
+    assert "Nothing chosen" in person.get("/compare").content.decode()
+    page = person.get("/compare?name=a&name=c&name=c&name=e&name=none").content.decode()
+    names = re.findall(r'<a class="row-link"[^>]*>(\w+)</a>', page)
+    assert names == ["a", "c", "e", "none"]
+    assert page.count('class="chart-line c') == 2 * 2 * 4, "four lines and keys in two plots"
+    assert "c: from 2 to 20" in page
+    assert "none: no samples" in page
+    assert person.get("/compare?" + "&".join(f"name={name}" for name in "abcde")).status_code == 400
+    assert person.get("/compare?name=a%00b").status_code == 400
+    assert person.get("/compare?what=nodes").status_code == 400
+
+
+def test_a_topic_is_the_sum_over_its_groups(person: Client, seed: Seed) -> None:
+    for name in "ab":
+        seed.commit(seed.group(name), {("orders", 0): 1})
+        seed.lag_samples(name, {"orders": [7], "payments": [100]})
+    page = person.get("/compare?what=topics&name=orders").content.decode()
+    assert "Lag in records" in page
+    assert "at most 14" in page
+
+
+async def test_the_lag_of_a_group_is_that_of_its_last_looks(db: Database, seed: Seed) -> None:
+    seed.group("g")
+    seed.lag_samples("g", {"a": list(range(100)), "b": [5] * 100}, every_ms=MINUTE)
+    now = now_ms()
+    (found,) = await compared(db, [Compared("group", "g")], Span(now - HOUR, now + 1))
+    assert [point.value for point in found.lag] == list(range(45, 105))
+    (week,) = await compared(db, [Compared("group", "g")], Span(now - 7 * DAY, now + 1))
+    assert week.lag[-1].value == 104
+    assert len(week.lag) in (2, 3)
+
+
+async def test_a_span_costs_the_same_number_of_statements_whatever_is_in_it(db: Database, seed: Seed) -> None:
+    night(seed)
+    seed.lag_samples("billing", {f"topic-{n}": [n] for n in range(200)})
+    now = now_ms()
+    found = await past(db, "billing", Span(now - 7 * DAY, now + 1), None)
+    assert found.lag.left_out == 0
+    assert found.lag.step_ms == HOUR
+    assert sum(point.value for point in found.changes) == 2
+    assert GROUPS_OF_TOPIC < 100

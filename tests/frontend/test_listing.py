@@ -1,0 +1,231 @@
+"""The list of groups: every order both ways and back again, filters, columns, and what a page costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import psycopg
+import pytest
+from django.test import Client
+
+from frontend.listing.columns import COLUMNS, NAMES, SORTS
+from frontend.listing.queries import GroupList, Wanted, group_list
+from frontend.queries import PAGE_SIZE
+from groups.core.model.types import GroupState
+from groups.readmodel import GroupFilter, GroupSort
+from kcoord.database.pool import Database
+from kcoord.rest.paging import EVERYTHING
+from offsets.group_orders import ORDERS
+from tests.frontend.seed import Seed, member_id, working_group
+from tests.support.database import cloned_database
+from tests.support.plans import executed_plan
+
+KEYS = {
+    GroupSort.GROUP_ID: "group_id",
+    GroupSort.UPDATED_ASCENDING: "updated_at",
+    GroupSort.STATE: "state",
+    GroupSort.STATE_SINCE: "state_since",
+    GroupSort.MEMBERS: "(select count(*) from groups_member m where m.group_id = g.id)",
+    GroupSort.GENERATION: "generation_id",
+    GroupSort.LAG: "(select coalesce(max(lag), -1) from offsets_grouplag l where l.group_id = g.id)",
+    GroupSort.TIME_LAG: "(select coalesce(max(time_lag_ms), -1) from offsets_grouplag l where l.group_id = g.id)",
+}
+
+
+async def all_pages(db: Database, wanted: Wanted) -> list[GroupList]:
+    """Walk forward to the last page."""
+    pages = [await group_list(db, wanted)]
+    while pages[-1].next is not None:
+        pages.append(await group_list(db, Wanted(wanted.groups, wanted.sort, after=pages[-1].next)))
+    return pages
+
+
+@pytest.mark.parametrize("sort", list(GroupSort))
+async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, db: Database, sort: GroupSort) -> None:
+    seed.many_groups(2 * PAGE_SIZE + 7)
+    ties = "updated_at = 1700000000000, state_since = 1700000000000"
+    seed.connection.execute(f"update groups_group set {ties} where id % 3 = 0".encode())
+    seed.connection.execute(
+        "insert into offsets_grouplag (group_id, at, lag, time_lag_ms)"
+        " select id, 0, id % 7, nullif(id % 5, 0) from groups_group where id % 3 > 0"
+    )
+    for pk in range(1, 20):
+        seed.members(pk, [member_id(str(pk), number) for number in range(pk % 4)])
+    name = sort.value.removeprefix("-")
+    key = next(key for known, key in KEYS.items() if known.value.removeprefix("-") == name)
+    down = " desc" if sort.value.startswith("-") else ""
+    order = f"select group_id from groups_group g order by {key}{down}, group_id{down if name == 'group_id' else ''}"
+    expected = [row[0] for row in seed.connection.execute(order.encode())]
+    pages = await all_pages(db, Wanted(sort=sort))
+    assert [group.group_id for page in pages for group in page.groups] == expected
+    assert [len(page.groups) for page in pages] == [50, 50, 7]
+    assert pages[0].previous is None
+    back = await group_list(db, Wanted(sort=sort, before=pages[2].previous))
+    assert [group.group_id for group in back.groups] == expected[50:100]
+    first = await group_list(db, Wanted(sort=sort, before=back.previous))
+    assert [group.group_id for group in first.groups] == expected[:50]
+    assert first.previous is None
+    assert first.next == pages[0].next
+
+
+async def test_a_page_goes_on_although_its_edge_was_deleted(seed: Seed, db: Database) -> None:
+    seed.many_groups(60)
+    first = await group_list(db, Wanted())
+    assert first.next is not None
+    seed.connection.execute("delete from groups_group where group_id = %s", [first.groups[-1].group_id])
+    second = await group_list(db, Wanted(after=first.next))
+    assert len(second.groups) == 10
+
+
+async def test_search_takes_every_character_literally_and_ignores_case(seed: Seed, db: Database) -> None:
+    for name in ("100%_Sure", "100xySure", "back\\slash", "Ünïcode"):
+        seed.group(name)
+    for q, found in (("%_s", "100%_Sure"), ("\\", "back\\slash"), ("ünï", "Ünïcode")):
+        page = await group_list(db, Wanted(GroupFilter(q=q)))
+        assert [group.group_id for group in page.groups] == [found]
+
+
+async def test_counts_follow_the_search_but_not_the_chosen_states(seed: Seed, db: Database) -> None:
+    for number, state in enumerate(GroupState):
+        seed.group(f"a-{number}", state.value)
+        seed.group(f"b-{number}", state.value)
+    page = await group_list(db, Wanted(GroupFilter(q="a-", states=("Empty", "Dead"))))
+    assert {group.state for group in page.groups} == {"Empty", "Dead"}
+    assert page.counts == {state.value: 1 for state in GroupState}
+
+
+async def test_a_line_counts_members_and_names_topics_owned_or_committed(seed: Seed, db: Database) -> None:
+    pk = seed.group("g")
+    seed.members(pk, [member_id("g", n) for n in range(3)])
+    seed.assign(pk, {(topic, p): "m" for topic in ("b", "d") for p in range(20)})
+    seed.commit(pk, {(topic, 0): 1 for topic in ("a", "b", "c")})
+    page = await group_list(db, Wanted())
+    assert page.groups[0].members == 3
+    assert page.groups[0].topics == ["a", "b", "c", "d"]
+
+
+def names(client: Client, query: str) -> list[str]:
+    """Group ids of a page of the list."""
+    page = client.get(f"/groups?{query}").content.decode()
+    return [unescape(name) for name in re.findall(r'<a class="row-link"[^>]*>([^<]*)</a>', page)]
+
+
+def test_filters_by_members_and_by_a_regular_expression(person: Client, seed: Seed) -> None:
+    working_group(seed)
+    working_group(seed, "ledger.eu")
+    seed.group("idle", "Empty")
+    seed.group_lag(seed.group("late", "Empty"), 5, 90_000)
+    for query, expected in (
+        ("client=ledg", ["ledger.eu"]),
+        ("host=10.0.0.", ["billing", "ledger.eu"]),
+        ("host=10.0.0.1&client=bill", ["billing"]),
+        ("host=nowhere", []),
+        (r"regex=^[a-r]%2B\.eu$", ["ledger.eu"]),
+        ("regex=^l&client=ledger", ["ledger.eu"]),
+        ("min_time_lag=90", ["late"]),
+        ("min_time_lag=91", []),
+    ):
+        assert names(person, query) == expected, query
+    said = person.get("/groups?client=x&host=y&regex=z&min_time_lag=91").content.decode()
+    assert "No group has an id that matches z, and a member with “x” in its client id and “y” in its host," in said
+    assert '<details class="more-filters" id="more-filters" open>' in said
+
+
+def test_a_broken_regular_expression_can_be_mended_where_it_stands(person: Client, seed: Seed) -> None:
+    seed.group("billing")
+    page = person.get("/groups?regex=(&q=b").content.decode()
+    assert "The regular expression cannot be used: RE2 cannot read it: missing )" in page
+    assert re.search(r'<input[^>]*name="regex"[^>]*value="\("[^>]*aria-invalid="true"', page)
+
+
+def heads(page: str) -> dict[str, tuple[str, str]]:
+    """Column -> what aria-sort says, and where its head leads."""
+    found = re.findall(r'<th scope="col"([^>]*)>(?:<a class="sort" href="([^"]*)">)?([^<]+)<', page)
+    return {
+        label: ((re.search(r'aria-sort="(\w+)"', marks) or ["", ""])[1], unescape(url)) for marks, url, label in found
+    }
+
+
+def test_each_head_sorts_both_ways_and_says_so(person: Client, seed: Seed) -> None:
+    seed.many_groups(60)
+    first = heads(person.get("/groups?q=service&after=" + "").content.decode())
+    assert first["Group"] == ("ascending", "/groups?q=service&sort=-group_id")
+    assert first["Type"] == ("", "")
+    for label, (_, url) in first.items():
+        if not url:
+            continue
+        once = heads(person.get(url).content.decode())
+        assert once[label][0] in ("ascending", "descending"), label
+        assert [other for other, (sorted_, _) in once.items() if sorted_] == [label]
+        twice = heads(person.get(once[label][1]).content.decode())
+        assert {once[label][0], twice[label][0]} == {"ascending", "descending"}
+        assert twice[label][1].partition("sort=")[2] == url.partition("sort=")[2] or label == "Group"
+
+
+def test_every_order_has_a_name_and_statements() -> None:
+    assert {sort for sort, _ in SORTS} == set(GroupSort) == set(ORDERS)
+    offered = {sort for column in COLUMNS for sort in (column.first, column.second) if sort}
+    assert offered | {GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING} == set(GroupSort)
+
+
+def test_a_cursor_of_another_order_is_refused(person: Client, seed: Seed) -> None:
+    seed.many_groups(60)
+    page = person.get("/groups?sort=-lag").content.decode()
+    link = re.search(r'rel="next" href="([^"]+)"', page)
+    assert link is not None
+    following = unescape(link[1])
+    assert person.get(following).status_code == 200
+    assert person.get(following.replace("sort=-lag", "sort=lag")).status_code == 400
+
+
+def test_columns_are_chosen_in_the_address(person: Client, seed: Seed) -> None:
+    working_group(seed)
+    assert list(heads(person.get("/groups").content.decode())) == ["Group", *(column.label for column in COLUMNS)]
+    page = person.get("/groups?columns=lag.state&q=b").content.decode()
+    assert list(heads(page)) == ["Group", "State", "Lag"]
+    assert '<input type="hidden" name="columns" value="state.lag">' in page
+    assert heads(page)["Lag"][1] == "/groups?columns=lag.state&q=b&sort=-lag"
+    links = re.findall(r'href="(/groups\?[^"]*)"><span aria-hidden="true">', page)
+    assert "/groups?columns=lag&amp;q=b" in links
+    assert "/groups?columns=state.members.lag&amp;q=b" in links
+    whole = "/groups?columns=" + ".".join(name for name in NAMES if name != "lag")
+    assert 'href="/groups"><span aria-hidden="true">' in person.get(whole).content.decode()
+    assert list(heads(person.get("/groups?columns=none").content.decode())) == ["Group"]
+    assert person.get("/groups?columns=secrets").status_code == 400
+
+
+@pytest.fixture(scope="module")
+def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    """A hundred thousand groups."""
+    with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        Seed(connection).many_groups(100_000)
+        connection.execute("vacuum analyze groups_group")
+        yield connection
+
+
+@pytest.mark.parametrize(
+    "sort",
+    [
+        GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING, GroupSort.STATE, GroupSort.STATE_DESCENDING,
+        GroupSort.UPDATED, GroupSort.UPDATED_ASCENDING,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("before", [False, True], ids=["forwards", "backwards"])
+def test_a_page_of_an_indexed_order_reads_a_page(
+    crowded: psycopg.Connection[Any], sort: GroupSort, before: bool
+) -> None:
+    order = ORDERS[sort]
+    row = crowded.execute("select group_id, state, updated_at from groups_group where id = 50000").fetchone()
+    assert row is not None
+    parameters = {
+        **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, "topic_names": [],
+        "topic_prefixes": [""], "labelled": None, "among": None, "lagging": None, "after": row[0],
+        "after_key": row[1] if order.kind is str else row[2], "limit": PAGE_SIZE + 1,
+    }  # fmt: skip
+    done = executed_plan(crowded, order.before if before else order.after, parameters, generic=False)
+    scans = re.findall(r"on groups_group g?.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
+    assert scans, done
+    assert sum(float(rows) * int(loops) for rows, loops in scans) <= 8 * (PAGE_SIZE + 1), done

@@ -1,0 +1,179 @@
+"""Find anything: what the search finds, in which order, what it leaves out, and how much it reads."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import psycopg
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from frontend.search import reads
+from frontend.search.verbs import VERBS, asked
+from kcoord.database.pool import Database
+from kcoord.models import ApiToken
+from kcoord.sql import queries
+from tests.frontend.seed import Seed, now_ms, working_group
+from tests.support.database import cloned_database
+from tests.support.plans import executed_plan
+
+BOX = {"headers": {"Kcoord-Search": "1"}}
+
+
+def found(client: Client, q: str) -> dict[str, list[tuple[str, str]]]:
+    """Sections of the box: text and address of each option."""
+    answer = client.get("/search", {"q": q}, **BOX)
+    assert answer.status_code == 200
+    sections: dict[str, list[tuple[str, str]]] = {}
+    pattern = r'class="find-title"[^>]*>([^<]*)<|href="([^"]*)"[^>]*><span class="find-text">(.*?)</span>'
+    for title, url, text in re.findall(pattern, answer.content.decode()):
+        if title:
+            sections[title] = []
+        else:
+            sections[list(sections)[-1]].append((unescape(text), unescape(url)))
+    return sections
+
+
+def plan(seed: Seed, group_id: str, reason: str = "") -> uuid.UUID:
+    """A plan of a group."""
+    row = seed.connection.execute(
+        "insert into offsets_offsetplan (id, group_name, strategy, parameters, totals, state, reason, created_at,"
+        " created_by)"
+        " values (gen_random_uuid(), %s, 'to-earliest', '{}', '{}', 'planned', %s, %s, 'mara') returning id",
+        [group_id, reason, now_ms()],
+    ).fetchone()
+    assert row is not None
+    return row[0]  # type: ignore[no-any-return]
+
+
+def test_everything_with_the_words_in_its_name(operator: Client, seed: Seed) -> None:
+    members = working_group(seed)
+    seed.group("old-billing", "Empty")
+    seed.topic("billing-events", 3)
+    chosen = plan(seed, "billing", "replay of ticket 7")
+    token = ApiToken.objects.create(name="Billing readers", digest="d", prefix="kc_1", created_at=0)
+    sections = found(operator, "billing")
+    assert sections["Groups"] == [("billing", "/groups/billing"), ("old-billing", "/groups/old-billing")]
+    assert sections["Client ids"] == [("billing", "/groups?client=billing")]
+    assert sections["Members"][0] == (members[0], f"/groups/billing/members/{members[0]}")
+    assert sections["Topics"] == [("billing-events", "/topics?q=billing-events")]
+    assert sections["Offset plans"] == [
+        ("billing to-earliest: replay of ticket 7", f"/groups/billing/plans/{chosen}"),
+    ]
+    assert sections["Tokens"] == [("Billing readers", f"/tokens/{token.pk}")]
+    assert list(found(operator, str(chosen)[:9])) == ["Offset plans"]
+    assert found(operator, "10.0.0.2")["Hosts"] == [("10.0.0.2", "/groups?host=10.0.0.2")]
+
+
+def test_what_an_account_may_not_see_is_not_found(person: Client, seed: Seed) -> None:
+    seed.group("billing")
+    plan(seed, "billing")
+    ApiToken.objects.create(name="Billing readers", digest="d", prefix="kc_1", created_at=0)
+    assert list(found(person, "billing")) == ["Groups"]
+    assert found(person, "hold billing") == {}
+    assert found(person, "create token") == {}
+    user = get_user_model().objects.get(username="mara")
+    user.user_permissions.add(Permission.objects.get(codename="change_group", content_type__app_label="groups"))
+    assert found(person, "hold billing")["Actions and pages"] == [
+        ("Hold billing", "/groups/billing/hold"),
+        ("End the hold of billing", "/groups/billing/hold"),
+    ]
+
+
+def test_names_that_begin_with_the_words_come_first(person: Client, seed: Seed) -> None:
+    for name in ("a-pay", "payments", "PAYROLL", "pay", "pay%s"):
+        seed.group(name)
+    assert [text for text, _ in found(person, "pay")["Groups"]] == ["pay", "pay%s", "payments", "PAYROLL", "a-pay"]
+    assert [text for text, _ in found(person, "y%")["Groups"]] == ["pay%s"]
+    assert found(person, "\\") == {}
+
+
+def test_more_of_a_kind_are_a_list_away(person: Client, seed: Seed) -> None:
+    seed.many_groups(20)
+    answer = person.get("/search", {"q": "service"}, **BOX).content.decode()
+    assert len(re.findall("find-groups-[0-9]", answer)) == reads.SHOWN
+    assert 'href="/groups?q=service"' in answer
+
+
+@pytest.mark.parametrize(
+    ("q", "labels"),
+    [
+        ("reset offsets of billing", ["Reset offsets of:billing"]),
+        ("reset", ["Reset offsets of:", "Plans:"]),
+        ("hold X", ["Hold:X", "End the hold of:X"]),
+        ("end the hold of X", ["End the hold of:X"]),
+        ("create token", ["Create a token:"]),
+        ("time zone", ["Time zone: UTC or local:"]),
+        ("dark", ["Colours: light, dark or those of the system:"]),
+        ("billing", []),
+        ("delete x y", []),
+        ("", []),
+    ],
+)
+def test_verbs(q: str, labels: list[str]) -> None:
+    assert sorted(f"{one.verb.label}:{one.about}" for one in asked(q)) == sorted(labels)
+
+
+def test_every_verb_finds_itself_by_its_words() -> None:
+    for verb in VERBS:
+        assert verb in [one.verb for one in asked(verb.words.split()[0])], verb.label
+
+
+def test_the_page_without_javascript(person: Client, seed: Seed) -> None:
+    working_group(seed)
+    page = person.get("/search?q=bill").content.decode()
+    assert '<a href="/groups/billing">billing</a>' in page
+    assert "Find anything" in person.get("/search").content.decode()
+    assert "Nothing has “zebra” in its name." in person.get("/search?q=zebra").content.decode()
+    assert person.get("/search?q=a%00b").status_code == 400
+
+
+def test_names_are_escaped(person: Client, seed: Seed) -> None:
+    seed.group("<b>&\"'")
+    assert found(person, "<b>")["Groups"] == [("<b>&\"'", "/groups/%3Cb%3E%26%22%27")]
+    assert "<b>" not in person.get("/search", {"q": "<b>"}, **BOX).content.decode()
+
+
+async def test_a_part_that_takes_too_long_is_named_and_the_others_are_shown(
+    db: Database, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    working_group(seed)
+    slow = "select g.*, null, null, null, null from (select pg_sleep(30)) s, (select '') g"
+    monkeypatch.setattr(reads.Q, "members_containing", slow + " where %(q)s <> '' and %(most)s + %(limit)s > 0")
+    monkeypatch.setattr(reads, "PART_SECONDS", 0.2)
+    hits = await reads.find(db, "billing", plans=True)
+    assert hits.unfinished == ("members",)
+    assert [hit.group_id for hit in hits.groups] == ["billing"]
+    monkeypatch.setattr(reads, "ALL_SECONDS", 0.0)
+    assert (await reads.find(db, "billing", plans=True)).unfinished == ("groups", "topics", "members", "plans")
+
+
+@pytest.fixture(scope="module")
+def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    """A hundred thousand groups."""
+    with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        Seed(connection).many_groups(100_000)
+        connection.execute("vacuum analyze groups_group")
+        yield connection
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+@pytest.mark.parametrize("q", ["team-07.service-0", "team", "zebra"])
+def test_the_beginning_of_a_name_is_looked_up(crowded: psycopg.Connection[Any], q: str, generic: bool) -> None:
+    parameters = {"q": q, "end": q + "\U0010ffff", "limit": reads.SHOWN}
+    done = executed_plan(crowded, queries("frontend").groups_beginning, parameters, generic=generic)
+    assert "_like on groups_group" in done, done
+    assert "Rows Removed" not in done, done
+
+
+def test_a_part_of_a_name_is_looked_for_in_a_bounded_number_of_rows(crowded: psycopg.Connection[Any]) -> None:
+    parameters = {"q": "zebra", "most": 1_000, "limit": reads.SHOWN}
+    done = executed_plan(crowded, queries("frontend").groups_containing, parameters, generic=True)
+    read = re.findall(r"Scan.* on groups_group \(actual rows=([\d.]+)", done)
+    assert [float(rows) for rows in read] == [1_000], done

@@ -1,0 +1,109 @@
+"""The page of a topic: partitions with watermarks, groups with lag, the heat map, and what it reads of very many."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+import pytest
+from django.test import Client
+
+from frontend.topics.presenters import LEGEND, heat, level
+from frontend.topics.reads import GROUP_ROWS, GROUPS, PARTITIONS, Cell, TopicPartition
+from kcoord.sql import queries
+from tests.conftest import START_MS
+from tests.frontend.seed import Seed, working_group
+from tests.support.database import cloned_database
+from tests.support.plans import executed_plan
+
+
+def plain(client: Client, address: str) -> str:
+    """The text of the page below its head."""
+    answer = client.get(address)
+    assert answer.status_code == 200
+    page = answer.content.decode()
+    return " ".join(re.sub(r"<[^>]+>", " ", page[page.index("<main") :]).split())
+
+
+@pytest.mark.parametrize(("lag", "expected"), [(0, 0), (1, 1), (100, 1), (101, 2), (10_001, 3), (1_000_001, 4)])
+def test_levels(lag: int, expected: int) -> None:
+    assert level(lag) == expected
+
+
+@pytest.mark.parametrize(
+    ("cell", "end", "text", "look", "says"),
+    [
+        (None, 100, "·", "blank", "neither owned nor committed"),
+        (Cell(1, 3, 40, "m"), 100, "60", "h1", "60 behind, owned by m"),
+        (Cell(1, 3, 40, None), 100, "60", "h1 loose", "60 behind, nobody owns it"),
+        (Cell(1, 3, 140, "m"), 100, "0", "h0", "0 behind"),
+        (Cell(1, 3, 1, "m"), 2_000_012, "2 M", "h4", "2,000,002 behind"),
+        (Cell(1, 3, None, "m"), 100, "○", "new", "owned by m, nothing committed"),
+        (Cell(1, 3, 5, "m"), None, "?", "hidden", "watermark unknown"),
+    ],
+)
+def test_a_cell_has_a_number_a_look_and_words(
+    cell: Cell | None, end: int | None, text: str, look: str, says: str
+) -> None:
+    start = None if end is None else 10
+    found = heat(TopicPartition(3, start, end, None), cell)
+    assert (found.text, found.look) == (text, look)
+    assert says in found.title
+    assert set(look.split()) <= {name for name, _, _ in LEGEND}
+
+
+def test_partitions_groups_and_map(person: Client, seed: Seed) -> None:
+    working_group(seed)
+    seed.topic("orders", 13, [11_000] * 12)
+    seed.commit(seed.group("nightly.v2", "Empty"), {("orders", 0): 1})
+    page = plain(person, "/topics/orders")
+    assert "Groups 2" in page
+    assert "12 of 13" in page
+    assert "12 – – never reported" in page
+    assert "11 0 11,000 4 s ago" in page or "11 0 11,000" in page
+    assert re.search(r"billing Stable – – 12 600 563 ", page), page
+    assert re.search(r"nightly\.v2 Empty – – 0 10 k · ·", page), page
+    assert '/topics/orders"' in person.get("/topics").content.decode()
+    assert person.get("/topics/no.such-topic").status_code == 404
+    assert person.get("/topics/orders?partition=x").status_code == 400
+
+
+def test_ten_thousand_partitions_and_a_thousand_groups_come_in_pages(person: Client, seed: Seed) -> None:
+    seed.topic("wide", 10_000, [5] * 200)
+    seed.many_groups(1_000)
+    seed.connection.execute(
+        "insert into offsets_topiclag (group_id, topic, at, lag, max_lag, time_lag_ms, committed_offsets,"
+        " log_end_offsets, partitions, unknown_partitions)"
+        " select id, 'wide', 1, id % 700, 1, null, 0, 0, 1, 0 from groups_group"
+    )
+    answer = person.get("/topics/wide")
+    page = answer.content.decode()
+    assert page.count('class="heat blank" title') == GROUPS * PARTITIONS
+    assert len(page) < 400_000
+    assert "1 to 20 of 1,000" in page
+    assert "partitions 0 to 49 of 10,000" in page
+    lags = [int(lag) for lag in re.findall(r'<td class="num"><span title="[^"]+">(\d+)<', page)]
+    assert lags == sorted(lags, reverse=True)
+    assert lags[0] == 699
+    last = plain(person, "/topics/wide?partition=9990&skip=980")
+    assert "981 to 1,000 of 1,000" in last
+    assert "partitions 9,990 to 9,999 of 10,000" in last
+    assert "no partition of that number" in plain(person, "/topics/wide?partition=10000")
+    assert "no further groups" in plain(person, "/topics/wide?skip=5000")
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+def test_groups_of_a_topic_are_found_beside_those_of_others(postgres: str, generic: bool) -> None:
+    with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        Seed(connection).many_groups(20_000)
+        connection.execute(
+            "insert into offsets_topiclag (group_id, topic, at, lag, max_lag, time_lag_ms, committed_offsets,"
+            " log_end_offsets, partitions, unknown_partitions)"
+            " select id, 't' || id %% 1000, %s, id, 1, null, 0, 0, 1, 0 from groups_group",
+            [START_MS],
+        )
+        connection.execute(b"vacuum analyze offsets_topiclag, groups_group")
+        parameters = {"topic": "t7", "rows": GROUP_ROWS, "limit": GROUPS, "skip": 0}
+        plan = executed_plan(connection, queries("frontend").topic_groups, parameters, generic=generic)
+        assert "offsets_topiclag_by_topic" in plan, plan
+        assert not re.search(r"Seq Scan on (offsets_topiclag|groups_group)", plan), plan
