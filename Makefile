@@ -7,24 +7,33 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help up venv test lint format bench demo model mutants chaos chromium
+.PHONY: help up venv test lint format bench demo showcase screenshots model mutants chaos chromium
 
 help:
-	@echo "make up      start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers"
-	@echo "make demo    a group at work against the running server; PROTOCOL=consumer for a consumer group"
-	@echo "make test    lint and tests; PYTEST_ARGS replaces '$(PYTEST_ARGS)'"
-	@echo "make lint    ruff, mypy and the import contracts"
-	@echo "make format  put the source into ruff's format"
-	@echo "make mutants change the protocol rules and look for tests that notice; FILES names some of them"
-	@echo "make model   check the models of docs/models with spin; QUICK=1 checks the small ones"
-	@echo "make bench   measure the data plane; QUICK=1 in three minutes, KAFKA=path beside a broker, SPARK=1, ONLY=a,b JSON=file"
-	@echo "make chaos   kill, freeze and cut off a stack under load, and check what its members were told; MINUTES=3 SEED=7"
+	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers"
+	@echo "make demo     a group at work against the running server; PROTOCOL=consumer for a consumer group"
+	@echo "make showcase groups of every state at work, to look at the dashboard with; GROUPS=200 MINUTES=10"
+	@echo "make screenshots  the pictures of docs/images, from a showcase; ARGS='--all --into DIR': every page in four ways"
+	@echo "make test     lint and tests; PYTEST_ARGS replaces '$(PYTEST_ARGS)'"
+	@echo "make lint     ruff, mypy and the import contracts"
+	@echo "make format   put the source into ruff's format"
+	@echo "make mutants  change the protocol rules and look for tests that notice; FILES names some of them"
+	@echo "make model    check the models of docs/models with spin; QUICK=1 checks the small ones"
+	@echo "make bench    measure the data plane; QUICK=1 in three minutes, KAFKA=path beside a broker, SPARK=1, ONLY=a,b JSON=file"
+	@echo "make chaos    kill, freeze and cut off a stack under load, and check what its members were told; MINUTES=3 SEED=7"
 
 up: $(VENV)/.runtime
 	@$(if $(NODES),KCOORD_NODES=$(NODES) )exec $(VENV)/bin/python -m kcoord.stack
 
 demo: $(VENV)/.runtime
 	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(ARGS)
+
+showcase: $(VENV)/.runtime
+	@exec $(VENV)/bin/python -m kcoord.showcase $(if $(GROUPS),--groups $(GROUPS)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+# Writes docs/images again. ARGS=--all takes every page in four ways.
+screenshots: $(VENV)/.tests chromium
+	@exec $(VENV)/bin/python -m tests.screenshots $(ARGS)
 
 bench: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.bench $(if $(QUICK),--quick) $(if $(KAFKA),--kafka $(KAFKA)) $(if $(SPARK),--spark) \

@@ -30,6 +30,9 @@ STOP_SECONDS = 20.0
 ASK_SECONDS = 10.0
 CLIENT_VARIABLES = ("KCOORD_URL", "KCOORD_TOKEN")
 
+QUICK_SESSIONS = {"KCOORD_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS": "6000"}
+"""A demo that kills a worker should not have to wait long until the service notices."""
+
 Say = Callable[[str], None]
 
 
@@ -65,10 +68,10 @@ class Service:
 
 
 @contextmanager
-def reach(environ: Mapping[str, str], say: Say) -> Iterator[Service]:
+def reach(environ: Mapping[str, str], say: Say, settings: Mapping[str, str] = QUICK_SESSIONS) -> Iterator[Service]:
     """The service that KCOORD_URL names, else the one of the data directory, else a new one, stopped at the end.
 
-    Raises DemoProblem.
+    Parameters: `settings` are variables for a new one. Raises DemoProblem.
     """
     url = environ.get("KCOORD_URL", "").split(",")[0].rstrip("/")
     if url:
@@ -78,8 +81,8 @@ def reach(environ: Mapping[str, str], say: Say) -> Iterator[Service]:
     if found is not None:
         yield _checked(found)
         return
-    say("no service is running; starting one for the duration of the demo (`make up` starts one that stays)")
-    with _own(environ) as own:
+    say("no service is running; starting one until this ends (`make up` starts one that stays)")
+    with _own(environ, settings) as own:
         yield _checked(own)
 
 
@@ -118,15 +121,14 @@ def _checked(service: Service) -> Service:
 
 
 @contextmanager
-def _own(environ: Mapping[str, str]) -> Iterator[Service]:
+def _own(environ: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[Service]:
     directory = Path(tempfile.mkdtemp(prefix="kcoord-demo-service-"))
     port = _free_port()
     inherited = {key: value for key, value in environ.items() if not key.startswith("KCOORD_")}
     own = {
         "KCOORD_DATA_DIR": str(directory / "data"),
         "KCOORD_PORT": str(port),
-        # A demo that kills a worker should not have to wait long until the service notices.
-        "KCOORD_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS": "6000",
+        **settings,
     }
     log = directory / "output"
     with log.open("wb") as output:

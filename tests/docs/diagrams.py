@@ -4,41 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from frontend.machines.edges import CLASSIC_CAUSES, GROUP_CAUSES, NOWHERE, Edge, classic_edges
 from tests.docs.pages import SPECIFICATION
-from tests.docs.states import CLASSIC, NOWHERE, Edge, classic_edges, group_edges, member_edges
+from tests.docs.states import group_edges, member_edges
 
 PATH = SPECIFICATION / "states.md"
 
-CLASSIC_CAUSES: Mapping[Edge, str] = {
-    (NOWHERE, "Empty"): "first join, or a commit without a generation",
-    ("Empty", NOWHERE): "deleted, by request or retention",
-    ("Empty", "PreparingRebalance"): "first member",
-    ("PreparingRebalance", "Empty"): "window ends, nobody is left",
-    ("PreparingRebalance", "CompletingRebalance"): "everybody joined, or the window ends",
-    ("CompletingRebalance", "Stable"): "the leader syncs",
-    ("CompletingRebalance", "PreparingRebalance"): "join, leave, expiry",
-    ("Stable", "PreparingRebalance"): "join, leave, expiry",
-}
-GROUP_CAUSES: Mapping[Edge, str] = {
-    (NOWHERE, "Stable"): "first member",
-    ("Empty", NOWHERE): "deleted, by request or retention",
-    ("Empty", "Stable"): "a member joins, target computed",
-    ("Empty", "Assigning"): "a member joins, target not computed yet",
-    ("Empty", CLASSIC): "a JoinGroup",
-    ("Assigning", "Empty"): "last member gone",
-    ("Assigning", "Reconciling"): "target computed",
-    ("Assigning", "Stable"): "target computed, and nobody has to move",
-    ("Reconciling", "Assigning"): "the group epoch is bumped",
-    ("Reconciling", "Empty"): "last member gone",
-    ("Reconciling", "Stable"): "last member arrived at the target",
-    ("Reconciling", CLASSIC): "only classic members are left",
-    ("Stable", "Assigning"): "the group epoch is bumped",
-    ("Stable", "Empty"): "last member gone",
-    ("Stable", "Reconciling"): "bumped and target computed, or a static member departs",
-    ("Stable", CLASSIC): "only classic members are left",
-    (CLASSIC, "Reconciling"): "a consumer heartbeat joins",
-    (CLASSIC, "Stable"): "a consumer heartbeat joins",
-}
 FENCED = "FENCED_MEMBER_EPOCH"
 MEMBER_CAUSES: Mapping[Edge, str] = {
     ("STABLE", "UNREVOKED_PARTITIONS"): "has to give partitions up",

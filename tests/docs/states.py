@@ -1,6 +1,7 @@
 """The state diagrams of `docs/specification/states.md`, taken from the code that decides.
 
-- Classic groups have a transition table, `groups.core.classic.state.TRANSITIONS`: the diagram is that table.
+- Classic groups have a transition table, `TRANSITIONS` of the core: the diagram is that table
+  (`frontend.machines.edges`, which the page of a group's states reads too).
 - A consumer group has none: its state is computed from its epochs and members. The diagram has the transitions that
   were seen when the conformance cases and a fixed sequence of random requests ran through the core, comparing the
   group before and after every decision.
@@ -19,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from unittest import mock
 
+from frontend.machines.edges import CLASSIC, NOWHERE, Edge
 from groups.core import machine
 from groups.core.consumer.reconcile import reconcile
 from groups.core.model.commands import Command
@@ -28,8 +30,7 @@ from groups.core.model.consumer_state import ConsumerMember, MemberState
 from groups.core.model.decision import Decision
 from groups.core.model.group import Group
 from groups.core.model.partitions import Assigned
-from groups.core.model.transitions import TRANSITIONS
-from groups.core.model.types import Env, GroupConfig, GroupState, Topic, TopicView
+from groups.core.model.types import Env, GroupConfig, Topic, TopicView
 from kcoord.protocol.errors import ProtocolError
 from tests.conformance.cases import read_cases
 from tests.conformance.core_driver import CoreBackend
@@ -37,26 +38,10 @@ from tests.conformance.runner import run_case
 from tests.groups.core.consumer.classic_client import join_classic
 from tests.groups.core.consumer.world import World
 
-Edge = tuple[str, str]
-NOWHERE = "[*]"
-"""Mermaid's name for where a life begins and ends."""
-CLASSIC = "classic group"
-"""What a consumer group is converted to, and made from."""
 LIVES, STEPS_OF_A_LIFE = 100, 25
 
 CASES = Path(__file__).resolve().parents[1] / "conformance"
 CONSUMER_FILES = (CASES / "cases" / "consumer.jsonl", CASES / "own" / "consumer.jsonl")
-
-
-def classic_edges() -> set[Edge]:
-    """Changes of state of a classic group; to Dead only ever by being unloaded, which the diagram leaves out."""
-    edges = {
-        (before.value, after.value)
-        for before, followers in TRANSITIONS.items()
-        for after in followers
-        if GroupState.DEAD not in (before, after)
-    }
-    return {(NOWHERE, GroupState.EMPTY.value), (GroupState.EMPTY.value, NOWHERE), *edges}
 
 
 @cache
