@@ -74,6 +74,7 @@ async def test_a_report_is_reached_from_its_run_and_from_its_group(
     working_group(seed)
     run_id = busy_report(seed.connection, archive_folder, "billing", days=60, groups=200)
     await page.goto("/groups/billing")
+    await page.get_by_role("navigation", name="Parts of the group").get_by_role("link", name="Partitions").click()
     await page.get_by_role("link", name="Report", exact=True).click()
     await expect(page).to_have_url(re.compile("/groups/billing/report$"))
     for name in ("Commits a day", "Rebalances a day", "Members seen first a day"):

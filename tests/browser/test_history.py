@@ -118,7 +118,7 @@ async def test_groups_are_compared(page: Page, seed: Seed) -> None:
     seed.group("audit")
     seed.lag_samples("audit", {"orders": [9_000 + 100 * n for n in range(90)]}, every_ms=15 * MINUTE)
     await page.goto("/groups/billing/history")
-    await page.get_by_role("link", name="Compare").click()
+    await page.locator("#panel").get_by_role("link", name="Compare").click()
     await page.get_by_label("Name 2").fill("audit")
     await page.get_by_role("button", name="Compare").click()
     await expect(page.locator(".row-link")).to_have_text(["billing", "audit"])

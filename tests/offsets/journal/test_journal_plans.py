@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from groups.readmodel import GroupFilter
 from kcoord.rest.paging import EVERYTHING, INT64_MAX
 from kcoord.sql import queries
 from offsets.core.days import DAY_MS, partition_name
@@ -116,24 +117,19 @@ def test_whether_a_group_is_known_is_one_look_for_each_day(journal: psycopg.Conn
 )
 def test_groups_are_found_by_topic_through_indexes(database: str, name: str, condition: dict[str, Any]) -> None:
     parameters: dict[str, Any] = {
+        **GroupFilter().parameters(),
+        **EVERYTHING.parameters(),
         "after": "",
         "after_key": {"by_state": "", "by_change_before": 0}.get(name),
         "sign": 1,
-        "states": None,
-        "types": None,
-        "q": "",
-        "topic": None,
         "labelled": None,
-        "member": None,
-        "min_lag": None,
+        "among": None,
         "lagging": None,
         "lag_of": None,
         "lags": None,
-        "verdicts": None,
         "topic_names": [],
         "topic_prefixes": [""],
         "limit": 101,
-        **EVERYTHING.parameters(),
         **condition,
     }
     with psycopg.connect(database) as connection:
