@@ -11,11 +11,13 @@ from io import BytesIO
 from typing import Any, TypeVar
 
 from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
 from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, ListField, Serializer
 from rest_framework.views import APIView
 
@@ -67,6 +69,26 @@ class ControlView(APIView):
             negotiator=self.get_content_negotiator(),
             parser_context=self.get_parser_context(request),
         )
+
+    def finalize_response(self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any) -> Any:
+        """The response, which lets go of what it was rendered from."""
+        final = super().finalize_response(request, response, *args, **kwargs)
+        if isinstance(final, Response):
+            final.add_post_render_callback(self._release)
+        return final
+
+    def _release(self, response: Response) -> None:
+        """Free what the response shows by reference counts.
+
+        Django REST framework's request, response and view refer to each other, and so do a serializer and its fields.
+        All that a list read would wait for the next search for cyclic garbage: a million objects after some seconds.
+        """
+        serializer = getattr(response.data, "serializer", None)
+        if serializer is not None:
+            serializer.__dict__.clear()
+        response.data = None
+        response.renderer_context.clear()
+        self.request.parser_context.clear()
 
     @property
     def principal(self) -> Principal:

@@ -156,3 +156,37 @@ def test_what_was_loaded_is_not_searched_and_stopping_undoes_it() -> None:
 
 def test_resident_memory_is_known_here() -> None:
     assert garbage.resident_bytes() > 2**20
+
+
+def test_young_objects_are_searched_though_as_many_old_ones_are_freed() -> None:
+    """Python counts new objects less freed ones, and would let them pile up."""
+
+    async def run() -> int:
+        search = GarbageSearch()
+        search.start()
+        old = [[number] for number in range(50_000)]
+        search.search_young()
+        new = [[old.pop()[0]] for _ in range(50_000)]
+        search.search_young()
+        left = len(gc.get_objects(0))
+        search.stop()
+        assert len(new) == 50_000
+        return left
+
+    assert asyncio.run(run()) < 5_000
+
+
+def test_young_objects_are_searched_while_the_loop_runs() -> None:
+    async def run() -> None:
+        search = GarbageSearch()
+        search.start()
+        gc.set_threshold(garbage.NEVER)
+        cycle = Cycle()
+        seen = weakref.ref(cycle)
+        del cycle
+        async with asyncio.timeout(30):
+            while seen() is not None:
+                await asyncio.sleep(garbage.YOUNG_SECONDS)
+        search.stop()
+
+    asyncio.run(run())
