@@ -9,6 +9,7 @@ import psycopg
 
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
+from tests.bench.load import start_node
 from tests.support.hot_updates import Updates, connected, updates
 from tests.support.steady import STEADY, SteadyGroups
 
@@ -21,7 +22,7 @@ async def hot_updates(conninfo: str) -> Mapping[str, Updates]:
     """Updates by table under ROUNDS rounds of heartbeats and commits of GROUPS groups of each protocol."""
     clock = VirtualClock(START_MS)
     runtime = Runtime(STEADY, conninfo, clock)
-    await runtime.start()
+    await start_node(runtime)
     with psycopg.connect(conninfo, autocommit=True) as connection:
         before = updates(connection, TABLES)
         for protocol in ("classic", "consumer"):
