@@ -11,7 +11,6 @@ from io import BytesIO
 from typing import Any, TypeVar
 
 from django.http import HttpRequest, QueryDict
-from django.http.response import HttpResponseBase
 from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
@@ -70,7 +69,7 @@ class ControlView(APIView):
             parser_context=self.get_parser_context(request),
         )
 
-    def finalize_response(self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any) -> Any:
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         """The response, which lets go of what it was rendered from."""
         final = super().finalize_response(request, response, *args, **kwargs)
         if isinstance(final, Response):
@@ -87,7 +86,7 @@ class ControlView(APIView):
         if serializer is not None:
             serializer.__dict__.clear()
         response.data = None
-        response.renderer_context.clear()
+        vars(response)["renderer_context"].clear()
         self.request.parser_context.clear()
 
     @property
