@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from groups.api import convert, wire
-from groups.core.model.commands import JoinGroup, SyncGroup
+from groups.core.model.commands import Heartbeat, JoinGroup, SyncGroup
 from groups.core.model.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation
@@ -21,7 +21,7 @@ from kcoord.database import request_age
 from kcoord.http.paths import check_group_id
 from kcoord.metrics import commands
 from kcoord.protocol.errors import Action, Error, ProtocolError
-from kcoord.wire.api import Answer, Api, Call
+from kcoord.wire.api import SUCCESS, Answer, Api, Call
 from kcoord.wire.reading import Fields
 from kcoord.wire.translate import struct_of
 
@@ -30,6 +30,7 @@ KNOWS_MEMBER_ID_REQUIRED = 4
 NAMES_ITS_PROTOCOL = 5
 """The first version of SyncGroup with protocol type and name (KIP-559)."""
 LEAVES_IN_BATCHES = 3
+_BEATEN = commands("heartbeat", Error.NONE.name)
 
 C = TypeVar("C", JoinGroup, SyncGroup)
 R = TypeVar("R", JoinReply, SyncReply)
@@ -146,6 +147,19 @@ async def heartbeat(call: Call, request: Fields) -> Answer:
     return {"error_code": reply.error.code}
 
 
+def heartbeat_at_once(call: Call, request: Fields) -> Answer | None:
+    """Heartbeat, if it only extends a session and is answered from memory."""
+    group_id = request["group_id"]
+    call.principal.require_group(Operation.READ, group_id)
+    instance_id = request.get("group_instance_id")
+    command = Heartbeat(group_id, request["member_id"], instance_id, request["generation_id"])
+    reply = call.runtime.get(GroupService).heartbeat_at_once(command)
+    if reply is None or reply.error is not Error.NONE:
+        return None
+    _BEATEN.inc()
+    return SUCCESS
+
+
 async def leave(call: Call, request: Fields) -> Answer:
     """LeaveGroup; below version 3 of one member, whose error is that of the answer."""
     require_member_of(call, request.group_id)
@@ -181,7 +195,7 @@ async def leave(call: Call, request: Fields) -> Answer:
 
 APIS = (
     Api(11, "join_group", (0, 9), join, refuse_join, waits=True),
-    Api(12, "heartbeat", (0, 4), heartbeat, is_hot=True),
+    Api(12, "heartbeat", (0, 4), heartbeat, is_hot=True, at_once=heartbeat_at_once),
     Api(13, "leave_group", (0, 5), leave),
     Api(14, "sync_group", (0, 5), sync, waits=True),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, cast
 
-from groups.api import consumer_wire
+from groups.api import at_once, consumer_wire
 from groups.api.consumer import consumer_heartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.engine.decision_context import DecisionContexts
@@ -34,11 +34,25 @@ CLIENT_MAKES_IDS = 1
 
 async def heartbeat(call: Call, request: Fields) -> Answer:
     """ConsumerGroupHeartbeat, by the operation of the REST API."""
+    check_group_id(request.group_id, may_be_empty=True)
+    beaten = await consumer_heartbeat.carry_out(call.over_http(_body(call, request), request.group_id))
+    return _answer(cast(consumer_wire.ConsumerHeartbeatResponse, beaten))
+
+
+def heartbeat_at_once(call: Call, request: Fields) -> Answer | None:
+    """ConsumerGroupHeartbeat of a member that reports nothing, if it is answered from memory."""
+    if request.member_epoch <= 0 or request.topic_partitions is not None:
+        return None
+    beaten = at_once.consumer_heartbeat(call.over_http(_body(call, request), request.group_id))
+    return None if beaten is None else _answer(beaten)
+
+
+def _body(call: Call, request: Fields) -> consumer_wire.ConsumerHeartbeatRequest:
     member_id = request.member_id
     if call.version < CLIENT_MAKES_IDS and not member_id and request.member_epoch == 0:
         member_id = str(uuid.uuid4())
     owned = request.topic_partitions
-    body = struct_of(
+    return struct_of(
         consumer_wire.ConsumerHeartbeatRequest,
         member_id=member_id,
         member_epoch=request.member_epoch,
@@ -53,9 +67,9 @@ async def heartbeat(call: Call, request: Fields) -> Answer:
         if owned is None
         else [{"topic_id": str(entry.topic_id), "partitions": entry.partitions} for entry in owned],
     )
-    check_group_id(request.group_id, may_be_empty=True)
-    beaten = await consumer_heartbeat.carry_out(call.over_http(body, request.group_id))
-    answer = cast(consumer_wire.ConsumerHeartbeatResponse, beaten)
+
+
+def _answer(answer: consumer_wire.ConsumerHeartbeatResponse) -> Answer:
     assignment = answer.assignment
     return {
         "error_code": 0,
@@ -156,6 +170,6 @@ def _partitions(found: list[TopicPartitionsDescription]) -> dict[str, Any]:
 
 
 APIS = (
-    Api(68, "consumer_group_heartbeat", (0, 1), heartbeat, refuse_heartbeat, is_hot=True),
+    Api(68, "consumer_group_heartbeat", (0, 1), heartbeat, refuse_heartbeat, is_hot=True, at_once=heartbeat_at_once),
     Api(69, "consumer_group_describe", (0, 1), describe, refuse_describe),
 )

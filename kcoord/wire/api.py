@@ -20,6 +20,9 @@ from kcoord.wire.reading import Fields
 
 Answer = Mapping[str, Any]
 
+SUCCESS: Answer = {"error_code": 0}
+"""An answer that says nothing else. Return this one from `Api.at_once`: it is encoded once for each version."""
+
 
 class HangUp(Exception):
     """End the connection instead of an answer; the text goes to the log."""
@@ -29,9 +32,9 @@ class HangUp(Exception):
 class Session:
     """What a connection knows about its peer.
 
-    `secret` is the token of its login, "" before that. `is_refused`: its login failed, and it is closed after the
-    answer. `server_host`, `server_port`: the address that the client came
-    by. `software_name`, `software_version`: those of ApiVersions, "" if it sent none on this connection.
+    `secret` is the token of its login, "" before that, and `token` its digest. `is_refused`: its login failed, and it
+    is closed after the answer. `server_host`, `server_port`: the address that the client came by. `software_name`,
+    `software_version`: those of ApiVersions, "" if it sent none on this connection.
     """
 
     client_host: str
@@ -39,6 +42,7 @@ class Session:
     server_host: str
     server_port: int
     secret: str = ""
+    token: str = ""
     mechanism: str = ""
     expects_token: bool = False
     is_refused: bool = False
@@ -81,6 +85,7 @@ class Call:
 
 
 Handler = Callable[[Call, Fields], Awaitable[Answer | None]]
+AtOnce = Callable[[Call, Fields], Answer | None]
 Refuse = Callable[[Fields, int, int, str], Answer]
 
 
@@ -96,7 +101,9 @@ class Api:
     Parameters: `key` its number, `name` that of kio's module, `versions` the first and the last that are served.
     `handler` returns the answer, None for no answer at all, and may raise ProtocolError, which `refuse(request,
     version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when its connection does.
-    `is_hot`: members call it all the time, so it needs no turn.
+    `is_hot`: members call it all the time, so it needs no turn. `at_once`: answers some requests just as the handler
+    would, without waiting (`kcoord.wire.dispatch.at_once`); None, or a ProtocolError: the handler shall answer, and
+    nothing has been done yet. It must not change the request: others may be given the same one.
     """
 
     key: int
@@ -107,6 +114,7 @@ class Api:
     needs_login: bool = True
     waits: bool = False
     is_hot: bool = False
+    at_once: AtOnce | None = field(default=None, repr=False)
 
     def serves(self, version: int) -> bool:
         """Whether this version is served."""

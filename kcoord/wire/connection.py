@@ -14,7 +14,7 @@ import structlog
 
 from kcoord import metrics
 from kcoord.wire.api import HangUp, Session
-from kcoord.wire.dispatch import Receipt, may_wait, respond
+from kcoord.wire.dispatch import Receipt, at_once, may_wait, respond
 from kcoord.wire.frames import SIZE
 from kcoord.wire.reading import Frame, Malformed
 
@@ -27,6 +27,8 @@ SMALL = 4_096
 READ_AHEAD = 65_536
 """Bytes of later requests that are read while one is being answered."""
 SLOWEST_BYTES_PER_SECOND = 16_384
+MOST_AT_ONCE = 16
+"""Requests of one connection that are answered before others have their turn."""
 
 
 class Phase(Enum):
@@ -54,6 +56,8 @@ class Connection(asyncio.Protocol):
         self._unread_for: float | None = None
         self._reads = True
         self._said = False
+        self._is_declined = False
+        """The request that comes next cannot be answered at once."""
         self.waits = False
         """The request that is being answered may be parked."""
         self.phase = Phase.LOGIN
@@ -81,11 +85,27 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the peer."""
+        if self.phase is Phase.IDLE and not self._buffer and self._is_answered(data):
+            return
         self._buffer += data
         if self._task is None:
             self._advance()
         elif len(self._buffer) > READ_AHEAD:
             self._pause()
+
+    def _is_answered(self, data: bytes) -> bool:
+        """Whether it is a whole request that could be answered at once, as most heartbeats are."""
+        if self._unread_for is not None or len(data) != SIZE.size + int.from_bytes(data[: SIZE.size], "big"):
+            return False
+        if self._transport is None or self._transport.is_closing():
+            return False
+        answer = at_once(self._gateway, self.session, data[SIZE.size :])
+        if answer is None:
+            self._is_declined = True
+            return False
+        self._transport.write(answer)
+        self._waited = 0.0
+        return True
 
     def pause_writing(self) -> None:
         """The peer does not read what we send."""
@@ -105,30 +125,47 @@ class Connection(asyncio.Protocol):
             self._advance()
 
     def _advance(self) -> None:
-        """Begin the next request if all of it is here."""
+        """Answer what can be answered at once; begin the next request if all of it is here."""
+        for _ in range(MOST_AT_ONCE):
+            if not self._next():
+                return
+        if len(self._buffer) > READ_AHEAD:
+            self._pause()
+        asyncio.get_running_loop().call_soon(self.advance)
+
+    def _next(self) -> bool:
+        """Whether a request was answered at once, so that there may be another."""
         if self._transport is None or self._transport.is_closing() or self._unread_for is not None:
-            return
+            return False
         if not self._size and not self._read_size():
-            return
+            return False
         if self._size > SMALL and not self._held:
             if not self._gateway.budget.take(self._size, self):
                 self._pause()
                 self._enter(Phase.WORK)
-                return
+                return False
             self._held = self._size
         end = SIZE.size + self._size
         if len(self._buffer) < end:
             self._resume()
             self._enter(Phase.FRAME)
-            return
+            return False
         frame = Frame(memoryview(self._buffer)[SIZE.size : end])
         frame.items = self._gateway.limits.items
         del self._buffer[:end]
         self._enter(Phase.WORK)
+        answer = None if self._is_declined else at_once(self._gateway, self.session, frame)
+        self._is_declined = False
+        if answer is not None:
+            self._transport.write(answer)
+            self._size = 0
+            self._release()
+            return True
         if len(self._buffer) > READ_AHEAD:
             self._pause()
         receipt = self._gateway.runtime.db.request_age.receive()
         self._task = asyncio.create_task(self._serve(frame, receipt), name="kcoord-kafka")
+        return False
 
     def _read_size(self) -> bool:
         """Whether the size of the next frame is known; ends the connection if the size is not valid."""

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import structlog
 
 from kcoord import metrics
+from kcoord.access.rights import Access
 from kcoord.database import request_age
 from kcoord.http import context
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire import frames, session
-from kcoord.wire.api import Answer, Api, Call, HangUp, Session, response_class
+from kcoord.wire.api import SUCCESS, Answer, Api, Call, HangUp, Session, response_class
 from kcoord.wire.codes import UNSUPPORTED_VERSION
 from kcoord.wire.frames import API_VERSIONS, Header
 from kcoord.wire.reading import Fields, Frame, Malformed
@@ -29,7 +31,80 @@ log = structlog.get_logger(__name__)
 BIG_BYTES = 65_536
 """A larger request waits for a place (`kcoord.process.turnstile`) while it is decoded."""
 
+LONGEST_AT_ONCE = 1_024
+"""Bytes of a request that is answered without a task; heartbeats are shorter."""
+NO_CORRELATION = bytes(4)
+
 Receipt = request_age.Receipt | None
+
+
+def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
+    """The answer to a request that needs no waiting, with its size, without a task.
+
+    None: `respond` has to answer it, and nothing has been done yet. Errors are answered there too.
+    """
+    if frame[:2] not in gateway.at_once or not peer.token or gateway.is_stopping or gateway.requests.locked():
+        return None
+    runtime = gateway.runtime
+    caller = runtime.get(Access).known(peer.token)
+    if caller is None or len(frame) > LONGEST_AT_ONCE:
+        return None
+    started = time.perf_counter()
+    entered = request_age.enter(runtime.db.request_age.receive())
+    try:
+        found = gateway.decoded(frame[:4] + frame[8:])
+        api, version = found.api, found.version
+        body = api.at_once(Call(runtime, gateway, peer, caller, version, found.client_id), found.content)
+        if body is None:
+            return None
+        correlation_id = frame[4:8]
+        answer: bytes = found.succeeded(correlation_id) if body is SUCCESS else found.answer(correlation_id, body)
+    except (Malformed, ProtocolError):
+        return None
+    except Exception:
+        log.exception("request_failed", key=frame[:2].hex())
+        return None
+    finally:
+        request_age.leave(entered)
+    found.requests.inc()
+    found.seconds.observe(time.perf_counter() - started)
+    return answer
+
+
+class Decoded:
+    """A request without its correlation id, and what answers need. Members send the same heartbeat for hours.
+
+    Raises Malformed, also for a version that is not served.
+    """
+
+    __slots__ = ("_start", "_success", "api", "client_id", "content", "requests", "seconds", "version")
+
+    def __init__(self, apis: Mapping[int, Api], raw: bytes) -> None:
+        frame = Frame(raw[:4] + NO_CORRELATION + raw[4:])
+        header = frames.read_header(frame)
+        self.api = apis[header.key]
+        self.version, self.client_id = header.version, header.client_id
+        if not self.api.serves(header.version):
+            raise Malformed("the version is not served")
+        self.content = frames.read_body(self.api.name, header, frame)
+        self.requests = metrics.kafka_requests(self.api.name, header.version)
+        self.seconds = metrics.kafka_latency(self.api.name)
+        success = _success(self.api.key, self.api.name, self.version)
+        self._start, self._success = success[:4], success[8:]
+
+    def succeeded(self, correlation_id: bytes) -> bytes:
+        """The answer SUCCESS."""
+        return self._start + correlation_id + self._success
+
+    def answer(self, correlation_id: bytes, body: Answer) -> bytes:
+        """Another answer."""
+        (number,) = frames.SIZE.unpack(correlation_id)
+        return frames.answer(self.api.key, self.api.name, self.version, number, body)
+
+
+@cache
+def _success(key: int, name: str, version: int) -> bytes:
+    return frames.answer(key, name, version, 0, SUCCESS)
 
 
 def may_wait(gateway: Any, frame: Frame) -> bool:
@@ -97,7 +172,7 @@ async def _raw_token(gateway: Any, peer: Session, frame: Frame) -> bytes:
     """The login after a SaslHandshake of version 0: a token without a header, an empty answer."""
     peer.expects_token = False
     try:
-        peer.secret = await session.log_in(gateway.runtime, frame)
+        await session.log_in(gateway.runtime, peer, frame)
     except ProtocolError as error:
         raise HangUp(error.detail) from None
     return frames.SIZE.pack(0)

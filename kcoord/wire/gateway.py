@@ -12,6 +12,7 @@ import ssl
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import structlog
 
@@ -22,6 +23,7 @@ from kcoord.process.turnstile import places_of
 from kcoord.wire import session
 from kcoord.wire.api import Api
 from kcoord.wire.connection import Connection
+from kcoord.wire.dispatch import Decoded
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +37,8 @@ GRACE_SECONDS = 2.0
 REST_SECONDS = 0.1
 """Before the next try when a connection could not be accepted (too many open files)."""
 MOST_SOFTWARE = 10_000
+REMEMBERED = 10_000
+"""Heartbeats that need not be decoded again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,9 @@ class Gateway:
         config = runtime.config
         self.runtime = runtime
         self.apis = {api.key: api for api in (*session.APIS, *apis)}
+        self.at_once = {key.to_bytes(2, "big") for key, api in self.apis.items() if api.at_once is not None}
+        """How requests begin of which some are answered without a task."""
+        self.decoded = lru_cache(REMEMBERED)(partial(Decoded, self.apis))
         self.limits = Limits.of(config)
         self.budget = Budget(max(config.int("kafka.max.queued.bytes"), self.limits.frame))
         self.requests = asyncio.Semaphore(config.int("kafka.max.requests"))

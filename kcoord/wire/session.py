@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 
-from kcoord.access.rights import Access, Principal
+from kcoord.access.rights import Access, Principal, digest
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.wire.api import Answer, Api, Call
+from kcoord.wire.api import Answer, Api, Call, Session
 from kcoord.wire.codes import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM
 from kcoord.wire.reading import Fields
 
@@ -67,15 +67,18 @@ async def sasl_authenticate(call: Call, request: Fields) -> Answer:
     if not session.mechanism or session.secret:
         return {"error_code": ILLEGAL_SASL_STATE, "error_message": "send SaslHandshake first, and log in once"}
     try:
-        session.secret = await log_in(call.runtime, request.auth_bytes)
+        await log_in(call.runtime, session, request.auth_bytes)
     except ProtocolError as error:
         session.is_refused = error.error is Error.SASL_AUTHENTICATION_FAILED
         raise
     return {"error_code": 0, "auth_bytes": b"", "session_lifetime_ms": 0}
 
 
-async def log_in(runtime: Runtime, message: bytes) -> str:
-    """The secret in a message of SASL/PLAIN. Raises SASL_AUTHENTICATION_FAILED unless it is that of a token."""
+async def log_in(runtime: Runtime, session: Session, message: bytes) -> None:
+    """The connection belongs to the holder of the token in a message of SASL/PLAIN.
+
+    Raises SASL_AUTHENTICATION_FAILED unless it is that of a token.
+    """
     parts = message.split(b"\0")
     try:
         _authzid, _user, secret = (part.decode() for part in parts)
@@ -84,7 +87,7 @@ async def log_in(runtime: Runtime, message: bytes) -> str:
             Error.SASL_AUTHENTICATION_FAILED, "not a message of SASL/PLAIN: send a user name and a token as password"
         ) from None
     await runtime.get(Access).authenticate(secret)
-    return secret
+    session.secret, session.token = secret, digest(secret)
 
 
 async def caller_of(runtime: Runtime, secret: str) -> Principal:

@@ -39,6 +39,7 @@ SECTIONS = {
     "capacity": "what the capacity model needs besides",
     "beside": "a quiet group's heartbeats beside other work",
     "kafka": "a real broker; needs --kafka",
+    "wire": "the port for Kafka clients: heartbeats, commits, idle connections, a storm of joins",
     "inside": "parts inside one process: transactions, journal, events, retention, HOT updates",
 }
 NOT_QUICK = ("inside",)

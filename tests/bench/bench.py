@@ -58,6 +58,9 @@ class Scale:
     listed: int = 1_000
     wide: int = 10_000
     expired: int = 400_000
+    idle: int = 10_000
+    wire_storm: int = 1_000
+    wire_delay: float = 4.0
 
 
 QUICK = Scale(
@@ -74,6 +77,8 @@ QUICK = Scale(
     listed=200,
     wide=1_000,
     expired=40_000,
+    idle=1_000,
+    wire_storm=200,
 )
 TINY = Scale(
     seconds=0.2,
@@ -90,6 +95,9 @@ TINY = Scale(
     listed=5,
     wide=20,
     expired=100,
+    idle=20,
+    wire_storm=5,
+    wire_delay=0.5,
 )
 
 
@@ -114,6 +122,8 @@ class Bench:
     settings: Mapping[str, str] = field(default_factory=dict)
     admin: str = ""
     quiet: bool = False
+    of_broker: dict[str, Found] = field(default_factory=dict)
+    """What a Kafka broker did with the load, once it was measured."""
     _base: str = ""
     _token: str = ""
     _templates: dict[str, Template] = field(default_factory=dict)

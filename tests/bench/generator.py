@@ -28,6 +28,8 @@ Requests = Mapping[int, Sequence[bytes]]
 """Port -> what is sent there, in turns; the connections are shared out evenly."""
 
 IsWhole = Callable[[bytes], bool]
+Greet = Callable[[socket.socket], None]
+"""What a new connection begins with, such as a login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,9 @@ def http_is_well(read: bytes) -> bool:
 class _Sender:
     """The connections of one generator process."""
 
-    def __init__(self, requests: Requests, connections: int, is_whole: IsWhole, is_well: IsWhole) -> None:
+    def __init__(
+        self, requests: Requests, connections: int, is_whole: IsWhole, is_well: IsWhole, greet: Greet | None
+    ) -> None:
         self.is_whole, self.is_well = is_whole, is_well
         self.poll, self.turns = select.epoll(), {}
         self.sockets: dict[int, socket.socket] = {}
@@ -93,6 +97,8 @@ class _Sender:
             port = list(requests)[number % len(requests)]
             connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if greet is not None:
+                greet(connection)
             self.sockets[connection.fileno()] = connection
             self.turns[connection.fileno()] = (requests[port], counters[port])
             self.poll.register(connection, select.EPOLLIN)
@@ -147,7 +153,7 @@ class _Sender:
 
 
 def _generate(pipe: Any, requests: Requests, connections: int, options: Mapping[str, Any]) -> None:
-    sender = _Sender(requests, connections, options["is_whole"], options["is_well"])
+    sender = _Sender(requests, connections, options["is_whole"], options["is_well"], options["greet"])
     pipe.send("ready")
     pipe.recv()
     before = time.process_time()
@@ -167,10 +173,11 @@ class Generator:
         *,
         is_whole: IsWhole = http_is_whole,
         is_well: IsWhole = http_is_well,
+        greet: Greet | None = None,
         limit: int = 0,
     ) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
-        options = {"seconds": seconds, "is_whole": is_whole, "is_well": is_well, "limit": limit}
+        options = {"seconds": seconds, "is_whole": is_whole, "is_well": is_well, "greet": greet, "limit": limit}
         context = multiprocessing.get_context("fork")
         self._process = context.Process(target=_generate, args=(theirs, requests, connections, options), daemon=True)
         self._process.start()
@@ -217,9 +224,9 @@ def measure(
     return Found(found.requests, found.seconds, spent, found.generator, found.times, found.refused)
 
 
-def once(requests: Requests, connections: int = CONNECTIONS) -> None:
+def once(requests: Requests, connections: int = CONNECTIONS, **options: Any) -> None:
     """Send each request one time, so that everything is warm. Fails if one is refused."""
     for port, ones in requests.items():
-        generator = Generator({port: ones}, 1e9, min(connections, len(ones)), limit=len(ones))
+        generator = Generator({port: ones}, 1e9, min(connections, len(ones)), limit=len(ones), **options)
         generator.start()
         generator.result(Spent(0.0))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.bench.generator import http_is_well, http_is_whole
+from tests.bench.generator import Greet, IsWhole, http_is_well, http_is_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,27 @@ class Beats:
         return found[min(len(found) - 1, int(len(found) * part))]
 
 
-def _probe(pipe: Any, port: int, requests: Sequence[bytes], pause: float) -> None:
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How answers are read, and what a new connection begins with."""
+
+    is_whole: IsWhole = http_is_whole
+    is_well: IsWhole = http_is_well
+    greet: Greet | None = None
+
+
+HTTP = Door()
+
+
+def _probe(pipe: Any, port: int, requests: Sequence[bytes], pause: float, door: Door) -> None:
     """One connection for each request; they are due in turns. Ends at a word from the other side."""
     poll, sockets = select.epoll(), {}
     poll.register(pipe.fileno(), select.EPOLLIN)
     for request in requests:
         connection = socket.create_connection(("127.0.0.1", port))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if door.greet is not None:
+            door.greet(connection)
         poll.register(connection, select.EPOLLIN)
         sockets[connection.fileno()] = (connection, request)
     pipe.send("ready")
@@ -62,9 +76,9 @@ def _probe(pipe: Any, port: int, requests: Sequence[bytes], pause: float) -> Non
             data = sockets[fd][0].recv(65_536)
             assert data, "the server closed a connection"
             busy[fd] += data
-            if http_is_whole(busy[fd]):
+            if door.is_whole(busy[fd]):
                 answer = busy.pop(fd)
-                lost += not http_is_well(answer)
+                lost += not door.is_well(answer)
                 times.append((due[fd], time.perf_counter() - due[fd]))
                 due[fd] += each
     pipe.send(Beats(times, lost))
@@ -73,10 +87,10 @@ def _probe(pipe: Any, port: int, requests: Sequence[bytes], pause: float) -> Non
 class Prober:
     """Sends each of `requests` in turns, one every `pause` seconds, until it is stopped."""
 
-    def __init__(self, port: int, requests: Sequence[bytes], pause: float) -> None:
+    def __init__(self, port: int, requests: Sequence[bytes], pause: float, door: Door = HTTP) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("fork")
-        self._process = context.Process(target=_probe, args=(theirs, port, requests, pause), daemon=True)
+        self._process = context.Process(target=_probe, args=(theirs, port, requests, pause, door), daemon=True)
         self._process.start()
         theirs.close()
         self._pipe.recv()

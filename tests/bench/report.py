@@ -21,6 +21,8 @@ DOCUMENT = ROOT / "docs" / "performance.md"
 FOLDER = ROOT / "docs" / "performance"
 RESULTS = FOLDER / "results.json"
 MARK = re.compile(r"\{\{(\w+) ?([^}]*)\}\}")
+WHEN = re.compile(r"\{\{when (\S+)\}\}\n(.*?)\{\{end\}\}\n", re.DOTALL)
+"""A part that is left out unless some figure's key begins like this."""
 NOT_MEASURED = "not measured"
 ALTS = {
     "per-cpu-second": "Requests per CPU second: the echo, heartbeats, fetches and commits, and those of Kafka",
@@ -89,7 +91,11 @@ class Report:
 
     def document(self, template: str) -> str:
         """The template with all marks replaced. Raises KeyError for a mark that there is not."""
-        return MARK.sub(lambda found: self._parts[found[1]](found[2].strip()), template)
+        measured = WHEN.sub(lambda found: found[2] if self._has(found[1]) else "", template)
+        return MARK.sub(lambda found: self._parts[found[1]](found[2].strip()), measured)
+
+    def _has(self, prefix: str) -> bool:
+        return any(figure.key.startswith(prefix) for figure in self.results.figures)
 
     def machine(self, _: str) -> str:
         """What it ran on."""

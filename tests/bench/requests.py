@@ -20,7 +20,7 @@ def request(method: str, path: str, token: str, body: object = None) -> bytes:
     return f"{head}Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
 
 
-def _each(people: Population) -> Iterable[tuple[str, int, str]]:
+def each(people: Population) -> Iterable[tuple[str, int, str]]:
     """(group, number of the member in it, member) of everybody, in an order that has nothing to do with groups."""
     everybody = [
         (people.group(group), number, member)
@@ -40,7 +40,7 @@ def heartbeats(people: Population, token: str) -> list[bytes]:
             token,
             {"member_id": member, "generation_id": people.generation},
         )
-        for group, _, member in _each(people)
+        for group, _, member in each(people)
     ]
 
 
@@ -53,7 +53,7 @@ def consumer_heartbeats(people: Population, token: str) -> list[bytes]:
             token,
             {"member_id": member, "member_epoch": people.generation},
         )
-        for group, _, member in _each(people)
+        for group, _, member in each(people)
     ]
 
 
@@ -78,7 +78,7 @@ def commits(people: Population, token: str, partitions: int, topic: str = TOPIC)
                 ],
             },
         )
-        for group, number, member in _each(people)
+        for group, number, member in each(people)
     ]
 
 
@@ -98,5 +98,5 @@ def fetches(people: Population, token: str, partitions: int, topic: str = TOPIC)
                 ]
             },
         )
-        for group, number, _ in _each(people)
+        for group, number, _ in each(people)
     ]

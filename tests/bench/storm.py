@@ -11,6 +11,7 @@ import resource
 import select
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +54,9 @@ class Stormed:
     """Member ids and generation of the first group."""
 
 
-class _Member:
+class Member:
+    """One of them. `path`: what it asked for last, `asked`: with which bytes."""
+
     __slots__ = ("asked", "fd", "generation", "group", "id", "path", "read", "synced")
 
     def __init__(self, fd: int, group: int) -> None:
@@ -62,22 +65,28 @@ class _Member:
         self.asked, self.path, self.read = b"", "", bytearray()
 
 
-class _Run:
+class Run:
+    """The members of a storm over HTTP. Other doors replace how a request is sent and an answer is read."""
+
     def __init__(self, storm: Storm) -> None:
         self.storm = storm
         self.poll = select.epoll()
         self.sockets: dict[int, socket.socket] = {}
-        self.members: dict[int, _Member] = {}
-        self.later: list[tuple[float, _Member]] = []
+        self.members: dict[int, Member] = {}
+        self.later: list[tuple[float, Member]] = []
         self.requests = self.again = 0
         self.first_joined: float | None = None
         self.synced: list[dict[int, int]] = [{} for _ in range(storm.groups)]
         for number in range(storm.groups * storm.members):
             connection = socket.create_connection(("127.0.0.1", storm.port), timeout=storm.limit)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.greet(connection)
             fd = connection.fileno()
-            self.sockets[fd], self.members[fd] = connection, _Member(fd, number % storm.groups)
+            self.sockets[fd], self.members[fd] = connection, Member(fd, number % storm.groups)
             self.poll.register(connection, select.EPOLLIN)
+
+    def greet(self, connection: socket.socket) -> None:
+        """What a new connection begins with."""
 
     def run(self) -> Stormed:
         began, cpu = time.perf_counter(), time.process_time()
@@ -102,7 +111,7 @@ class _Run:
             len(set(found.values())) == 1 for found in self.synced
         )
 
-    def send(self, member: _Member, path: str, body: dict[str, Any]) -> None:
+    def send(self, member: Member, path: str, body: dict[str, Any]) -> None:
         content = msgspec.json.encode(body)
         member.path = path
         member.asked = (
@@ -112,11 +121,11 @@ class _Run:
         ).encode() + content
         self.write(member)
 
-    def write(self, member: _Member) -> None:
+    def write(self, member: Member) -> None:
         self.requests += 1
         self.sockets[member.fd].sendall(member.asked)
 
-    def join(self, member: _Member) -> None:
+    def join(self, member: Member) -> None:
         body = {
             "member_id": member.id,
             "client_id": "bench",
@@ -129,7 +138,7 @@ class _Run:
         self.synced[member.group].pop(member.fd, None)
         self.send(member, "join", body)
 
-    def sync(self, member: _Member, joined: dict[str, Any]) -> None:
+    def sync(self, member: Member, joined: dict[str, Any]) -> None:
         given = [{"member_id": one["member_id"], "assignment": ASSIGNMENT.decode()} for one in joined["members"]]
         body = {
             "member_id": member.id,
@@ -141,10 +150,10 @@ class _Run:
         }
         self.send(member, "sync", body)
 
-    def beat(self, member: _Member) -> None:
+    def beat(self, member: Member) -> None:
         self.send(member, "heartbeat", {"member_id": member.id, "generation_id": member.generation})
 
-    def receive(self, member: _Member) -> None:
+    def receive(self, member: Member) -> None:
         data = self.sockets[member.fd].recv(CHUNK)
         assert data, "the server closed a connection"
         member.read += data
@@ -153,7 +162,7 @@ class _Run:
             member.read.clear()
             self.answered(member, int(head[9:12]), msgspec.json.decode(body))
 
-    def answered(self, member: _Member, status: int, answer: dict[str, Any]) -> None:
+    def answered(self, member: Member, status: int, answer: dict[str, Any]) -> None:
         """Go on as the contract says."""
         if status == 200:
             self.succeeded(member, answer)
@@ -168,7 +177,7 @@ class _Run:
             else:
                 self.later.append((time.perf_counter() + RETRY_SECONDS, member))
 
-    def succeeded(self, member: _Member, answer: dict[str, Any]) -> None:
+    def succeeded(self, member: Member, answer: dict[str, Any]) -> None:
         now = time.perf_counter()
         if member.path == "join":
             self.first_joined = self.first_joined or now
@@ -197,10 +206,10 @@ class _Run:
             connection.close()
 
 
-def _storm(pipe: Any, storm: Storm) -> None:
+def _storm(pipe: Any, storm: Storm, over: Callable[[Storm], Run]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    run = _Run(storm)
+    run = over(storm)
     pipe.send("ready")
     pipe.recv()
     pipe.send(run.run())
@@ -210,9 +219,10 @@ def _storm(pipe: Any, storm: Storm) -> None:
 class Joining:
     """A storm that goes on; the connections are open when it was made."""
 
-    def __init__(self, storm: Storm) -> None:
+    def __init__(self, storm: Storm, over: Callable[[Storm], Run] = Run) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
-        self._process = multiprocessing.get_context("fork").Process(target=_storm, args=(theirs, storm), daemon=True)
+        context = multiprocessing.get_context("fork")
+        self._process = context.Process(target=_storm, args=(theirs, storm, over), daemon=True)
         self._process.start()
         theirs.close()
         self._pipe.recv()

@@ -26,10 +26,10 @@ from tests.support.members import heartbeat, join, sync
 @pytest.mark.processes
 def test_a_tiny_run_has_its_figures_and_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "results.json"
-    assert bench.main(["--tiny", "--only", "heartbeats,offsets", "--json", str(path)]) == 0
+    assert bench.main(["--tiny", "--only", "heartbeats,offsets,wire", "--json", str(path)]) == 0
     results = Results.read(path)
     found = {figure.key: figure for figure in results.figures}
-    assert found.keys() >= {key for key in TARGETS if key.startswith(("heartbeats", "commits"))}
+    assert found.keys() >= {key for key in TARGETS if key.startswith(("heartbeats", "commits", "wire"))}
     for figure in results.figures:
         assert figure.value > 0
         assert figure.base > 0
@@ -38,6 +38,8 @@ def test_a_tiny_run_has_its_figures_and_targets(tmp_path: Path, capsys: pytest.C
     assert details["wal_bytes"] > 0
     assert details["rss_mb"] > 20
     assert 0 < details["p50_ms"] <= details["p99_ms"]
+    wire = {"heartbeats", "heartbeats.cpu", "commits", "commits.cpu", "idle", "joins", "joins.joined", "joins.beside"}
+    assert {key.partition(".")[2] for key in found if key.startswith("wire.")} == wire
     assert [point.x for point in results.curve("partitions")] == [1, 5, 20, 50]
     assert json.loads(path.read_text())["missing"] == {}
     assert "the model and what was measured" in capsys.readouterr().out

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from kio.serial import entity_reader
 
-from tests.bench.kafka import broker, frames
-from tests.bench.sections import kafka
+from tests.bench.kafka import answers, broker, frames
 
 
 def decoded(name: str, request: bytes) -> Any:
@@ -69,17 +68,17 @@ def test_an_answer_to_a_join_is_read() -> None:
 @pytest.mark.parametrize("place", range(5))
 def test_a_commit_with_one_refused_partition_is_not_well(place: int) -> None:
     well = frames.commit_well("orders", range(5))
-    assert kafka.is_well(well)
+    assert answers.is_well(well)
     at = len(well) - 6 * place - 1
-    assert not kafka.is_well(well[:at] + b"\x10" + well[at + 1 :])
+    assert not answers.is_well(well[:at] + b"\x10" + well[at + 1 :])
 
 
 def test_only_a_heartbeat_without_an_error_is_well() -> None:
-    assert kafka.is_well(frames.HEARTBEAT_WELL)
-    assert not kafka.is_well(frames.HEARTBEAT_WELL[:-1] + b"\x19")
-    assert kafka.is_whole(frames.HEARTBEAT_WELL)
-    assert not kafka.is_whole(frames.HEARTBEAT_WELL[:-1])
-    assert not kafka.is_whole(b"\0\0")
+    assert answers.is_well(frames.HEARTBEAT_WELL)
+    assert not answers.is_well(frames.HEARTBEAT_WELL[:-1] + b"\x19")
+    assert answers.is_whole(frames.HEARTBEAT_WELL)
+    assert not answers.is_whole(frames.HEARTBEAT_WELL[:-1])
+    assert not answers.is_whole(b"\0\0")
 
 
 def test_a_directory_without_jars_is_refused(tmp_path: Path) -> None:

@@ -55,6 +55,18 @@ def test_every_mark_is_filled_from_the_results() -> None:
     assert "![CPU of a heartbeat over the number of members](performance/members.svg)" in document
 
 
+def test_a_part_that_was_not_measured_is_left_out() -> None:
+    template = "a\n{{when wire.}}\n## W {{size nothing}}\n{{end}}\nb\n{{when echo}}\n{{value echo}}\n\n{{end}}\nc"
+    assert report.Report(whole()).document(template) == "a\nb\n100 /s\n\nc"
+    run = whole()
+    run.figures.append(Figure("wire.idle", "memory", 4.0, "kB", "HTTP", 5.0, {"rest_cores": 0.5}))
+    run.machine = {**run.machine, "sizes": asdict(TINY)}
+    document = report.Report(report.fitted(run)).document(report.TEMPLATE.read_text())
+    assert "uses 0.500 cores" in document
+    assert "storm 5 members join" in document
+    assert "## Kafka clients" not in report.Report(report.fitted(whole())).document(report.TEMPLATE.read_text())
+
+
 def test_single_values() -> None:
     text = "{{value echo}}, {{ratio heartbeats.classic}}, {{detail echo per_cpu_s}}, {{value nothing}}"
     assert report.Report(whole()).document(text) == "100 /s, 0.700, 90.0, not measured"

@@ -10,7 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 OFFSET_COMMIT, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, SYNC_GROUP, CREATE_TOPICS = 8, 10, 11, 12, 14, 19
-VERSIONS = {OFFSET_COMMIT: 2, FIND_COORDINATOR: 1, JOIN_GROUP: 3, HEARTBEAT: 0, SYNC_GROUP: 0, CREATE_TOPICS: 2}
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+VERSIONS = {
+    OFFSET_COMMIT: 2,
+    FIND_COORDINATOR: 1,
+    JOIN_GROUP: 3,
+    HEARTBEAT: 0,
+    SYNC_GROUP: 0,
+    SASL_HANDSHAKE: 1,
+    CREATE_TOPICS: 2,
+    SASL_AUTHENTICATE: 0,
+}
+KNOWS_MEMBER_ID_REQUIRED = 4
+"""A version of JoinGroup with the layout of VERSIONS; a member is given an id first, as clients of today are."""
 CORRELATION = 7
 CLIENT = "bench"
 
@@ -33,9 +45,10 @@ def array(entries: Sequence[bytes]) -> bytes:
     return struct.pack(">i", len(entries)) + b"".join(entries)
 
 
-def frame(api: int, body: bytes) -> bytes:
-    """A request with its header and size."""
-    whole = struct.pack(">hhi", api, VERSIONS[api], CORRELATION) + string(CLIENT) + body
+def frame(api: int, body: bytes, version: int | None = None) -> bytes:
+    """A request with its header and size; `version` None: that of VERSIONS."""
+    number = VERSIONS[api] if version is None else version
+    whole = struct.pack(">hhi", api, number, CORRELATION) + string(CLIENT) + body
     return struct.pack(">i", len(whole)) + whole
 
 
@@ -56,17 +69,25 @@ def find_coordinator(group: str) -> bytes:
     return frame(FIND_COORDINATOR, string(group) + b"\0")
 
 
-def join_group(group: str, member: str, session_ms: int = 1_800_000, rebalance_ms: int = 60_000) -> bytes:
-    """JoinGroup 3."""
+def join_group(
+    group: str, member: str, session_ms: int = 1_800_000, rebalance_ms: int = 60_000, version: int | None = None
+) -> bytes:
+    """JoinGroup 3, or KNOWS_MEMBER_ID_REQUIRED."""
     protocol = string("range") + binary(b"")
     body = string(group) + struct.pack(">ii", session_ms, rebalance_ms) + string(member)
-    return frame(JOIN_GROUP, body + string("consumer") + array([protocol]))
+    return frame(JOIN_GROUP, body + string("consumer") + array([protocol]), version)
 
 
 def sync_group(group: str, member: str, generation: int, members: Sequence[str]) -> bytes:
     """SyncGroup 0; a leader gives every member the same few bytes, others give none."""
     entries = [string(one) + binary(b"assigned") for one in members]
     return frame(SYNC_GROUP, string(group) + struct.pack(">i", generation) + string(member) + array(entries))
+
+
+def log_in(token: str) -> bytes:
+    """SaslHandshake 1 and SaslAuthenticate 0 with SASL/PLAIN."""
+    message = binary(f"\0bench\0{token}".encode())
+    return frame(SASL_HANDSHAKE, string("PLAIN")) + frame(SASL_AUTHENTICATE, message)
 
 
 def heartbeat(group: str, member: str, generation: int) -> bytes:

@@ -8,45 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import random
-import struct
+from collections.abc import Mapping
+from typing import Any
 
 from tests.bench import requests
 from tests.bench.bench import Bench, details
 from tests.bench.figures import Figure
 from tests.bench.generator import Found, measure, once
-from tests.bench.kafka import broker, frames, groups
+from tests.bench.kafka import answers, broker, frames, groups
+from tests.bench.kafka.answers import PARTITIONS
 from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
 from tests.bench.sections.offsets import WARM
 from tests.bench.usage import Watched
 
-PARTITIONS = 5
 WARM_UP = 5.0
 """How many times a load's seconds the broker's compilers get before it is measured."""
 
 
-def is_whole(read: bytes) -> bool:
-    """A whole response has been read."""
-    return len(read) >= 4 and len(read) - 4 >= int(struct.unpack_from(">i", read)[0])
-
-
-def is_well(read: bytes) -> bool:
-    """A heartbeat or a commit of PARTITIONS partitions was answered without an error."""
-    if read == frames.HEARTBEAT_WELL:
-        return True
-    size = len(frames.commit_well(requests.TOPIC, range(PARTITIONS)))
-    errors = [read[-1 - 6 * place - 1 : len(read) - 6 * place] for place in range(PARTITIONS)]
-    return len(read) == size and errors == [b"\0\0"] * PARTITIONS
-
-
 def run(bench: Bench) -> None:
     """The broker alone first, then ours."""
-    with broker.running(bench.kafka) as kafka:
-        bench.results.machine = {**bench.results.machine, "kafka": kafka.version}
-        theirs = _theirs(bench, kafka)
+    theirs = found_of_broker(bench)
+    version = bench.results.machine["kafka"]
     ours = _ours(bench)
     for kind in ("heartbeats", "commits"):
         a, b = theirs[kind], ours[kind]
-        name = f"Kafka {kafka.version}: {kind}"
+        name = f"Kafka {version}: {kind}"
         bench.add(Figure(f"kafka.{kind}.rate", name, a.rate, "/s", "kcoord", b.rate, details(a)))
         bench.add(
             Figure(
@@ -59,6 +45,15 @@ def run(bench: Bench) -> None:
                 details(a),
             )
         )
+
+
+def found_of_broker(bench: Bench) -> Mapping[str, Found]:
+    """The broker's heartbeats and commits, measured once in a run. Raises AssertionError if it cannot be had."""
+    if not bench.of_broker:
+        with broker.running(bench.kafka) as kafka:
+            bench.results.machine = {**bench.results.machine, "kafka": kafka.version}
+            bench.of_broker.update(_theirs(bench, kafka))
+    return bench.of_broker
 
 
 def _theirs(bench: Bench, kafka: broker.Broker) -> dict[str, Found]:
@@ -83,7 +78,7 @@ def _theirs(bench: Bench, kafka: broker.Broker) -> dict[str, Found]:
     }
     watched, found = Watched([kafka.pid]), {}
     for kind, ones in sent.items():
-        options = {"is_whole": is_whole, "is_well": is_well}
+        options: dict[str, Any] = {"is_whole": answers.is_whole, "is_well": answers.is_well}
         measure({kafka.port: ones}, WARM_UP * scale.seconds, watched, **options)
         found[kind] = middle(
             [measure({kafka.port: ones}, scale.seconds, watched, **options) for _ in range(scale.rounds)]
