@@ -6,7 +6,7 @@ tables: lists are paged by key, panels carry a total beside the rows that fit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -85,7 +85,7 @@ class GroupPage:
 
 @dataclass(frozen=True, slots=True)
 class GroupBrief:
-    """What an action on a group has to know about it."""
+    """What an action on a group has to know about it. `lag` in records; None if it was never sampled."""
 
     now: Millis
     group_id: str
@@ -95,6 +95,8 @@ class GroupBrief:
     offsets: int
     topics: int
     held_until: Millis | None
+    lag: int | None
+    lag_sampled_at: Millis | None
 
     @property
     def held(self) -> bool:
@@ -207,9 +209,15 @@ async def now(db: Database) -> Millis:
 
 async def group_brief(db: Database, group_id: str) -> GroupBrief | None:
     """A summary of one group, None if it does not exist."""
+    return (await group_briefs(db, [group_id])).get(group_id)
+
+
+async def group_briefs(db: Database, group_ids: Sequence[str]) -> Mapping[str, GroupBrief]:
+    """Summaries by id of those groups that exist."""
     async with db.snapshot() as connection:
-        now = await db.now_ms(connection)
-        return await db.record(connection, GroupBrief, Q.group_brief, {"group_id": group_id, "now": now})
+        wanted = {"group_ids": list(group_ids), "now": await db.now_ms(connection)}
+        found = await db.records(connection, GroupBrief, Q.group_briefs, wanted)
+    return {brief.group_id: brief for brief in found}
 
 
 async def coordinator(db: Database, partition: int) -> rows.Coordinator | None:

@@ -14,6 +14,7 @@ from frontend.views.audit import audit_page
 from frontend.views.commits import group_commits
 from frontend.views.compare import compare
 from frontend.views.events import group_events
+from frontend.views.group_actions import group_actions
 from frontend.views.group_config import group_config
 from frontend.views.group_list import group_list
 from frontend.views.group_offsets import create_group, delete_offsets
@@ -63,6 +64,7 @@ urlpatterns = [
     path("groups/<str:group_id>/config", group_config, name="config"),
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),
     path("groups/<str:group_id>/delete-offsets", delete_offsets, name="delete-offsets"),
+    path("group-actions", group_actions, name="group-actions"),
     path("create-group", create_group, name="create-group"),
     path("groups/<str:group_id>/hold", hold_group, name="hold-group"),
     path("groups/<str:group_id>/kick", kick_member, name="kick-member"),

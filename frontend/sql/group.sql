@@ -12,14 +12,16 @@ from groups_coordinatorpartition p
 left join groups_coordinatornode n on n.id = p.owner_id
 where p.partition = %(partition)s
 
--- name: group_brief
+-- name: group_briefs
 select %(now)s::bigint as now, g.group_id, g.type, g.state,
        (select count(*) from groups_member m where m.group_id = g.id)
        + (select count(*) from groups_consumermember m where m.group_id = g.id) as members,
        (select count(*) from offsets_committedoffset o where o.group_id = g.id) as offsets,
-       (select count(distinct topic) from offsets_committedoffset o where o.group_id = g.id) as topics, g.held_until
+       (select count(distinct topic) from offsets_committedoffset o where o.group_id = g.id) as topics, g.held_until,
+       l.lag, l.at as lag_sampled_at
 from groups_group g
-where g.group_id = %(group_id)s
+left join offsets_grouplag l on l.group_id = g.id
+where g.group_id = any(%(group_ids)s::text[])
 
 -- name: group_standing
 select g.state,

@@ -115,14 +115,15 @@ def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
         if request.POST.get("confirm", "").strip() != group_id:
             refusal = Refusal("That is not the id of this group: nothing was deleted.", 400)
         else:
-            deleted, refusal = attempt(lambda runtime: _delete(runtime, group_id, actor(request)))
+            deleted, refusal = attempt(lambda runtime: delete_now(runtime, group_id, actor(request)))
             if deleted is not None:
                 text = f"Deleted {group_id} with {plural(brief.offsets, 'committed offset')}."
                 return done(request, text, group_url(group_id))
     return form(request, "delete_group", brief, refusal, {"commands": [as_command.delete_group(url, group_id)]})
 
 
-async def _delete(runtime: Runtime, group_id: str, principal: str) -> Done:
+async def delete_now(runtime: Runtime, group_id: str, principal: str) -> Done:
+    """Delete a group with its offsets. Raises ProtocolError."""
     return _successful(await runtime.get(GroupService).delete(group_id, principal=principal))
 
 
@@ -168,13 +169,19 @@ def hold_choices() -> list[tuple[int, str]]:
     return [(ms, label) for ms, label in HOLDS if ms <= most] or [(most, duration(most))]
 
 
-async def hold_now(runtime: Runtime, request: HttpRequest, group_id: str) -> HoldReply:
-    """Hold a group as the form of the request says. Raises ProtocolError."""
+def hold_duration(request: HttpRequest) -> int:
+    """How long the form of the request says to hold, in ms. Raises ProtocolError INVALID_REQUEST."""
     written = request.POST.get("duration_ms", "")
     if not written.isascii() or not written.isdigit() or len(written) > 12:
         raise ProtocolError(Error.INVALID_REQUEST, "Choose the duration of the hold.")
+    return int(written)
+
+
+async def hold_now(runtime: Runtime, request: HttpRequest, group_id: str) -> HoldReply:
+    """Hold a group as the form of the request says. Raises ProtocolError."""
+    lasting = hold_duration(request)
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
-    reply = await runtime.get(GroupService).hold(group_id, int(written), principal=actor(request), reason=reason)
+    reply = await runtime.get(GroupService).hold(group_id, lasting, principal=actor(request), reason=reason)
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     return reply

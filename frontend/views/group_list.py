@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend.listing import queries
+from frontend.listing.bulk import offered
 from frontend.listing.columns import (
     ALIASES,
     COLUMNS,
@@ -117,6 +118,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "order": "" if wanted.sort is GroupSort.GROUP_ID else wanted.sort.value,
             "caption": dict(SORTS)[wanted.sort].lower(),
             **_views(request),
+            "bulk": offered(request.user),
             "heads": _heads(request, wanted.sort, columns),
             "columns": columns,
             "written_columns": written_columns(columns),

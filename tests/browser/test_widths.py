@@ -26,7 +26,11 @@ AUDITED = (390, 1440)
 BATCHES = 4
 """Starting a browser takes longer than looking at a page."""
 NO_PAGES = {"login", "logout", "live", "snapshot"}
-QUERIES = {"kick-member": f"?member={member_id('billing', 0)}", "start-run": "?kind=reconcile"}
+QUERIES = {
+    "kick-member": f"?member={member_id('billing', 0)}",
+    "start-run": "?kind=reconcile",
+    "group-actions": "?act=hold&group=billing&group=nobody",
+}
 """What a page has to be told in its query."""
 NAMES = [
     page.name for page in urlpatterns if page.name and page.name not in NO_PAGES and not page.name.endswith("-csv")

@@ -1,0 +1,93 @@
+"""One act on several groups: what it would do to each of them, or why it cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from frontend.allowed import DELETE_GROUP, HOLD, missing
+from frontend.queries import GroupBrief
+from frontend.states import State, state
+from frontend.views.groups import group_url
+from frontend.wording import plural
+
+MOST_GROUPS = 100
+"""In one review: what a person can be expected to read before confirming it."""
+
+
+class Act(StrEnum):
+    """What can be done to several groups at once."""
+
+    HOLD = "hold"
+    RELEASE = "release"
+    DELETE = "delete"
+
+
+LABELS = {Act.HOLD: "Hold", Act.RELEASE: "End hold", Act.DELETE: "Delete"}
+PERMISSIONS = {Act.HOLD: HOLD, Act.RELEASE: HOLD, Act.DELETE: DELETE_GROUP}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A button of the list. `missing`: why the account may not use it, "" if it may; `bad`: destructive."""
+
+    name: str
+    label: str
+    missing: str
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """An act on one group before it is done. `brief` None: the group does not exist; `obstacle` "": it can be done."""
+
+    group_id: str
+    url: str
+    brief: GroupBrief | None
+    state: State | None
+    effect: str = ""
+    obstacle: str = ""
+
+
+def offered(user: Any) -> Sequence[Offer]:
+    """The acts as an account sees them; none if it may perform none of them."""
+    offers = [Offer(act.value, LABELS[act], missing(user, PERMISSIONS[act]), bad=act is Act.DELETE) for act in Act]
+    return offers if any(not offer.missing for offer in offers) else ()
+
+
+def review(act: Act, group_ids: Iterable[str], briefs: Mapping[str, GroupBrief]) -> list[Review]:
+    """What the act would do to each group, in the given order."""
+    return [_review(act, group_id, briefs.get(group_id)) for group_id in group_ids]
+
+
+def _review(act: Act, group_id: str, brief: GroupBrief | None) -> Review:
+    url = group_url(group_id)
+    if brief is None:
+        return Review(group_id, url, None, None, obstacle="There is no such group; it may have been deleted.")
+    effect, obstacle = _OUTLOOKS[act](brief)
+    return Review(group_id, url, brief, state(brief.state), effect, obstacle)
+
+
+def _hold(brief: GroupBrief) -> tuple[str, str]:
+    leaving = f"Its {plural(brief.members, 'member')} will be removed" if brief.members else ""
+    if brief.held:
+        return (f"{leaving}, and its" if leaving else "Its") + " present hold is replaced.", ""
+    return f"{leaving}, and none can join." if leaving else "No member can join.", ""
+
+
+def _release(brief: GroupBrief) -> tuple[str, str]:
+    return ("Members can join again.", "") if brief.held else ("", "It is not held.")
+
+
+def _delete(brief: GroupBrief) -> tuple[str, str]:
+    if brief.members:
+        return "", f"It has {plural(brief.members, 'member')}: stop them, or hold the group first."
+    if not brief.offsets:
+        return "Deleted; it has no committed offsets.", ""
+    offsets = plural(brief.offsets, "committed offset")
+    return f"Deleted with {offsets} on {plural(brief.topics, 'topic')}.", ""
+
+
+_OUTLOOKS = {Act.HOLD: _hold, Act.RELEASE: _release, Act.DELETE: _delete}

@@ -1,0 +1,199 @@
+"""One act on several groups of the list: a page that says what will happen to each, and the results of each.
+
+Each group is acted on by the code of its own page, so it is refused and recorded in the same way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.views.decorators.http import require_http_methods
+
+from frontend import commands as as_command
+from frontend import queries
+from frontend.allowed import require
+from frontend.clock import now_ms
+from frontend.commands import Command, service_url
+from frontend.listing.bulk import LABELS, MOST_GROUPS, PERMISSIONS, Act, Review, review
+from frontend.listing.saved import LONGEST_QUERY, list_url, written_view
+from frontend.views.actions import (
+    Refusal,
+    actor,
+    attempt,
+    delete_now,
+    hold_choices,
+    hold_duration,
+    hold_now,
+    release_now,
+)
+from frontend.views.page import LONGEST_TEXT, BadAddress, message, page, show
+from frontend.wording import plural
+from kcoord.process import bridge
+from kcoord.protocol.errors import ProtocolError
+
+MOST_SECONDS = 20.0
+"""After this time no further group is begun: during an outage each would wait for its own time limit."""
+NOT_TRIED = "Not tried: the groups before it took too long. Nothing was changed."
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one group. `done` False: `text` says why not."""
+
+    review: Review
+    done: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person wants done to which groups, and the view of the list that they came from."""
+
+    act: Act
+    group_ids: Sequence[str]
+    view: str
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def group_actions(request: HttpRequest) -> HttpResponse:
+    """Review an act on several groups, then perform it."""
+    given = request.POST if request.method == "POST" else request.GET
+    asked = _asked(given)
+    require(request, PERMISSIONS[asked.act])
+    if not asked.group_ids:
+        return message(request, 400, "No group selected", "Tick groups in the list first, then choose what to do.")
+    if len(asked.group_ids) > MOST_GROUPS:
+        text = f"{len(asked.group_ids):,} groups are selected; at most {MOST_GROUPS} can be reviewed at once."
+        return message(request, 400, "Too many groups", f"{text} Nothing was done.")
+    briefs = bridge.call(lambda runtime: queries.group_briefs(runtime.db, asked.group_ids))
+    lines = review(asked.act, asked.group_ids, briefs)
+    refusal = Refusal()
+    if request.method == "POST":
+        refusal = _unconfirmed(request, asked.act)
+        if not refusal.text:
+            return _results_page(request, asked, _perform(request, asked.act, lines))
+    return _review_page(request, asked, lines, refusal)
+
+
+def _asked(given: QueryDict) -> Asked:
+    """Raises BadAddress."""
+    written = given.get("act", "")
+    if written not in set(Act):
+        raise BadAddress(f"act: {written!r} is not one of {', '.join(Act)}.")
+    group_ids = tuple(dict.fromkeys(given.getlist("group")))
+    if any(not name or len(name) > LONGEST_TEXT or "\0" in name for name in group_ids):
+        raise BadAddress(f"group: 1 to {LONGEST_TEXT} characters, without NUL.")
+    view = written_view(QueryDict(given.get("view", "")[:LONGEST_QUERY]))
+    return Asked(Act(written), group_ids, view)
+
+
+def _unconfirmed(request: HttpRequest, act: Act) -> Refusal:
+    """What is wrong with the form as a whole."""
+    if act is Act.DELETE and request.POST.get("sure") != "yes":
+        return Refusal("Tick the box to confirm the deletion: nothing was deleted.", 400)
+    if act is Act.HOLD:
+        try:
+            hold_duration(request)
+        except ProtocolError as error:
+            return Refusal(error.detail, 400)
+    return Refusal()
+
+
+def _perform(request: HttpRequest, act: Act, lines: Sequence[Review]) -> list[Result]:
+    """Act on one group after the other. A failure does not stop the others."""
+    until = time.monotonic() + MOST_SECONDS
+    results = []
+    for line in lines:
+        if line.obstacle:
+            results.append(Result(line, False, line.obstacle))
+        elif time.monotonic() > until:
+            results.append(Result(line, False, NOT_TRIED))
+        else:
+            text, refusal = _ACTS[act](request, line)
+            results.append(Result(line, not refusal.text, text or refusal.text))
+    return results
+
+
+def _hold(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
+    held, refusal = attempt(lambda runtime: hold_now(runtime, request, line.group_id))
+    return (f"Held; {plural(held.removed, 'member')} removed." if held else ""), refusal
+
+
+def _release(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
+    released, refusal = attempt(lambda runtime: release_now(runtime, line.group_id, actor(request)))
+    return ("Its hold has ended: members can join again." if released else ""), refusal
+
+
+def _delete(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
+    deleted, refusal = attempt(lambda runtime: delete_now(runtime, line.group_id, actor(request)))
+    return (line.effect if deleted else ""), refusal
+
+
+_ACTS: dict[Act, Callable[[HttpRequest, Review], tuple[str, Refusal]]] = {
+    Act.HOLD: _hold,
+    Act.RELEASE: _release,
+    Act.DELETE: _delete,
+}
+
+
+def _review_page(request: HttpRequest, asked: Asked, lines: Sequence[Review], refusal: Refusal) -> HttpResponse:
+    possible = [line for line in lines if not line.obstacle]
+    context = {
+        "possible": possible,
+        "members": sum(line.brief.members for line in possible if line.brief),
+        "offsets": sum(line.brief.offsets for line in possible if line.brief),
+        "refusal": refusal,
+        "given": request.POST,
+        "choices": hold_choices(),
+        "commands": [_command(request, asked.act, line.group_id) for line in possible],
+        "title": f"{LABELS[asked.act]}: {plural(len(possible), 'group')}",
+        "left_out": len(lines) - len(possible),
+    }
+    return _page(request, asked, [(line, line.effect or line.obstacle, not line.obstacle) for line in lines], context)
+
+
+def _results_page(request: HttpRequest, asked: Asked, results: Sequence[Result]) -> HttpResponse:
+    succeeded = sum(result.done for result in results)
+    context = {
+        "results": True,
+        "succeeded": succeeded,
+        "failed": len(results) - succeeded,
+        "refusal": Refusal(),
+        "title": f"{LABELS[asked.act]}: results",
+    }
+    # A deleted group has no page any more.
+    gone = asked.act is Act.DELETE
+    lines = [
+        (replace(result.review, url="" if gone and result.done else result.review.url), result.text, result.done)
+        for result in results
+    ]
+    return _page(request, asked, lines, context)
+
+
+def _page(
+    request: HttpRequest, asked: Asked, lines: Sequence[tuple[Review, str, bool]], context: dict[str, object]
+) -> HttpResponse:
+    shared = {
+        "list_url": list_url(asked.view),
+        "now": now_ms(),
+        "act": asked.act.value,
+        "label": LABELS[asked.act],
+        "view": asked.view,
+    }
+    refusal = context["refusal"]
+    status = refusal.status if isinstance(refusal, Refusal) else 200
+    return show(request, "group_actions", {**shared, **context, "lines": lines}, section="groups", status=status)
+
+
+def _command(request: HttpRequest, act: Act, group_id: str) -> Command:
+    url = service_url(request)
+    made = {
+        Act.HOLD: lambda: as_command.hold(url, group_id, hold_choices()[0][0]),
+        Act.RELEASE: lambda: as_command.end_hold(url, group_id),
+        Act.DELETE: lambda: as_command.delete_group(url, group_id),
+    }[act]()
+    return replace(made, label=group_id)
