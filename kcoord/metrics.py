@@ -12,13 +12,15 @@ from functools import cache
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
+from kcoord.tallies import Durations, Latencies, Tallies, Tally
+
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the number of series and our queries ignore them
 
-REQUESTS = Counter("kcoord_http_requests", "HTTP requests answered.", ["route", "method", "status"])
-LATENCY = Histogram(
+REQUESTS = Tallies("kcoord_http_requests", "HTTP requests answered.", ["route", "method", "status"])
+LATENCY = Latencies(
     "kcoord_http_request_seconds",
     "Time from the first byte of a request to the end of its response, waiting included.",
-    ["route"],
+    "route",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
 CONNECTIONS = Gauge("kcoord_http_connections", "Open connections of clients.")
@@ -27,11 +29,11 @@ CONNECTIONS_CLOSED = Counter(
     "Connections closed or refused because of the client.",
     ["reason"],
 )
-KAFKA_REQUESTS = Counter("kcoord_kafka_requests", "Requests of Kafka's protocol answered.", ["api", "version"])
-KAFKA_LATENCY = Histogram(
+KAFKA_REQUESTS = Tallies("kcoord_kafka_requests", "Requests of Kafka's protocol answered.", ["api", "version"])
+KAFKA_LATENCY = Latencies(
     "kcoord_kafka_request_seconds",
     "Time from the last byte of a request of Kafka's protocol to its answer, waiting included.",
-    ["api"],
+    "api",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
 KAFKA_CONNECTIONS = Gauge("kcoord_kafka_connections", "Open connections of Kafka clients.")
@@ -40,7 +42,7 @@ KAFKA_CLOSED = Counter(
     "Connections of Kafka clients closed or refused because of the client.",
     ["reason"],
 )
-COMMANDS = Counter("kcoord_commands", "Commands of members, by Kafka error name of the response.", ["command", "error"])
+COMMANDS = Tallies("kcoord_commands", "Commands of members, by Kafka error name of the response.", ["command", "error"])
 OFFSETS_COMMITTED = Counter("kcoord_offsets_committed", "Offsets in accepted commits.")
 OFFSETS_DELETED = Counter("kcoord_offsets_deleted", "Offsets removed by OffsetDelete; not those of deleted groups.")
 TRANSACTIONS_ENDED = Counter(
@@ -54,9 +56,9 @@ BATCH_SIZE = Histogram(
     "Commands decided together in one group transaction.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024),
 )
-HEARTBEATS_FROM_MEMORY = Counter(
-    "kcoord_heartbeats_from_memory", "Heartbeats answered from memory; their sessions are stored shortly after."
-)
+HEARTBEATS_FROM_MEMORY = Tallies(
+    "kcoord_heartbeats_from_memory", "Heartbeats answered from memory; their sessions are stored shortly after.", []
+).labels()
 SESSIONS_FLUSHED = Counter("kcoord_sessions_flushed", "Sessions renewed in memory that were stored.")
 FLUSH_SECONDS = Histogram(
     "kcoord_sessions_flush_seconds",
@@ -109,30 +111,30 @@ DATABASE_WAITING = Gauge("kcoord_database_waiting", "Callers that wait for a con
 
 
 @cache
-def commands(command: str, error: str) -> Counter:
+def commands(command: str, error: str) -> Tally:
     """COMMANDS with these labels, remembered: to find them takes longer than to count."""
     return COMMANDS.labels(command, error)
 
 
 @cache
-def requests(route: str, method: str, status: int) -> Counter:
+def requests(route: str, method: str, status: int) -> Tally:
     """REQUESTS with these labels, remembered."""
     return REQUESTS.labels(route, method, str(status))
 
 
 @cache
-def latency(route: str) -> Histogram:
+def latency(route: str) -> Durations:
     """LATENCY with this label, remembered."""
     return LATENCY.labels(route)
 
 
 @cache
-def kafka_requests(api: str, version: int) -> Counter:
+def kafka_requests(api: str, version: int) -> Tally:
     """KAFKA_REQUESTS with these labels, remembered."""
     return KAFKA_REQUESTS.labels(api, str(version))
 
 
 @cache
-def kafka_latency(api: str) -> Histogram:
+def kafka_latency(api: str) -> Durations:
     """KAFKA_LATENCY with this label, remembered."""
     return KAFKA_LATENCY.labels(api)

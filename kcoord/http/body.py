@@ -136,7 +136,7 @@ def decode(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
         raise invalid(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise invalid("the body is nested too deeply") from None
-    if has_escapes or not _has_each_once(body, decoder.type):
+    if has_escapes or not (_is_least(body, decoder.type, value) or _has_each_once(body, decoder.type)):
         _refuse_duplicates(body)
     return value
 
@@ -152,6 +152,25 @@ def _refuse_shape(error: msgspec.ValidationError) -> NoReturn:
     path = path[:LONGEST_ECHO]
     remedy = REMEDIES.get(path.rsplit(".", 1)[-1], "")
     raise invalid(": ".join(filter(None, (path, what))) + (f" ({remedy})" if remedy else ""), path or None) from None
+
+
+def _is_least(body: bytes, kind: Any, value: Any) -> bool:
+    """Whether a valid object without escapes has nothing but its required fields, each once.
+
+    They take so many quotation marks at least, and every other field would take two more.
+    """
+    names = _required(kind)
+    return bool(names) and body.count(b'"') == 2 * (
+        len(names) + sum([isinstance(getattr(value, name), str) for name in names])
+    )
+
+
+@cache
+def _required(kind: Any) -> tuple[str, ...]:
+    """Names of the fields that an object of `kind` must have."""
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return ()
+    return tuple(field.name for field in msgspec.structs.fields(kind) if field.required)
 
 
 def _has_each_once(body: bytes, kind: Any) -> bool:

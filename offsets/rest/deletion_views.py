@@ -51,10 +51,11 @@ class DeleteOffsetsView(NamedGroupView):
         async def work(runtime: Runtime) -> tuple[Sequence[Named], OffsetDeleteReply]:
             topics = await Topics(runtime, principal).resolve([_entry(entry) for entry in entries])
             command = _command(self.group_id, principal, topics, entries)
-            return topics, await runtime.get(OffsetDeletion).delete(command)
+            reply = await runtime.get(OffsetDeletion).delete(command)
+            COMMANDS.labels("delete_offsets", reply.error.name).inc()
+            return topics, reply
 
         topics, reply = self.service(work)
-        COMMANDS.labels("delete_offsets", reply.error.name).inc()
         if reply.error is not Error.NONE:
             raise ProtocolError(reply.error, reply.detail)
         return Response(s.DeletedOffsets(_answer(topics, entries, reply)).data)

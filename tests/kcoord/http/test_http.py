@@ -87,10 +87,10 @@ def test_which_calls_are_hot() -> None:
 
 async def test_hot_calls_have_a_line_only_if_they_fail(api: httpx.AsyncClient, lines: list[Any]) -> None:
     """Successful ones would be nearly all of the log; the metrics count them."""
-    counted = metrics.REQUESTS.labels("/v1/heartbeats", "POST", "200")._value
-    before = counted.get()
+    counted = metrics.REQUESTS.labels("/v1/heartbeats", "POST", "200")
+    before = counted.value
     assert (await api.post("/v1/heartbeats", json={"heartbeats": []})).status_code == 200
-    assert counted.get() == before + 1
+    assert counted.value == before + 1
     assert (await api.post("/v1/heartbeats", json={})).status_code == 400
     assert (await api.get("/v1/heartbeats")).status_code == 405
     assert [line["status"] for line in requests(lines)] == [400, 405]
@@ -293,6 +293,6 @@ async def test_an_application_that_throws_is_a_problem_too(lines: list[Any]) -> 
 
 async def test_commands_are_counted_by_error(api: httpx.AsyncClient) -> None:
     counter = metrics.COMMANDS.labels("heartbeat", "UNKNOWN_MEMBER_ID")
-    before = counter._value.get()
+    before = counter.value
     await api.post("/v1/groups/g/heartbeat", json=HEARTBEAT)
-    assert counter._value.get() == before + 1
+    assert counter.value == before + 1

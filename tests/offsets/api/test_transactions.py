@@ -145,11 +145,11 @@ class TestJournal:
 
     async def test_operators_can_count(self, api: httpx.AsyncClient, topic: str) -> None:
         offsets = OFFSETS_COMMITTED._value.get()
-        refused = COMMANDS.labels("txn_commit", "INVALID_PRODUCER_EPOCH")._value.get()
+        refused = COMMANDS.labels("txn_commit", "INVALID_PRODUCER_EPOCH").value
         await pend(api, {0: 1, 1: 1}, producer_epoch=1)
         await txn_commit(api, {0: 1})
         assert OFFSETS_COMMITTED._value.get() - offsets == 2
-        assert COMMANDS.labels("txn_commit", "INVALID_PRODUCER_EPOCH")._value.get() - refused == 1
+        assert COMMANDS.labels("txn_commit", "INVALID_PRODUCER_EPOCH").value - refused == 1
 
 
 class TestProducers:
