@@ -7,11 +7,12 @@ however many there are: a dictionary would be copied as a whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar, overload
 from zlib import crc32
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 _BITS = 5
 _WIDTH = 1 << _BITS
@@ -79,12 +80,26 @@ class PersistentMap(Mapping[K, V]):
         return frozenset(old.keys() - new.keys()), changed
 
     def __getitem__(self, key: K) -> V:
-        node, code = self._root, _code(key)
-        while type(node) is _Branch:
-            node = node.children[code % _WIDTH]
-            code >>= _BITS
-        value: V = node[key]
+        value: V = self._leaf(key)[key]
         return value
+
+    @overload
+    def get(self, key: K, default: None = None, /) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V | T, /) -> V | T: ...
+    def get(self, key: K, default: Any = None, /) -> Any:
+        """The value of `key`, or `default`. Looked up for every heartbeat, where raising KeyError would cost more."""
+        return self._leaf(key).get(key, default)
+
+    def _leaf(self, key: K) -> dict[K, V]:
+        node: Any = self._root
+        if type(node) is _Branch:  # only then the code of the key is needed
+            code = _code(key)
+            while type(node) is _Branch:
+                node = node.children[code % _WIDTH]
+                code >>= _BITS
+        leaf: dict[K, V] = node
+        return leaf
 
     def __iter__(self) -> Iterator[K]:
         return (key for leaf in _leaves(self._root) for key in leaf)
