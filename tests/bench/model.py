@@ -1,8 +1,8 @@
 """The capacity model: a few constants fitted to a run, and how far its predictions are from what was measured.
 
 CPU is counted in microseconds, of servers and of Postgres apart, because Postgres scales apart. A heartbeat costs a
-little more with each tenfold number of members, whose data the processor's caches hold less and less of, and a part of
-the storing of its session: that is stored once in a tenth of its timeout, however often it was renewed. Points that
+little more with each tenfold number of members above those whose data the processor's caches hold, and a part of the
+storing of its session: that is stored once in a tenth of its timeout, however often it was renewed. Points that
 constants are fitted to are not checked.
 """
 
@@ -17,6 +17,10 @@ from tests.bench.figures import Point, Results
 from tests.bench.sections.capacity import MIXED
 
 BOUND = 0.2
+HELD = 1_000
+"""Members whose data the caches hold: up to these the curve of the cost of a heartbeat is nearly flat."""
+SEVERAL = 2
+"""Processes of the point that the cost of a heartbeat in several processes is fitted to."""
 FITTED = (1, 5, 50)
 """Partitions of the commits that the constants are fitted to; the others are predicted."""
 
@@ -108,8 +112,8 @@ def stored(rate: float, members: float, flush_ms: float) -> float:
 
 
 def tenfolds(members: float) -> float:
-    """How often one member has to be multiplied by ten to make this number."""
-    return math.log10(max(members, 1.0))
+    """How often HELD members have to be multiplied by ten to make this number; 0 for fewer."""
+    return math.log10(max(members / HELD, 1.0))
 
 
 def _heartbeat(results: Results, people: Sequence[Point]) -> dict[str, float]:
@@ -174,9 +178,20 @@ def constants_of(results: Results) -> dict[str, float]:
     fetch = results.figure("fetches")
     if fetch is not None:
         found |= {f"fetch_of_5_{side}": fetch.details.get(side, 0.0) for side in _SIDES}
+    found |= _several(results, found)
     for point in results.curve("tick"):
         found |= {"tick_server_us": point.server_us, "tick_postgres_us": point.postgres_us}
     return found
+
+
+def _several(results: Results, constants: Mapping[str, float]) -> dict[str, float]:
+    """What a heartbeat costs processes that share their cores, as a part of what it costs one process.
+
+    Each of them finds more requests in a turn of its loop, and a turn has a cost of its own.
+    """
+    checking = _Checking(results, constants)
+    found = [one for point in results.curve("processes") if point.x == SEVERAL for one in checking.beat("", point)]
+    return {"several": 1 / (1 + found[0].error)} if found else {}
 
 
 @dataclass(slots=True)
@@ -195,13 +210,13 @@ class _Checking:
         both = [(times, f"{one}_{side}") for side in ("server_us", "postgres_us") for times, one in parts]
         return self.value(name, "µs", point.server_us + point.postgres_us, *both)
 
-    def beat(self, name: str, point: Point) -> list[Check]:
-        """A load of heartbeats alone."""
+    def beat(self, name: str, point: Point, part: float = 1.0) -> list[Check]:
+        """A load of heartbeats alone, which cost `part` of what they cost one process."""
         more = (
-            (tenfolds(point.details.get("members", 1.0)), "tenfold"),
-            (_stored(self.results, point), "stored_session"),
+            (part * tenfolds(point.details.get("members", 1.0)), "tenfold"),
+            (part * _stored(self.results, point), "stored_session"),
         )
-        return self.cpu(f"heartbeat, {name}", point, (1, "heartbeat"), *more)
+        return self.cpu(f"heartbeat, {name}", point, (part, "heartbeat"), *more)
 
     def mixed(self, point: Point) -> list[Check]:
         """Heartbeats, commits and fetches."""
@@ -231,7 +246,9 @@ def checks_of(results: Results, constants: Mapping[str, float]) -> list[Check]:
     for point in results.curve("group size"):
         found += checking.beat(f"groups of {point.x:,.0f}", point)
     for point in results.curve("processes"):
-        found += checking.beat(f"{point.x:.0f} process{'es' * (point.x > 1)}", point)
+        if point.x != SEVERAL:
+            part = constants.get("several", 1.0) if point.x > 1 else 1.0
+            found += checking.beat(f"{point.x:.0f} process{'es' * (point.x > 1)}", point, part)
     for point in results.curve("partitions"):
         found += checking.commit(point) if point.x not in FITTED else []
     for point in results.curve("mixed"):
