@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -11,9 +11,18 @@ from groups.wire.apis import APIS as OF_GROUPS
 from kcoord.process.runtime import Runtime
 from kcoord.wire.gateway import Gateway
 from offsets.wire.apis import APIS as OF_OFFSETS
+from tests.support.database import cloned_database
 from tests.wire.client import WireClient
+from tests.wire.kafka_workers import Listening, listening_on
 
 Connect = Callable[..., Awaitable[WireClient]]
+
+
+@pytest.fixture(scope="session")
+def listening(postgres: str) -> Iterator[Listening]:
+    """A server that Kafka clients use; for modules of the xdist group `kafka-clients`."""
+    with cloned_database(postgres) as conninfo, listening_on(conninfo) as found:
+        yield found
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,6 @@ import pytest
 from kcoord.client import Consumer
 from tests.kcoord.client.live import owned, poll_until
 from tests.processes.test_examples import PARTITIONS, TOPIC, Worker, ends, until
-from tests.support.database import cloned_database
 from tests.wire.kafka_workers import (
     CONFLUENT,
     FRANZ_GO,
@@ -22,7 +21,6 @@ from tests.wire.kafka_workers import (
     KAFKA_PYTHON,
     KafkaPlace,
     Listening,
-    listening_on,
     place_of,
     sharing,
 )
@@ -30,12 +28,6 @@ from tests.wire.kafka_workers import (
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]  # one server for all
 
 SECONDS = 60.0
-
-
-@pytest.fixture(scope="module")
-def listening(postgres: str) -> Iterator[Listening]:
-    with cloned_database(postgres) as conninfo, listening_on(conninfo) as found:
-        yield found
 
 
 @pytest.mark.parametrize("name", [KAFKA_PYTHON, CONFLUENT, JAVA])
