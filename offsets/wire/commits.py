@@ -5,9 +5,10 @@ Source: KIP-211, 345, 848, 1188 for the versions; offsets.md 2, 3 and 6 for the 
 
 from __future__ import annotations
 
+import inspect
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
@@ -16,11 +17,14 @@ from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
 from kcoord.wire.reading import Fields
+from offsets.api import wire as http
+from offsets.api.handlers import begin_commit
 from offsets.api.topics import Named
 from offsets.core.commit import NO_RETENTION
 from offsets.core.deletion import OffsetDelete
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.deletion import OffsetDeletion
+from offsets.lane.lane import LARGEST
 from offsets.service import OffsetService
 from offsets.wire.named import resolve, topic_answer, unreadable
 
@@ -29,6 +33,9 @@ async def offset_commit(call: Call, request: Fields) -> Answer:
     """OffsetCommit 2 to 10."""
     group_id = check_group_id(request.group_id, may_be_empty=True)
     call.principal.require_group(Operation.READ, group_id)
+    plain = await _plain(call, request)
+    if plain is not None:
+        return plain
     topics = await resolve(call, request.topics)
     commit = OffsetCommit(
         group_id=group_id,
@@ -47,6 +54,43 @@ async def offset_commit(call: Call, request: Fields) -> Answer:
     OFFSETS_COMMITTED.inc(sum([error is Error.NONE for _, _, error in reply.results]))
     size = off_loop.PER_OFFSET * len(reply.results)
     return {"topics": await off_loop.run(size, answered, request.topics, topics, reply.results)}
+
+
+async def _plain(call: Call, request: Fields) -> Answer | None:
+    """The answer to a commit as members send them all the time, by the short way of the REST API; None: it is not.
+
+    Names of topics only: an unknown id has an error of its own here.
+    """
+    topics = request.topics
+    if not topics or "name" not in topics[0] or request.get("retention_time", NO_RETENTION) != NO_RETENTION:
+        return None
+    if sum([len(entry["partitions"]) for entry in topics]) > LARGEST:
+        return None
+    body = http.CommitRequest(
+        [http.CommitTopic([_partition(p) for p in entry["partitions"]], name=entry["name"]) for entry in topics],
+        member_id=request.member_id,
+        group_instance_id=request.get("group_instance_id"),
+        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+    )
+    begun = begin_commit(call.over_http(body, request.group_id))
+    if begun is None:
+        return None
+    found = begun.finish(await begun.waits_for)
+    committed = cast(http.CommitResponse, await found if inspect.isawaitable(found) else found)
+    results = [
+        [{"partition_index": p.partition, "error_code": p.error_code} for p in topic.partitions]
+        for topic in committed.topics
+    ]
+    return {"topics": [topic_answer(entry, result) for entry, result in zip(topics, results, strict=True)]}
+
+
+def _partition(asked: Fields) -> http.CommitPartition:
+    return http.CommitPartition(
+        asked["partition_index"],
+        asked["committed_offset"],
+        asked.get("committed_leader_epoch", -1),
+        asked["committed_metadata"],
+    )
 
 
 def commits_of(topics: Sequence[Named], entries: Iterable[Fields]) -> tuple[PartitionCommit, ...]:

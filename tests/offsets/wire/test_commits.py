@@ -10,6 +10,7 @@ import pytest
 
 from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
+from offsets.service import OffsetService
 from tests.support.api import Members
 from tests.support.wire import BY_NAME, Wire, WireWith
 
@@ -72,6 +73,34 @@ async def test_a_member_commits_in_its_generation_only(wire: Wire, members: Memb
     whose["generation_id_or_member_epoch"] += 1
     assert await commit(wire, **whose) == [22]
     assert await commit(wire, member_id="nobody", generation_id_or_member_epoch=1) == [25]
+
+
+@pytest.mark.parametrize("version", COMMITS[:-1])
+async def test_commits_of_members_take_the_short_way_of_the_api(
+    wire: Wire, members: Members, topic: str, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    joined = await members.stable()
+    whose = {"member_id": joined["member_id"], "generation_id_or_member_epoch": joined["generation_id"]}
+    await commit(wire, version, **whose)  # now the group is in memory
+    partitions = [{"partition_index": n, "committed_offset": 9 + n, "committed_metadata": None} for n in (2, 0)]
+
+    async def usual(*arguments: object) -> None:
+        raise AssertionError("the usual way")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OffsetService, "commit", usual)
+        assert await commit(wire, version, partitions=partitions, **whose) == [0, 0]
+        whose["generation_id_or_member_epoch"] += 1
+        assert await commit(wire, version, partitions=partitions, **whose) == [22, 22]
+    found = await fetch(wire, 9)
+    assert [p.committed_offset for p in found.topics[0].partitions] == [9, -1]
+
+
+async def test_what_is_not_plain_takes_the_usual_way(wire: Wire, topic: str) -> None:
+    partitions = [{"partition_index": n, "committed_offset": 7, "committed_metadata": ""} for n in (0, 99, 0)]
+    assert await commit(wire, partitions=partitions) == [0, 3, 0]
+    assert await commit(wire, version=4, retention_time=1_000) == [0]
+    assert await commit(wire, topic={"name": "nothing"}) == [3]
 
 
 async def test_results_keep_the_order_of_the_request(wire: Wire, topic: str) -> None:
