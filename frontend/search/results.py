@@ -113,7 +113,7 @@ def _list_of(q: str, shown: Sequence[object]) -> str:
 
 
 def _topic(hit: reads.TopicHit) -> Result:
-    where = f"{reverse('frontend:topics')}?{urlencode({'q': hit.name})}"
+    where = reverse("frontend:topic", kwargs={"name": hit.name})
     return Result(hit.name, where, plural(hit.partitions, "partition"))
 
 

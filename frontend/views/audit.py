@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -10,7 +12,11 @@ from frontend.audit.presenters import NOT_RECORDED, WHAT, AuditLine, audit_line
 from frontend.audit.reads import SOURCES, AuditFilter, AuditKey, audit
 from frontend.views.groups import group_url
 from frontend.views.page import address, choice, cursor, cursor_address, instant, page, show, text
+from frontend.wording import iso
 from kcoord.process import bridge
+
+AROUND_MS = 60_000
+"""The commit history of an act begins and ends so long before and after it: statements take time."""
 
 
 @require_safe
@@ -66,5 +72,6 @@ def urls(line: AuditLine) -> tuple[str, str]:
     if line.plan_id:
         return here, f"{here}/plans/{line.plan_id}"
     if line.act.act.startswith("offsets_") or line.act.act == "group_deleted":
-        return here, f"{here}/commits?kind=changes"
+        around = {"from": iso(line.at - AROUND_MS), "to": iso(line.at + AROUND_MS)}
+        return here, f"{here}/commits?{urlencode({'kind': 'changes', **around})}"
     return here, ""

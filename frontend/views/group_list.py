@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from frontend.allowed import CREATE_GROUP, action
 from frontend.listing import queries
 from frontend.listing.bulk import offered
 from frontend.listing.columns import (
@@ -119,6 +120,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "caption": dict(SORTS)[wanted.sort].lower(),
             **_views(request),
             "bulk": offered(request.user),
+            "create": action(request.user, "Create group", reverse("frontend:create-group"), CREATE_GROUP),
             "heads": _heads(request, wanted.sort, columns),
             "columns": columns,
             "written_columns": written_columns(columns),

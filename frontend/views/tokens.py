@@ -115,6 +115,8 @@ def new_token(request: HttpRequest) -> HttpResponse:
         "refusal": refusal,
         "given": given,
         "presets": PRESETS,
+        # Most tokens are for a service that consumes.
+        "chosen": given.get("preset") or PRESETS[0].key,
         "lives": LIVES,
         "allows": allows(rules) if rules else [],
         "administrator": is_administrator(rules) if rules else False,

@@ -1,0 +1,208 @@
+"""What operators come for, each in at most three clicks from the landing page. Typing is not a click; the keys count.
+
+The page counts presses of the pointer itself, so a test cannot forget one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import BrowserContext, Page, async_playwright, expect
+
+from tests.browser.conftest import ARGUMENTS, Wrongs, open_context, sign_in, watch
+from tests.frontend.seed import Seed, member_id, now_ms
+from tests.frontend.verdict_seed import judged, verdict
+from tests.support.processes import Running
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+MOST_CLICKS = 3
+DAY_MS = 86_400_000
+COUNTING = """
+addEventListener('pointerdown', () => sessionStorage.setItem('clicks', 1 + clicks()), true);
+const clicks = () => Number(sessionStorage.getItem('clicks') ?? 0);
+"""
+ZOMBIE, WORKER = member_id("billing", 1), member_id("billing", 0)
+TUESDAY = (datetime.now(UTC) - timedelta(days=3)).replace(hour=14, minute=12, second=0, microsecond=0)
+AT_THREE = (datetime.now(UTC) - timedelta(days=1)).replace(hour=3, minute=4, second=0, microsecond=0)
+
+
+def ms_since(at: datetime) -> int:
+    """How long ago an instant was."""
+    return now_ms() - int(at.timestamp() * 1_000)
+
+
+def wall(at: datetime) -> str:
+    """An instant as a field for date and time takes it."""
+    return f"{at:%Y-%m-%dT%H:%M:%S}"
+
+
+def a_bad_day(seed: Seed) -> None:
+    """`billing` waits for a member that is gone, others lag, and offsets were changed days ago and at 03:04."""
+    pk = seed.group(
+        "billing", "PreparingRebalance", generation=7, leader=WORKER, since_ms_ago=244_000, join_deadline_in=56_000
+    )
+    seed.members(pk, [WORKER, ZOMBIE], client_id="billing", joined=[True, False])
+    seed.topic("orders", 3, [9_000, 9_000, 9_000])
+    seed.commit(pk, {("orders", partition): 8_000 for partition in range(3)})
+    verdict(seed, pk, "stuck", ms_ago=244_000, due_in=56_000, number=1, names=(ZOMBIE,))
+    judged(seed)
+    seed.journal("billing", "reset", "orders", 1, 5, ms_ago=ms_since(TUESDAY), principal="sam")
+    seed.event("billing", "offsets_reset", 7, ms_ago=ms_since(TUESDAY), principal="sam", partitions=1, reason="bug 17")
+    seed.journal("billing", "reset", "orders", 1, 2_000, ms_ago=2 * DAY_MS + 3_600_000, principal="root")
+    for partition in range(3):
+        seed.journal("billing", "commit", "orders", partition, 2_000, ms_ago=2 * DAY_MS + 3_600_000)
+    seed.event("billing", "rebalance_started", 6, ZOMBIE, ms_ago=ms_since(AT_THREE), cause="session_expired")
+    for name, lag, time_lag in (("mailing", 900_000, 20_000), ("archive-loader", 40, 7_200_000), ("audit", 0, 0)):
+        seed.group_lag(seed.group(name), lag, time_lag)
+        seed.lag_samples(name, {"orders": [lag // 2, lag // 3, lag]}, every_ms=2 * DAY_MS)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def window(chromium: str, site: Running) -> AsyncIterator[BrowserContext]:
+    """A browser in which somebody has signed in: starting one takes longer than any of the stories."""
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        context = await open_context(running, site)
+        page = await context.new_page()
+        await page.goto("/")
+        await sign_in(page)
+        await page.close()
+        await context.add_init_script(COUNTING)
+        yield context
+        await running.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def landing(window: BrowserContext, site: Running, seed: Seed, wrongs: Wrongs) -> AsyncIterator[Page]:
+    """The landing page after a bad day. A story ends with at most three clicks."""
+    a_bad_day(seed)
+    page = await window.new_page()
+    watch(page, site.url, wrongs)
+    await page.goto("/")
+    yield page
+    await page.close()
+
+
+async def in_time(page: Page, most: int = MOST_CLICKS) -> None:
+    """The answer is on the screen: how many clicks did it take?"""
+    taken = int(await page.evaluate("sessionStorage.getItem('clicks') ?? 0"))
+    assert taken <= most, f"{taken} clicks"
+
+
+async def test_why_is_billing_stuck(landing: Page) -> None:
+    await expect(landing.locator(".need").first).to_contain_text("billing")
+    await in_time(landing, 0)
+    await landing.get_by_role("link", name="billing", exact=True).click()
+    await expect(landing.locator(".explanation")).to_contain_text(re.compile("waits for billing.* to join"))
+    await expect(landing.locator(".explanation")).to_contain_text("The wait ends")
+    await in_time(landing)
+
+
+async def test_who_is_furthest_behind_in_time(landing: Page) -> None:
+    await landing.get_by_role("navigation", name="Pages").get_by_role("link", name="Groups").click()
+    await landing.get_by_role("link", name="Time lag").click()
+    await expect(landing.locator("tbody th").first).to_have_text("archive-loader")
+    await expect(landing.locator("tbody tr").first).to_contain_text("2 h")
+    await in_time(landing)
+
+
+async def test_who_changed_this_offset_last_tuesday(landing: Page) -> None:
+    await landing.get_by_role("navigation", name="Pages").get_by_role("link", name="Audit").click()
+    await landing.get_by_label("On", exact=True).fill("billing")
+    await landing.get_by_label("From").fill(wall(TUESDAY.replace(hour=0, minute=0))[:16])
+    await landing.get_by_label("Before").fill(wall(TUESDAY.replace(hour=23, minute=59))[:16])
+    await landing.get_by_role("button", name="Show").click()
+    row = landing.locator("tbody tr")
+    await expect(row).to_have_count(1)
+    await expect(row).to_contain_text("sam")
+    await expect(row).to_contain_text("bug 17")
+    await row.get_by_role("link", name="Commit history").click()
+    change = landing.locator("tbody tr")
+    await expect(change).to_have_count(1)  # the commits and the reset of the days since are left out
+    await expect(change).to_contain_text(re.compile(r"reset\s*orders\s*1?\s*1\s*5\s*sam"))
+    await in_time(landing)
+
+
+async def test_what_happened_at_three(landing: Page) -> None:
+    await landing.get_by_role("link", name="billing", exact=True).click()
+    await landing.get_by_role("link", name="History", exact=True).click()
+    await landing.get_by_label("From (UTC)").fill(wall(AT_THREE.replace(minute=0)))
+    await landing.get_by_label("Before (UTC)").fill(wall(AT_THREE.replace(minute=30)))
+    await landing.get_by_role("button", name="Show").click()
+    await expect(landing.locator(".span-text")).to_contain_text("03:00")
+    await expect(landing.get_by_role("region", name="Rebalances")).to_contain_text("03:04")
+    await in_time(landing)
+
+
+async def test_is_the_coordinator_healthy(landing: Page) -> None:
+    await expect(landing.get_by_role("complementary", name="Health")).to_contain_text("Postgres")
+    await in_time(landing, 0)
+    await landing.get_by_role("navigation", name="Pages").get_by_role("link", name="Health").click()
+    await expect(landing.get_by_role("heading", level=1)).to_have_text("Health")
+    await expect(landing.locator(".health-part").first).to_be_visible()
+    await in_time(landing)
+
+
+async def test_reset_to_yesterday_and_undo(landing: Page, seed: Seed) -> None:
+    await landing.get_by_role("link", name="billing", exact=True).click()
+    await landing.get_by_text("Actions", exact=True).click()
+    await landing.get_by_role("link", name="Reset offsets").click()
+    await expect(landing.get_by_role("heading", level=1)).to_have_text("Reset offsets")
+    await in_time(landing)
+    await landing.get_by_label("Committed at a time").first.check()
+    await landing.get_by_label("Yesterday 06:00").first.check()
+    await landing.get_by_label("Hold the group before").check()
+    await landing.get_by_role("button", name="Preview").click()
+    await landing.get_by_role("button", name="Apply").click()
+    await expect(landing.get_by_role("heading", name="Verify")).to_be_visible()
+    assert committed(seed) == {2_000}
+    await landing.get_by_role("button", name="Undo").click()
+    await expect(landing.get_by_text("Undone: the offsets of 3 partitions are restored.")).to_be_visible()
+    assert committed(seed) == {8_000}
+
+
+def committed(seed: Seed) -> set[int]:
+    """The committed offsets of all partitions."""
+    return {offset for (offset,) in seed.connection.execute("select committed_offset from offsets_committedoffset")}
+
+
+async def test_kick_a_zombie(landing: Page, seed: Seed) -> None:
+    await landing.get_by_role("link", name="billing", exact=True).click()
+    await landing.get_by_role("link", name=f"Remove {ZOMBIE}").click()
+    await landing.get_by_label("Reason").fill("its host hangs")
+    await landing.get_by_role("button", name="Remove member").click()
+    await expect(landing.get_by_text(f"Removed {ZOMBIE}. It can join again.")).to_be_visible()
+    await in_time(landing)
+    left = seed.connection.execute("select member_id from groups_member").fetchall()
+    assert left == [(WORKER,)]
+    await expect(landing.get_by_role("complementary", name="Events")).to_contain_text("its host hangs")
+
+
+async def test_compare_two_groups_over_a_week(landing: Page) -> None:
+    await landing.get_by_role("navigation", name="Pages").get_by_role("link", name="Compare").click()
+    await landing.get_by_label("Name 1").fill("mailing")
+    await landing.get_by_label("Name 2").fill("archive-loader")
+    await landing.get_by_role("button", name="Compare").click()
+    await landing.get_by_role("link", name="7 d").click()
+    await expect(landing.locator("tbody th")).to_contain_text(["mailing", "archive-loader"])
+    await expect(landing.get_by_role("region", name="Lag", exact=True).locator("svg").first).to_be_visible()
+    await in_time(landing)
+
+
+async def test_a_token_for_a_new_service(landing: Page) -> None:
+    await landing.get_by_role("navigation", name="Pages").get_by_role("link", name="Tokens").click()
+    await landing.get_by_role("link", name="New token").click()
+    await landing.get_by_label("Name").fill("mailing")
+    await landing.get_by_label("Groups", exact=True).fill("mailing")
+    await landing.get_by_label("Topics", exact=True).fill("orders")
+    await landing.get_by_role("button", name="Create token").click()
+    secret = await landing.get_by_role("group", name="The secret").inner_text()
+    assert secret.startswith("kc_")
+    await in_time(landing)
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert (await landing.request.get("/v1/groups", headers=headers)).status == 200
