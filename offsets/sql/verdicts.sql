@@ -64,16 +64,20 @@ having count(*) >= %(flapping_rebalances)s
 -- was written since the group became Stable is unread. `readable` is when the log was first seen to end beyond what is read.
 -- What was committed before is looked up only where it was committed lately and there has been something to read for
 -- long. The journal is partitioned by day: the second bound keeps that to a day or two.
-with owned as (
-    select a.group_id, g.group_id as name, g.state, g.state_since, a.topic, a.partition, t.id as topic_id,
-           w.log_start_offset, w.log_end_offset, w.sampled_at, o.committed_offset, o.commit_timestamp
+-- Owners come first: of a group with far more partitions than most, a plan for the average one would compare each of
+-- them with each watermark of the topic.
+with had as materialized (
+    select a.group_id, g.group_id as name, g.state, g.state_since, a.topic, a.partition, t.id as topic_id
     from groups_group g
     join groups_assignment a on a.group_id = g.id and not a.pending
     join groups_topic t on t.name = a.topic
-    join groups_watermark w on w.topic_id = t.id and w.partition = a.partition
-    left join offsets_committedoffset o
-        on o.group_id = a.group_id and o.topic = a.topic and o.partition = a.partition
     where g.id > %(after)s and g.id <= %(upto)s
+), owned as (
+    select h.*, w.log_start_offset, w.log_end_offset, w.sampled_at, o.committed_offset, o.commit_timestamp
+    from had h
+    join groups_watermark w on w.topic_id = h.topic_id and w.partition = h.partition
+    left join offsets_committedoffset o
+        on o.group_id = h.group_id and o.topic = h.topic and o.partition = h.partition
 ), unread as (
     select o.*, o.log_end_offset - p.position as lag,
            greatest(o.state_since, coalesce(r.at, o.sampled_at)) as idle_since

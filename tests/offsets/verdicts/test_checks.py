@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
@@ -16,6 +17,7 @@ from offsets.core.types import Millis
 from offsets.core.verdicts import Verdict
 from offsets.verdicts.checks import ACTIVITY_KEPT_MS, CHECKS, LAST_KEY, Check, VerdictChecks, thresholds
 from tests.conftest import START_MS
+from tests.frontend.seed import Seed, now_ms
 from tests.offsets.verdicts.rows import LONG_AGO, Rows
 from tests.support.api_consumers import Consumers
 
@@ -202,6 +204,27 @@ def test_a_batch_of_groups_is_judged_by_index(database: str, runtime: Runtime) -
         text = queries("offsets").judge_rebalances
         explained = connection.execute(f"explain {text}".encode(), {**parameters, "upto": LAST_KEY})
         assert "groups_event_pkey" in "\n".join(str(row[0]) for row in explained)
+
+
+def test_the_partitions_of_one_large_group_are_not_compared_with_each_other(database: str, runtime: Runtime) -> None:
+    """Planned for the average group, each of its partitions met each watermark of its topic: 8 s with 10,000."""
+    partitions = 1_000
+    with psycopg.connect(database, autocommit=True) as connection:
+        seed = Seed(connection)
+        for number in range(100):
+            seed.group(f"small-{number}")
+        pk = seed.group("large")
+        for number in range(200):
+            seed.topic(f"z-{number}", 5, [9_000] * 5)
+        seed.topic("wide", partitions, [9_000] * partitions)
+        seed.assign(pk, {("wide", partition): "m" for partition in range(partitions)})
+        seed.commit(pk, {("wide", partition): 8_000 for partition in range(partitions)})
+        connection.execute("vacuum analyze")
+        parameters = {**thresholds(runtime.config).at(now_ms()), "after": pk - 1, "upto": pk, "named": 5}
+        text = f"explain (analyze, timing off) {queries('offsets').judge_owned}"
+        plan = "\n".join(str(row[0]) for row in connection.execute(text.encode(), parameters))
+    removed = [int(count) for count in re.findall(r"Rows Removed by (?:Join )?Filter: (\d+)", plan)]
+    assert max(removed, default=0) <= 2 * partitions, plan
 
 
 def fill(connection: psycopg.Connection[Any]) -> None:
