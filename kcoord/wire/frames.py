@@ -10,7 +10,7 @@ import struct
 from typing import Any, NamedTuple
 
 from kcoord.wire import api
-from kcoord.wire.reading import Fields, Frame, Malformed, read_all, varint
+from kcoord.wire.reading import Fields, Frame, Malformed, read, varint
 from kcoord.wire.writing import write
 
 API_VERSIONS = 18
@@ -45,7 +45,10 @@ def read_header(frame: Frame) -> Header:
 
 
 def read_body(name: str, header: Header, frame: Frame) -> Fields:
-    """The body of a request. Raises Malformed."""
+    """The body of a request. Raises Malformed.
+
+    What follows it is not looked at, as in Kafka: librdkafka asks for all topics with three bytes too many.
+    """
     cls: Any = api.request_class(name, header.version)
     at = header.body_at
     try:
@@ -53,7 +56,7 @@ def read_body(name: str, header: Header, frame: Frame) -> Fields:
             at = _skip_tags(frame, at)
     except IndexError:
         raise Malformed("the header is cut off") from None
-    return read_all(cls, frame, at)
+    return read(cls, frame, at)[0]
 
 
 def _skip_tags(frame: Frame, at: int) -> int:

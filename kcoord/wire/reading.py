@@ -1,7 +1,7 @@
 """Requests are decoded by closures that are made from kio's dataclasses.
 
 Every length is checked against what is left of the frame before anything is allocated, unknown tagged fields are
-skipped, and the body ends where the frame ends. Names, types, versions and nullability come from kio; instants and
+skipped. Names, types, versions and nullability come from kio; instants and
 durations are integers in ms, errors are their numbers.
 
 Source: KIP-482 (flexible versions, tagged fields).
@@ -107,14 +107,6 @@ def read(cls: type, data: Frame, at: int = 0) -> tuple[Fields, int]:
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise Malformed(f"the request is cut off or not UTF-8 ({error})") from None
     return found, end
-
-
-def read_all(cls: type, data: Frame, at: int) -> Fields:
-    """As `read`, of a struct that must end where the frame ends. Raises Malformed."""
-    found, end = read(cls, data, at)
-    if end != len(data):
-        raise Malformed(f"{len(data) - end} bytes follow the request")
-    return found
 
 
 def _size(flexible: bool, form: str) -> Reader:

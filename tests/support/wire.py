@@ -20,8 +20,9 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Api, Call, Session, request_class, response_class
 from kcoord.wire.frames import answer
-from kcoord.wire.reading import Frame, read_all
+from kcoord.wire.reading import Frame
 from offsets.wire.apis import APIS as OF_OFFSETS
+from tests.support.frames import read_all
 
 BY_NAME: dict[str, Api] = {api.name: api for api in (*OF_GROUPS, *OF_OFFSETS)}
 

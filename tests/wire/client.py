@@ -11,8 +11,9 @@ from typing import Any
 
 from kcoord.wire.api import request_class, response_class
 from kcoord.wire.frames import API_VERSIONS
-from kcoord.wire.reading import Fields, Frame, read_all, varint
+from kcoord.wire.reading import Fields, Frame, varint
 from kcoord.wire.writing import write
+from tests.support.frames import read_all
 
 KEYS = {
     "metadata": 3,

@@ -74,11 +74,14 @@ async def test_a_count_that_would_abort_kio(bystander: WireClient, connect: Conn
     assert closed(lines) == ["a list has more entries than the frame can hold"]
 
 
-async def test_bytes_after_a_request(bystander: WireClient, connect: Connect, lines: list[Any]) -> None:
+async def test_bytes_after_a_request_are_not_looked_at(connect: Connect, lines: list[Any]) -> None:
+    """As in Kafka. The frame is what `list_topics` of confluent-kafka 2.16 sends."""
     client = await connect()
-    client.send_raw(request_frame("metadata", 12, {"topics": []}) + b"x")
-    assert await client.is_closed()
-    assert closed(lines) == ["1 bytes follow the request"]
+    client.send_raw(bytes.fromhex("0003000c00000005000772646b61666b61") + bytes.fromhex("0000000000010000"))
+    assert (await client.receive("metadata", 12)).brokers
+    client.send_raw(request_frame("heartbeat", 4, {"group_id": "g", "member_id": "m"}) + b"x")
+    assert (await client.receive("heartbeat", 4)).error_code == 25
+    assert not closed(lines)
 
 
 async def test_many_bad_requests_of_one_connection_are_one_line(connect: Connect, lines: list[Any]) -> None:

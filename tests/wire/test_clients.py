@@ -140,6 +140,13 @@ def test_a_static_member_comes_back_without_a_rebalance(listening: Listening) ->
     stays.close()
 
 
+def test_confluent_lists_topics(listening: Listening) -> None:
+    admin = pytest.importorskip("confluent_kafka.admin")
+    client = admin.AdminClient(listening.login())
+    assert TOPIC in client.list_topics(timeout=SECONDS).topics
+    assert len(client.list_topics(TOPIC, timeout=SECONDS).topics[TOPIC].partitions) == PARTITIONS
+
+
 def test_a_transaction_of_confluent_commits_offsets(listening: Listening) -> None:
     confluent = pytest.importorskip("confluent_kafka")
     login = listening.login()

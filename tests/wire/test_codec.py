@@ -15,9 +15,10 @@ from kio.serial import entity_reader, entity_writer
 from groups.wire.apis import APIS as OF_GROUPS
 from kcoord.wire import frames, session
 from kcoord.wire.api import request_class, response_class
-from kcoord.wire.reading import Frame, Malformed, read, read_all
+from kcoord.wire.reading import Frame, Malformed, read
 from kcoord.wire.writing import write
 from offsets.wire.apis import APIS as OF_OFFSETS
+from tests.support.frames import read_all
 from tests.wire.generate import instance
 
 APIS = (*session.APIS, *OF_GROUPS, *OF_OFFSETS)
