@@ -1,7 +1,8 @@
 """Who is calling, and what they may do.
 
-Bearer tokens are looked up by the SHA-256 of their secret and cached for a short time (`token.cache.ms`), so a
-deleted token or a changed rule takes effect everywhere at most that much later; an expiry takes effect at once.
+Bearer tokens are looked up by the SHA-256 of their secret and cached for a short time (`token.cache.ms`), those that
+are refused as well. Postgres notifies every process when a token, a rule or an account changes, which empties the
+cache; if that is lost the change takes effect at most that much later. An expiry takes effect at once.
 
 Source: http-api.md 7. As in Kafka, a caller that may read, alter, delete or kick may also describe.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kcoord.database.notifications import TOKENS
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Visible
 from kcoord.sql import queries
@@ -37,6 +39,8 @@ NOTED_EVERY_MS = 60_000
 """How old the noted last use of a token may be before it is noted again."""
 MAX_CACHED = 10_000
 """The maximum number of tokens a process remembers; the one looked up longest ago is evicted first."""
+MAX_REFUSED = 10_000
+"""The maximum number of refused secrets it remembers besides: made-up secrets evict no tokens."""
 
 
 class Operation(str, Enum):
@@ -193,17 +197,33 @@ class Access:
         self._db = runtime.db
         self._believed_seconds = runtime.config.int("token.cache.ms") / 1000
         self._cache: dict[str, tuple[Principal, float]] = {}
+        self._refused: dict[str, tuple[str, float]] = {}
+        self._forgotten = 0
+        """How often everything was forgotten: what was read before the last time is not remembered."""
         self._looking: dict[str, asyncio.Task[tuple[Principal, float]]] = {}
         self._used: set[int] = set()
         self._noting: asyncio.Task[None] | None = None
         runtime.on_stop(self._stop_noting)
-        runtime.on_connection_lost(self._cache.clear)
+        runtime.on_connection_lost(self.forget)
+        runtime.notifications.on(TOKENS, lambda _: self.forget())
+
+    def forget(self) -> None:
+        """Tokens or rules may have changed: look all of them up again."""
+        self._forgotten += 1
+        self._cache.clear()
+        self._refused.clear()
+        self._looking.clear()  # those that wait may have asked before the change; who comes now asks after it
 
     async def authenticate(self, secret: str) -> Principal:
         """The holder of a secret. Raises SASL_AUTHENTICATION_FAILED; COORDINATOR_NOT_AVAILABLE without a database."""
         key = digest(secret)
         known = self.known(key)
-        return (await self._look_up_once(key))[0] if known is None else known
+        if known is not None:
+            return known
+        refused = self._refused.get(key)
+        if refused is not None and refused[1] > time.monotonic():
+            raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, refused[0])
+        return (await self._look_up_once(key))[0]
 
     def known(self, key: str) -> Principal | None:
         """The holder of a secret whose digest is `key`, if that was looked up lately; None: ask `authenticate`."""
@@ -219,33 +239,44 @@ class Access:
         return await asyncio.shield(task)
 
     def _looked_up(self, key: str, done: asyncio.Task[tuple[Principal, float]]) -> None:
-        del self._looking[key]
+        if self._looking.get(key) is done:
+            del self._looking[key]
         if not done.cancelled():
             done.exception()  # retrieved here, or asyncio logs it if every caller has gone
 
     async def _look_up(self, key: str) -> tuple[Principal, float]:
-        asked = time.monotonic()
+        asked, forgotten = time.monotonic(), self._forgotten
         now = self._db.clock.override_ms()
         async with self._db.connection() as connection:
             parameters = {"digest": key, "now": now, "noted_every_ms": NOTED_EVERY_MS}
             row = await self._db.row(connection, Q.find_token, parameters)
+        is_current = forgotten == self._forgotten
         self._cache.pop(key, None)
         if row is None:
-            raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, "unknown token; create a token and send it")
+            raise self._refusal(key, "unknown token; create a token and send it", asked, remember=is_current)
         token_id, name, remaining_ms, rules, unnoted = row
         believed = self._believed_seconds
         if remaining_ms is not None:
             if remaining_ms <= 0:
                 detail = f"this secret of token {name!r} has expired; create a new one"
-                raise ProtocolError(Error.SASL_AUTHENTICATION_FAILED, detail)
+                raise self._refusal(key, detail, asked, remember=is_current)
             believed = min(believed, remaining_ms / 1000)
         if unnoted:
             self._note_use(token_id)
         found = Principal(token_id, name, Rules(tuple(rule) for rule in rules)), asked + believed
-        if len(self._cache) >= MAX_CACHED:
-            self._cache.pop(next(iter(self._cache)))
-        self._cache[key] = found
+        if is_current:
+            if len(self._cache) >= MAX_CACHED:
+                self._cache.pop(next(iter(self._cache)))
+            self._cache[key] = found
         return found
+
+    def _refusal(self, key: str, detail: str, asked: float, *, remember: bool) -> ProtocolError:
+        self._refused.pop(key, None)
+        if remember:
+            if len(self._refused) >= MAX_REFUSED:
+                self._refused.pop(next(iter(self._refused)))
+            self._refused[key] = detail, asked + self._believed_seconds
+        return ProtocolError(Error.SASL_AUTHENTICATION_FAILED, detail)
 
     def _note_use(self, token_id: int) -> None:
         """Note behind the request that a token is in use: one write at a time, which takes all tokens that wait."""
