@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import httpx
 import psycopg
@@ -154,10 +155,12 @@ def token(database: str) -> str:
 
 
 @pytest.fixture
-async def api(runtime: object, token: str) -> AsyncIterator[httpx.AsyncClient]:
+async def api(runtime: Any, token: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the real application in process, with a token that may do everything."""
     from kcoord.asgi import application
+    from tests.support.told import told
 
+    await told(runtime)  # of the token: being told later would make the process look it up again
     transport = httpx.ASGITransport(application, raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(transport=transport, base_url="http://testserver", headers=headers) as client:

@@ -17,6 +17,7 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.support.api import Members, client_of
+from tests.support.told import told
 
 ClientWith = Callable[..., Awaitable[httpx.AsyncClient]]
 
@@ -62,6 +63,7 @@ async def client_with(runtime: Runtime) -> AsyncIterator[ClientWith]:
 
         async def make(*rules: str, **token: Any) -> httpx.AsyncClient:
             secret = await asyncio.to_thread(_create, rules, token)
+            await told(runtime)  # being told later would make the process look the token up again
             return await clients.enter_async_context(client_of(secret))
 
         yield make

@@ -90,8 +90,11 @@ def _execute(database: str, statements: str) -> None:
         connection.execute(statements.encode())
 
 
-async def test_a_token_is_believed_for_a_while(client_with: ClientWith, database: str) -> None:
+async def test_a_token_is_believed_for_a_while_if_nobody_says_otherwise(
+    client_with: ClientWith, runtime: Runtime, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = await client_with("describe:group:*")
+    monkeypatch.setattr(runtime.get(Access), "forget", lambda: None)
     assert (await client.get("/v1/coordinator?group_id=g")).status_code == 200
     _execute(database, "delete from kcoord_accessrule; delete from kcoord_apitoken")
     assert (await client.get("/v1/coordinator?group_id=g")).status_code == 200
