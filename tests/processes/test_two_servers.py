@@ -14,7 +14,9 @@ from tests.support.processes import Running, start_server
 
 pytestmark = pytest.mark.processes
 
-SETTINGS = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 1_000}
+SETTINGS = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 1_000, "KCOORD_TOKEN_CACHE_MS": 600_000}
+
+RULES = [{"operation": "describe", "resource": "group", "pattern": "prefix", "name": ""}]
 
 
 @pytest.fixture
@@ -40,6 +42,21 @@ async def test_members_at_different_servers_share_a_group(servers: list[Running]
     assert sorted(partition["t"] for partition in partitions) == [[0], [1]]
     assert members[0].generation_id == members[1].generation_id
     assert [(await member.heartbeat())[0] for member in members] == [200, 200]
+
+
+async def test_a_token_revoked_at_one_server_is_refused_by_the_other(
+    servers: list[Running], client: httpx.AsyncClient
+) -> None:
+    """Long before the other would look it up again."""
+    here, there = (server.url for server in servers)
+    made = (await client.post(f"{here}/v1/tokens", json={"name": "brief", "rules": RULES})).json()
+    headers = {"Authorization": f"Bearer {made['secret']}"}
+    while (await client.get(f"{there}/v1/groups", headers=headers)).status_code != 200:
+        await asyncio.sleep(0.005)  # it is told of the new token meanwhile
+    assert (await client.delete(f"{here}/v1/tokens/{made['id']}")).status_code in (200, 204)
+    async with asyncio.timeout(60):
+        while (await client.get(f"{there}/v1/groups", headers=headers)).status_code != 401:
+            await asyncio.sleep(0.001)
 
 
 async def test_join_held_by_one_server_is_completed_at_the_other(
