@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from tests.support.http_members import HttpMember
+from tests.support.members import eventually
 from tests.support.processes import Running, start_server
 
 pytestmark = pytest.mark.processes
@@ -51,12 +52,13 @@ async def test_a_token_revoked_at_one_server_is_refused_by_the_other(
     here, there = (server.url for server in servers)
     made = (await client.post(f"{here}/v1/tokens", json={"name": "brief", "rules": RULES})).json()
     headers = {"Authorization": f"Bearer {made['secret']}"}
-    while (await client.get(f"{there}/v1/groups", headers=headers)).status_code != 200:
-        await asyncio.sleep(0.005)  # it is told of the new token meanwhile
+
+    async def answers(status: int) -> bool:
+        return (await client.get(f"{there}/v1/groups", headers=headers)).status_code == status
+
+    await eventually(lambda: answers(200), "the new token is accepted")
     assert (await client.delete(f"{here}/v1/tokens/{made['id']}")).status_code in (200, 204)
-    async with asyncio.timeout(60):
-        while (await client.get(f"{there}/v1/groups", headers=headers)).status_code != 401:
-            await asyncio.sleep(0.001)
+    await eventually(lambda: answers(401), "the revoked token is refused")
 
 
 async def test_join_held_by_one_server_is_completed_at_the_other(
