@@ -70,7 +70,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Where Chromium is; `make test` installs it if it can."""
-    return chromiums.find() or pytest.skip(chromiums.MISSING)
+    found = chromiums.find()
+    if not found and os.environ.get(chromiums.REQUIRED):
+        pytest.fail(f"{chromiums.MISSING}, and {chromiums.REQUIRED} is set")
+    return found or pytest.skip(chromiums.MISSING)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,15 @@ from tests.support.processes import ROOT
 
 
 @pytest.fixture
-def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine without a browser; returns the only directory of its path."""
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A machine without a browser; yields the only directory of its path."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "none"))
+    monkeypatch.delenv(chromium.REQUIRED, raising=False)
     chromium.find.cache_clear()
-    return tmp_path
+    yield tmp_path
+    # Otherwise the browser tests that this process runs later would find none, and be skipped.
+    chromium.find.cache_clear()
 
 
 def program(path: Path, script: str) -> Path:
@@ -57,8 +61,19 @@ def test_without_any_way_it_is_one_line(
     assert capsys.readouterr().err.splitlines() == [line, line]
 
 
-def test_the_last_line_says_what_was_skipped(bare: Path) -> None:
+def run_one() -> subprocess.CompletedProcess[str]:
     arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/kcoord/openapi/test_docs_page.py"]
-    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=180)
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=180)
+
+
+def test_the_last_line_says_what_was_skipped(bare: Path) -> None:
+    done = run_one()
     assert done.returncode == 0, done.stdout
     assert f"browser tests skipped: 1. {chromium.MISSING}" in done.stdout.splitlines()[-2:]
+
+
+def test_a_required_browser_that_is_missing_is_a_failure(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(chromium.REQUIRED, "1")
+    done = run_one()
+    assert done.returncode == 1, done.stdout
+    assert f"{chromium.MISSING}, and {chromium.REQUIRED} is set" in done.stdout

@@ -14,6 +14,8 @@ import sys
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 MISSING = "Chromium is missing; `make chromium` tries to install it"
+REQUIRED = "TEST_CHROMIUM_REQUIRED"
+"""Set where browser tests must not be skipped, as in `.ci/run`."""
 OWN = "from playwright.sync_api import sync_playwright as p\nwith p() as it: print(it.chromium.executable_path)"
 INSTALL_SECONDS = 900
 
