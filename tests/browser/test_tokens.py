@@ -109,6 +109,7 @@ async def test_nothing_is_wrong_with_the_pages(
     await create(page, "mailing")
     await look("secret")
     await page.get_by_role("link", name="The token").click()
+    await expect(page.get_by_role("button", name="Rotate")).to_be_visible()
     await look("token")
     await page.goto("/tokens/new?preset=consumer&groups=billing&topics=orders&name=billing")
     await page.get_by_text("As a command").click()
