@@ -41,3 +41,20 @@ class SavedView(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ProviderIdentity(models.Model):
+    """Whose account it is, at an identity provider. Written only by `frontend.identity.accounts`."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    issuer = models.CharField(max_length=500)
+    subject = models.CharField(max_length=255)
+    """The claim `sub`: the provider never gives it to another person."""
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="frontend_provideridentity_once")]
+        verbose_name = "provider identity"
+        verbose_name_plural = "provider identities"
+
+    def __str__(self) -> str:
+        return f"{self.subject} of {self.issuer}"

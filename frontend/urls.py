@@ -6,7 +6,7 @@ from django.contrib.auth.views import PasswordChangeDoneView
 from django.urls import path
 
 from frontend.live import live
-from frontend.views import exports
+from frontend.views import exports, identity
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
@@ -44,6 +44,8 @@ app_name = "frontend"
 urlpatterns = [
     path("", overview, name="home"),
     path("sign-in", SignIn.as_view(), name="login"),
+    path("sign-in/provider", identity.begin, name="identity"),
+    path("sign-in/provider/answer", identity.answer, name="identity-answer"),
     path("sign-out", SignOut.as_view(), name="logout"),
     path("password", ChangePassword.as_view(), name="password"),
     path(

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from kcoord import identity_settings
+from kcoord.identity_settings import IDENTITY
 from kcoord.server_settings import SERVER
 from kcoord.setting import PREFIX, Setting, Switch, Text, Value
 from kcoord.verdict_settings import VERDICTS
@@ -74,6 +76,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("otlp.group.ids", False, "switch", "Name the groups of requests in traces."),
     *SERVER,
     *WIRE,
+    *IDENTITY,
     # Coordinator nodes
     Setting("node.id", "", "text", "Name of this server among the nodes, unique; empty: its host name and port."),
     Setting(
@@ -338,6 +341,7 @@ class Config:
             found.append(f"advertised.url is needed for {ROUTING}=owner: {self.str('host')} is not an address to go to")
         if "classic" not in self.names(REBALANCE_PROTOCOLS):
             found.append(f"{REBALANCE_PROTOCOLS} must include classic")
+        found.extend(identity_settings.problems(self.str))
         return found
 
     def int(self, name: Text) -> int:

@@ -1,17 +1,22 @@
-"""Sign-in, sign-out, password change. There is no registration: accounts are created in the admin."""
+"""Sign-in with a password, sign-out, password change. There is no registration: accounts are created in the admin.
+
+Sign-in at an identity provider is in `frontend.views.identity`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse_lazy
 
 from frontend import throttle
 from frontend.wording import plural
+from kcoord.identity_settings import ISSUER, PASSWORDS
 
 
 class SignIn(LoginView):
@@ -26,6 +31,12 @@ class SignIn(LoginView):
         if wait_ms:
             return self._wait(-(-wait_ms // 1000))
         return super().post(request, *args, **kwargs)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """With the label of the identity provider, "" without one, and whether passwords are the exception."""
+        config = settings.KCOORD
+        label = config.str("oidc.label") if config.str(ISSUER) else ""
+        return super().get_context_data(provider=label, emergency=config.str(PASSWORDS) == "emergency", **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """The password was correct."""
@@ -50,6 +61,12 @@ class ChangePassword(PasswordChangeView):
 
     template_name = "frontend/password.html"
     success_url = reverse_lazy("frontend:password-changed")
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """403 for an account without a password: there is none to change."""
+        if request.user.is_authenticated and not request.user.has_usable_password():
+            raise PermissionDenied("this account has no password: it signs in at the identity provider")
+        return super().dispatch(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """With the current user, for the header."""

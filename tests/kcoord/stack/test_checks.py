@@ -240,3 +240,36 @@ def test_a_node_that_owners_are_sent_to_needs_an_address() -> None:
     )
     named = {"KCOORD_ADVERTISED_URL": "http://a.example:8000", "KCOORD_COORDINATOR_ROUTING": "owner"}
     assert Config.from_env({**named, "KCOORD_HOST": "0.0.0.0"}).problems == ()
+
+
+PROVIDER = {
+    "KCOORD_OIDC_ISSUER": "https://id.example",
+    "KCOORD_OIDC_CLIENT_ID": "kcoord",
+    "KCOORD_OIDC_ALLOWED_GROUPS": "*",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({}, ""),
+        ({"KCOORD_OIDC_ISSUER": "http://127.0.0.1:9/realm"}, ""),
+        ({"KCOORD_OIDC_ISSUER": "http://id.example"}, "oidc.issuer must be an https:// address"),
+        ({"KCOORD_OIDC_ISSUER": "https://user:pw@id.example"}, "oidc.issuer must be an https:// address"),
+        ({"KCOORD_OIDC_ISSUER": ""}, "oidc.issuer is needed for oidc.client.id"),
+        ({"KCOORD_OIDC_CLIENT_ID": ""}, "oidc.client.id is needed"),
+        ({"KCOORD_OIDC_ALLOWED_GROUPS": " ; "}, "oidc.allowed.groups is needed"),
+        ({"KCOORD_OIDC_SCOPES": "profile"}, "oidc.scopes must include openid"),
+        ({"KCOORD_OIDC_GROUP_MAP": "a=b;c"}, "oidc.group.map: 'c' is not provider-group=group"),
+        ({"KCOORD_OIDC_CLIENT_SECRET": "a", "KCOORD_OIDC_CLIENT_SECRET_FILE": "b"}, "are both set"),
+    ],
+)
+def test_settings_of_the_identity_provider_are_checked(changed: dict[str, str], problem: str) -> None:
+    problems = Config.from_env(PROVIDER | changed).problems
+    assert len(problems) == bool(problem), problems
+    assert problem in "".join(problems)
+
+
+def test_passwords_cannot_be_left_to_emergencies_without_a_provider() -> None:
+    (problem,) = Config.from_env({"KCOORD_PASSWORD_SIGN_IN": "emergency"}).problems
+    assert problem == "oidc.issuer is needed for password.sign.in=emergency"

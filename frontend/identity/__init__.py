@@ -1,0 +1,1 @@
+"""Sign-in with a company's identity: OpenID Connect, the authorization code flow with PKCE."""
