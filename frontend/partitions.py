@@ -1,14 +1,16 @@
-"""The picture of who owns which partition: member colours, one strip of cells per topic. Pure functions."""
+"""The map of partitions: who owns which and how far it is behind, one strip of cells per topic. Pure functions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 
 from frontend.consumer.rows import Heir
 from frontend.queries import GroupPage
-from frontend.rows import GroupTopic, PartitionOwner
+from frontend.rows import DrawnOffset, GroupTopic, PartitionOwner
+from frontend.topics.presenters import level
 from frontend.wording import joined, plural, ranges, short_id
 
 COLOURS = 12
@@ -20,18 +22,41 @@ ROOMY = 64
 """Up to this many partitions, the cells of a topic are large enough for their number."""
 
 
+class Mark(str, Enum):
+    """What matters about a partition, whoever owns it."""
+
+    UNOWNED = "unowned"
+    MOVING = "moving"
+    STALLED = "stalled"
+    BEHIND = "behind"
+
+
+LOOKS = (
+    ("l0", "no lag"),
+    ("l1", "up to 100 behind"),
+    ("l2", "up to 10,000"),
+    ("l3", "up to 1,000,000"),
+    ("l4", "more"),
+    ("unread", "lag not known"),
+)
+"""Classes of cells that show lag, and what each means: fuller cells are further behind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A partition. `colour` None: it has no owner; `owner` is then "", else text that names the owner.
 
     `heir`: the colour of the member that should have it but does not; `moves`: there is such a member. `pending`: its
-    owner was asked to give it up.
+    owner was asked to give it up. `look`: one of LOOKS. `member_id`: the owner, "" if there is none.
     """
 
     partition: int
     colour: int | None
     title: str
     owner: str
+    member_id: str
+    marks: frozenset[Mark]
+    look: str
     pending: bool = False
     moves: bool = False
     heir: int | None = None
@@ -61,10 +86,11 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """An entry of the legend."""
+    """A member with a colour of its own. `name`: client and host; `short`: its id, shortened."""
 
     colour: int
     name: str
+    short: str
     member_id: str
 
 
@@ -118,39 +144,59 @@ def legend(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Owner, ...]:
     if len(chosen) > COLOURS:
         return ()
     owning = {owner.member_id for owner in page.owners} | {heir.member_id for heir in _heirs(page)}
+    known = names(page)
     return tuple(
-        Owner(colour, short_id(member_id), member_id) for member_id, colour in chosen.items() if member_id in owning
+        Owner(colour, known.get(member_id, ""), short_id(member_id), member_id)
+        for member_id, colour in chosen.items()
+        if member_id in owning
     )
+
+
+def names(page: GroupPage) -> dict[str, str]:
+    """`client@host` of the members that the page has read."""
+    found = {member.member_id: f"{member.client_id}@{member.client_host}" for member in page.members}
+    found |= {
+        owner.member_id: f"{owner.client_id}@{owner.client_host}"
+        for owner in page.owners
+        if owner.client_id is not None
+    }
+    return found
 
 
 def _heirs(page: GroupPage) -> tuple[Heir, ...]:
     return page.consumer.heirs if page.consumer is not None else ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What is known of the drawn partitions of a topic, by number."""
+
+    owners: dict[int, PartitionOwner] = field(default_factory=dict)
+    heirs: dict[int, Heir] = field(default_factory=dict)
+    offsets: dict[int, DrawnOffset] = field(default_factory=dict)
+    stalled: set[int] = field(default_factory=set)
+
+
 def strips(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Strip, ...]:
     """One strip per topic on the page."""
-    owners: dict[str, dict[int, PartitionOwner]] = {topic.topic: {} for topic in page.topics}
+    of: dict[str, _Rows] = {topic.topic: _Rows() for topic in page.topics}
     for owner in page.owners:
-        owners[owner.topic][owner.partition] = owner
-    heirs: dict[str, dict[int, Heir]] = {topic.topic: {} for topic in page.topics}
+        of[owner.topic].owners[owner.partition] = owner
     for heir in _heirs(page):
-        heirs[heir.topic][heir.partition] = heir
-    return tuple(
-        _strip(topic, owners[topic.topic], heirs[topic.topic], chosen, page.widths[topic.topic])
-        for topic in page.topics
-    )
+        of[heir.topic].heirs[heir.partition] = heir
+    for offset in page.drawn:
+        of[offset.topic].offsets[offset.partition] = offset
+    for topic, partition in page.stalled:
+        if topic in of:
+            of[topic].stalled.add(partition)
+    known = names(page)
+    return tuple(_strip(topic, of[topic.topic], chosen, known, page.widths[topic.topic]) for topic in page.topics)
 
 
-def _strip(
-    topic: GroupTopic,
-    owners: Mapping[int, PartitionOwner],
-    heirs: Mapping[int, Heir],
-    chosen: Mapping[str, int],
-    width: int,
-) -> Strip:
+def _strip(topic: GroupTopic, rows: _Rows, chosen: Mapping[str, int], known: Mapping[str, str], width: int) -> Strip:
     shown = min(topic.size, width)
-    cells = tuple(_cell(partition, owners.get(partition), heirs.get(partition), chosen) for partition in range(shown))
-    free = [cell.partition for cell in cells if cell.partition not in owners]
+    cells = tuple(_cell(partition, rows, chosen, known) for partition in range(shown))
+    free = [cell.partition for cell in cells if cell.partition not in rows.owners]
     return Strip(
         topic=topic.topic,
         size=topic.size,
@@ -158,10 +204,10 @@ def _strip(
         owned=topic.owned,
         cells=cells,
         roomy=topic.size <= ROOMY,
-        unowned=ranges([partition for partition in free if partition not in heirs], most=12),
+        unowned=ranges([partition for partition in free if partition not in rows.heirs], most=12),
         hidden=topic.size - shown,
-        description=_description(topic, owners, heirs, shown == topic.size),
-        promised=_promised(free, heirs),
+        description=_description(topic, rows.owners, rows.heirs, shown == topic.size),
+        promised=_promised(free, rows.heirs),
     )
 
 
@@ -192,12 +238,48 @@ def _promised(free: Sequence[int], heirs: Mapping[int, Heir]) -> str:
     return joined(parts, PROMISES) if parts else ""
 
 
-def _cell(partition: int, owner: PartitionOwner | None, heir: Heir | None, chosen: Mapping[str, int]) -> Cell:
-    after = f", meant for {short_id(heir.member_id)}" if heir else ""
-    colour = chosen.get(heir.member_id) if heir else None
-    if owner is None:
-        return Cell(partition, None, f"{partition}: no owner{after}", "", moves=heir is not None, heir=colour)
+def _cell(partition: int, rows: _Rows, chosen: Mapping[str, int], known: Mapping[str, str]) -> Cell:
+    owner, heir, offset = rows.owners.get(partition), rows.heirs.get(partition), rows.offsets.get(partition)
+    marks = frozenset(_marks(partition, rows))
+    member_id = owner.member_id if owner else ""
+    whose = _member(member_id, known) if owner else "no owner"
+    must = ", which must give it up" if owner and owner.pending else ""
+    after = f", meant for {_member(heir.member_id, known)}" if heir else ""
+    stalls = ", no progress" if Mark.STALLED in marks else ""
     # An owner that is no longer a member keeps the partition until the next generation.
-    key = "gone" if owner.member_pk is None else str(owner.member_pk)
-    title = f"{partition}: {short_id(owner.member_id)}" + (", which must give it up" if owner.pending else "") + after
-    return Cell(partition, chosen.get(owner.member_id, 0), title, key, owner.pending, heir is not None, colour)
+    key = "" if owner is None else "gone" if owner.member_pk is None else str(owner.member_pk)
+    return Cell(
+        partition,
+        chosen.get(member_id, 0) if owner else None,
+        f"{partition}: {whose}{must}{after}, {_read(offset)}{stalls}",
+        key,
+        member_id,
+        marks,
+        "unread" if offset is None or offset.lag is None else f"l{level(offset.lag)}",
+        pending=owner is not None and owner.pending,
+        moves=heir is not None,
+        heir=chosen.get(heir.member_id) if heir else None,
+    )
+
+
+def _marks(partition: int, rows: _Rows) -> Iterator[Mark]:
+    owner, offset = rows.owners.get(partition), rows.offsets.get(partition)
+    if owner is None:
+        yield Mark.UNOWNED
+    if partition in rows.heirs or (owner is not None and owner.pending):
+        yield Mark.MOVING
+    if partition in rows.stalled:
+        yield Mark.STALLED
+    if offset is not None and offset.lag:
+        yield Mark.BEHIND
+
+
+def _member(member_id: str, known: Mapping[str, str]) -> str:
+    """Client and host first, if they are known."""
+    return f"{known[member_id]} ({short_id(member_id)})" if member_id in known else short_id(member_id)
+
+
+def _read(offset: DrawnOffset | None) -> str:
+    if offset is None:
+        return "nothing committed"
+    return "lag not known" if offset.lag is None else f"{offset.lag:,} behind"

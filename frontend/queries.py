@@ -26,6 +26,8 @@ Q = queries("frontend")
 T = TypeVar("T")
 
 PAGE_SIZE = 50
+MOST_CELLS = 2_400
+"""The maximum number of partitions that the map of a group shows."""
 TOPICS_PER_LINE = 21
 """Topic names read per line of the list: a few are shown, the others are counted."""
 COMPARED = 10_000
@@ -70,6 +72,8 @@ class GroupPage:
     widths: Mapping[str, int]
     """Topic -> how many of its partitions `owners` covers."""
     owners: tuple[rows.PartitionOwner, ...]
+    drawn: tuple[rows.DrawnOffset, ...]
+    """What is committed on the partitions that `widths` covers."""
     totals: rows.PartitionTotals
     offsets: tuple[rows.PartitionOffset, ...]
     events: tuple[rows.Event, ...]
@@ -79,6 +83,8 @@ class GroupPage:
     """What only groups of the consumer protocol have."""
     late: frozenset[str] = frozenset()
     """Ids of the shown members that miss heartbeats."""
+    stalled: frozenset[tuple[str, int]] = frozenset()
+    """Partitions (topic, number) whose owners make no progress, as far as the verdicts name them."""
     member_table: MemberRows = NO_MEMBERS
     offset_table: OffsetRows = NO_OFFSETS
 
@@ -161,6 +167,7 @@ async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage |
             more_topics=picture.more,
             widths=picture.widths,
             owners=picture.owners,
+            drawn=picture.offsets,
             totals=lag.totals,
             offsets=tuple(offsets.offsets),
             events=tuple(events[: limits.events]),
@@ -179,6 +186,7 @@ class _Picture(NamedTuple):
     more: bool
     widths: Mapping[str, int]
     owners: tuple[rows.PartitionOwner, ...]
+    offsets: tuple[rows.DrawnOffset, ...]
 
 
 async def _picture(db: Database, connection: Connection, group: dict[str, int], limits: Limits) -> _Picture:
@@ -188,7 +196,8 @@ async def _picture(db: Database, connection: Connection, group: dict[str, int], 
     widths = shares({topic.topic: topic.size for topic in topics}, limits.cells)
     drawn = {**group, "topics": list(widths), "widths": list(widths.values())}
     owners = await db.records(connection, rows.PartitionOwner, Q.partition_owners, drawn)
-    return _Picture(topics, len(found) > limits.topics, widths, tuple(owners))
+    offsets = await db.records(connection, rows.DrawnOffset, Q.drawn_offsets, drawn)
+    return _Picture(topics, len(found) > limits.topics, widths, tuple(owners), tuple(offsets))
 
 
 def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:

@@ -121,13 +121,28 @@ class GroupTopic:
 
 @dataclass(frozen=True, slots=True)
 class PartitionOwner:
-    """Who owns a partition. `member_pk` None: the owner is no longer a member; `pending`: it is to give it up."""
+    """Who owns a partition. `member_pk` None: the owner is no longer a member; `pending`: it is to give it up.
+
+    `client_id`, `client_host`: of the owner, None if it is no longer a member.
+    """
 
     topic: str
     partition: int
     member_id: str
     member_pk: int | None
     pending: bool
+    client_id: str | None = None
+    client_host: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnOffset:
+    """How far a partition of the map is read. `lag` None: its watermark is not known."""
+
+    topic: str
+    partition: int
+    committed_offset: int
+    lag: int | None
 
 
 @dataclass(frozen=True, slots=True)

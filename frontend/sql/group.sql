@@ -201,14 +201,26 @@ left join groups_topic c on c.name = t.topic
 order by t.topic
 
 -- name: partition_owners
-select a.topic, a.partition, a.member_id, m.id as member_pk, a.pending
+select a.topic, a.partition, a.member_id, m.id as member_pk, a.pending, m.client_id, m.client_host
 from unnest(%(topics)s::text[], %(widths)s::int[]) as drawn (topic, width)
 join groups_assignment a on a.group_id = %(pk)s and a.topic = drawn.topic and a.partition < drawn.width
-left join lateral (select id from groups_member where group_id = a.group_id and member_id = a.member_id
+left join lateral (select id, client_id, client_host from groups_member
+                   where group_id = a.group_id and member_id = a.member_id
                    union all
-                   select id from groups_consumermember where group_id = a.group_id and member_id = a.member_id) m
+                   select id, client_id, client_host from groups_consumermember
+                   where group_id = a.group_id and member_id = a.member_id) m
     on true
 order by a.topic, a.partition
+
+-- name: drawn_offsets
+-- What is committed on the partitions that the map shows, and how far that is behind.
+select o.topic, o.partition, o.committed_offset,
+       case when w.sampled_at is not null
+            then greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0) end as lag
+from unnest(%(topics)s::text[], %(widths)s::int[]) as drawn (topic, width)
+join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = drawn.topic and o.partition < drawn.width
+left join groups_topic t on t.name = o.topic
+left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
 
 -- name: partition_offsets
 -- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none.

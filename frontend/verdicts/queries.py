@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from frontend.queries import COMPARED, GroupPage
+from frontend.queries import COMPARED, MOST_CELLS, GroupPage
 from groups.core.model.verdicts import VerdictKind
 from kcoord.process.runtime import Runtime
 from offsets.core.verdicts import Verdict
@@ -21,7 +21,8 @@ async def judged(runtime: Runtime, page: GroupPage) -> tuple[GroupPage, Sequence
     checks = (Check.MEMBERS,) if page.totals.partitions > COMPARED else tuple(Check)
     service = runtime.get(VerdictChecks)
     async with runtime.db.snapshot() as connection:
-        verdicts = await service.of_group(connection, page.header.pk, page.now, checks)
+        verdicts = await service.of_group(connection, page.header.pk, page.now, checks, named=MOST_CELLS)
+    page = replace(page, stalled=frozenset(_partitions(verdicts, VerdictKind.STALLED)))
     if all(verdict.kind is not VerdictKind.LATE for verdict in verdicts):
         return page, verdicts  # while sessions do not count, nobody is late
     silent = (
@@ -32,3 +33,9 @@ async def judged(runtime: Runtime, page: GroupPage) -> tuple[GroupPage, Sequence
         and service.is_late(member.last_heartbeat_at, member.session_deadline, page.now)
     )
     return replace(page, late=frozenset(silent)), verdicts
+
+
+def _partitions(verdicts: Sequence[Verdict], kind: VerdictKind) -> Iterator[tuple[str, int]]:
+    for verdict in verdicts:
+        if verdict.kind is kind:
+            yield from ((verdict.topic, int(name)) for name in verdict.names)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from frontend import presenters, queries
 from frontend.allowed import DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PIN, PLAN, Action, action
+from frontend.group import focus
 from frontend.group.tabs import context_of, limits_of, tab_of
 from frontend.offsets.presenters import choices, lag
 from frontend.offsets.queries import BY_NAME as BY_RANGE
@@ -50,7 +51,7 @@ LARGE = 2_000
 """Rendering a group with more members costs too much to do on every change."""
 PANELS = ("handovers", "partitions")
 """Panels of a group that can be shown in full (`?show=members`)."""
-MANY_HANDOVERS, MANY_TOPICS, MANY_CELLS = 200, 60, 2_400
+MANY_HANDOVERS, MANY_TOPICS = 200, 60
 """The maximum number of rows even of a panel that is shown longer; the search finds the others."""
 
 
@@ -89,7 +90,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     """One group in full."""
     shown = _shown(request)
     drawn = BY_RANGE[choice(request, "range", BY_RANGE) or DEFAULT_RANGE.name]
-    tab = tab_of(request)
+    tab, wanted = tab_of(request), focus.focus_of(request)
     limits = limits_of(request, tab, replace(_limits(shown), lag=drawn, q=text(request, "topic")))
     looked = None
     if "\0" not in group_id:
@@ -132,6 +133,9 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "only_owners": settings.KCOORD.only_owners,
     }
     context |= context_of(request, tab, limits, found)
+    context |= focus.context_of(
+        request, wanted, context["strips"], context["owners"], found.owners, many_owners=context["many_owners"]
+    )
     return show(request, "group", context, section="groups")
 
 
@@ -168,7 +172,7 @@ def _limits(shown: tuple[str, ...]) -> Limits:
     if "handovers" in shown:
         limits = replace(limits, handovers=MANY_HANDOVERS)
     if "partitions" in shown:
-        limits = replace(limits, topics=MANY_TOPICS, cells=MANY_CELLS)
+        limits = replace(limits, topics=MANY_TOPICS, cells=queries.MOST_CELLS)
     return limits
 
 

@@ -133,17 +133,22 @@ class VerdictChecks:
         return count
 
     async def of_group(
-        self, connection: Connection, group: int, now: Millis, checks: Iterable[Check] = tuple(Check)
+        self,
+        connection: Connection,
+        group: int,
+        now: Millis,
+        checks: Iterable[Check] = tuple(Check),
+        named: int = NAMED,
     ) -> list[Verdict]:
         """The verdicts on one group as of `now` (ms), the worst first; of other checks the stored ones.
 
-        `group`: the key of its row.
+        `group`: the key of its row. `named`: the maximum number of members or partitions that a verdict names.
         """
         stored = await self._db.records(
             connection, lambda **row: _judged(group_id=group, **row).verdict, Q.stored_verdicts, {"group_id": group}
         )
         checked = tuple(checks)
-        found = [judged.verdict for check in checked for judged in await self._of(connection, check, now, group)]
+        found = [judged.verdict for check in checked for judged in await self._of(connection, check, now, group, named)]
         began = {(verdict.kind, verdict.topic): verdict.since for verdict in stored}
         live = {kind for check in checked for kind in CHECKS[check].kinds}
         return worst_first(
@@ -154,16 +159,18 @@ class VerdictChecks:
         """Whether a member with this session (ms) misses heartbeats, in a group on which there is a verdict LATE."""
         return late(StoredSession(armed_at, deadline), now, self._thresholds) is not None
 
-    async def _of(self, connection: Connection, check: Check, now: Millis, group: int) -> list[Judged]:
-        return await self._find(connection, check, now, group - 1, group)
+    async def _of(self, connection: Connection, check: Check, now: Millis, group: int, named: int) -> list[Judged]:
+        return await self._find(connection, check, now, group - 1, group, named)
 
-    async def _find(self, connection: Connection, check: Check, now: Millis, after: int, upto: int) -> list[Judged]:
+    async def _find(
+        self, connection: Connection, check: Check, now: Millis, after: int, upto: int, named: int = NAMED
+    ) -> list[Judged]:
         """The verdicts on the groups with these keys, `after` excluded."""
         parameters = {
             **self._thresholds.at(now),
             "after": after,
             "upto": upto,
-            "named": NAMED,
+            "named": named,
             "rebalance_kinds": list(REBALANCES),
             "retention_ms": self._retention_ms,
         }
