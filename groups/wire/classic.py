@@ -1,7 +1,8 @@
 """The classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
 Versions differ in what they can say; the services behave as the newest. What an old version cannot say is filled in
-here: its member id is not asked for twice (JoinGroup below 4), its protocol is not compared (SyncGroup below 5).
+here: its member id is not asked for twice (JoinGroup below 4), a leader that has returned is not told that it leads
+(JoinGroup below 9), its protocol is not compared (SyncGroup below 5).
 
 Source: classic.md 2 to 5; KIP-345, KIP-394, KIP-559.
 """
@@ -27,6 +28,8 @@ from kcoord.wire.translate import struct_of
 
 KNOWS_MEMBER_ID_REQUIRED = 4
 """The first version of JoinGroup whose clients join again with the id that they are given (KIP-394)."""
+SKIPS_ASSIGNMENT = 9
+"""The first version of JoinGroup that can tell a leader to leave the assignment as it is (KIP-814)."""
 NAMES_ITS_PROTOCOL = 5
 """The first version of SyncGroup with protocol type and name (KIP-559)."""
 LEAVES_IN_BATCHES = 3
@@ -59,10 +62,14 @@ async def join(call: Call, request: Fields) -> Answer:
         max_wait_ms=call.max_wait_ms,
     )
     command = convert.join_command(request.group_id, body, call.client_host, call.max_wait_ms)
-    reply = await _held(call, call.runtime.get(GroupService).join, command)
-    if reply.error is Error.MEMBER_ID_REQUIRED and call.version < KNOWS_MEMBER_ID_REQUIRED:
-        reply = await _held(call, call.runtime.get(GroupService).join, replace(command, member_id=reply.member_id))
-    commands("join", reply.error.name).inc()
+    try:
+        reply = await _joined(call, command)
+    except ProtocolError as error:
+        member_id = error.fields.get("member_id", request.member_id)
+        return {**refuse_join(request, call.version, error.error.code, error.detail), "member_id": member_id}
+    if reply.skip_assignment and call.version < SKIPS_ASSIGNMENT:
+        # It would compute an assignment that nobody needs: the id that it had leads, as in Kafka (classic.md 7.2).
+        reply = replace(reply, leader=reply.replaced_id, members=(), skip_assignment=False)
     return {
         "error_code": reply.error.code,
         "generation_id": reply.generation_id,
@@ -80,6 +87,15 @@ async def join(call: Call, request: Fields) -> Answer:
             for member in reply.members
         ],
     }
+
+
+async def _joined(call: Call, command: JoinGroup) -> JoinReply:
+    """The reply to a join, by a client that may not know MEMBER_ID_REQUIRED."""
+    reply = await _held(call, call.runtime.get(GroupService).join, command)
+    if reply.error is Error.MEMBER_ID_REQUIRED and call.version < KNOWS_MEMBER_ID_REQUIRED:
+        reply = await _held(call, call.runtime.get(GroupService).join, replace(command, member_id=reply.member_id))
+    commands("join", reply.error.name).inc()
+    return reply
 
 
 def refuse_join(request: Fields, version: int, code: int, detail: str) -> Answer:

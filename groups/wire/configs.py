@@ -1,7 +1,8 @@
 """DescribeConfigs and IncrementalAlterConfigs, of groups and topics.
 
-A group has the settings of `groups.configs`, whose names are Kafka's. A topic or broker has none that a client could
-see or change: they are described as empty, so that tools which ask for them work.
+A group has the settings of `groups.configs`, whose names are Kafka's.
+Differs from Kafka: a topic or broker has no settings that a client could see or change. They are described as empty,
+so that tools which ask for them work.
 Source: KIP-226, 339, 848 for the versions; the rules are those of `groups.configs`.
 """
 

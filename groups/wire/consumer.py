@@ -114,7 +114,7 @@ def _refused(group_id: str, code: int, detail: str) -> Answer:
 
 async def _described(call: Call, group_id: str) -> Answer:
     try:
-        check_group_id(group_id, may_be_empty=True)
+        check_group_id(group_id)
         call.principal.require_group(Operation.DESCRIBE, group_id)
         return await _description(call, group_id)
     except ProtocolError as error:

@@ -16,6 +16,7 @@ from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED, commands
 from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
+from kcoord.wire.codes import UNSUPPORTED_VERSION
 from kcoord.wire.reading import Fields
 from offsets.api import wire as http
 from offsets.api.handlers import begin_commit
@@ -26,11 +27,32 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.deletion import OffsetDeletion
 from offsets.lane.lane import LARGEST
 from offsets.service import OffsetService
-from offsets.wire.named import resolve, topic_answer, unreadable
+from offsets.wire.named import refused, resolve, topic_answer, unreadable
+
+KNOWS_EPOCHS = 9
+"""The first version of OffsetCommit whose clients know member epochs (KIP-848)."""
 
 
 async def offset_commit(call: Call, request: Fields) -> Answer:
-    """OffsetCommit 2 to 10."""
+    """OffsetCommit 2 to 10.
+
+    Older clients are told of a missing group by an error that they know, and get none that is about epochs.
+    Differs from Kafka: below version 9, which no client of the consumer protocol sends, a commit with the right epoch
+    is accepted; Kafka refuses it with UNSUPPORTED_VERSION as it does one with a wrong epoch (offsets.md 3.4 row 3).
+    """
+    try:
+        return await _committed(call, request)
+    except ProtocolError as error:
+        if call.version >= KNOWS_EPOCHS:
+            raise
+        if error.error is Error.GROUP_ID_NOT_FOUND:
+            raise ProtocolError(Error.ILLEGAL_GENERATION, error.detail) from None
+        if error.error is Error.STALE_MEMBER_EPOCH:
+            return refused(request, call.version, UNSUPPORTED_VERSION, error.detail)
+        raise
+
+
+async def _committed(call: Call, request: Fields) -> Answer:
     group_id = check_group_id(request.group_id, may_be_empty=True)
     call.principal.require_group(Operation.READ, group_id)
     plain = await _plain(call, request)
@@ -129,7 +151,7 @@ def answered(
 
 async def offset_delete(call: Call, request: Fields) -> Answer:
     """OffsetDelete 0."""
-    group_id, principal = check_group_id(request.group_id), call.principal
+    group_id, principal = check_group_id(request.group_id, may_be_empty=True), call.principal
     principal.require_group(Operation.DELETE, group_id)
     topics = await resolve(call, request.topics)
     partitions = tuple((entry.name, asked.partition_index) for entry in request.topics for asked in entry.partitions)

@@ -1,4 +1,4 @@
-"""`python -m tests.conformance [--through http|core] [--case NAME] [-v] [FILE…]`."""
+"""`python -m tests.conformance [--through http|wire|core] [--case NAME] [-v] [FILE…]`."""
 
 from __future__ import annotations
 
@@ -56,6 +56,10 @@ def backend(through: str) -> Backend:
         from tests.conformance.core_driver import CoreBackend
 
         return CoreBackend()
+    if through == "wire":
+        from tests.conformance.wire_backend import WireBackend
+
+        return WireBackend()
     from tests.conformance.http_backend import HttpBackend
 
     return HttpBackend()
@@ -73,7 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description="Run conformance cases.")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="default: tests/conformance/cases/*.jsonl")
     parser.add_argument(
-        "--through", choices=("http", "core"), default="http", help="the whole service (default), or the core alone"
+        "--through",
+        choices=("http", "wire", "core"),
+        default="http",
+        help="the whole service by its HTTP API (default) or by Kafka's protocol, or the core alone",
     )
     parser.add_argument("--case", action="append", metavar="NAME", help="run this case only; may be repeated")
     parser.add_argument("-v", "--verbose", action="store_true", help="print passed and skipped cases too")

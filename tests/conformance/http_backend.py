@@ -88,14 +88,17 @@ class HttpBackend:
         await self._empty_tables(self._conninfo)
         clock = VirtualClock(0 if case.suite is Suite.OFFSETS else START_MS)
         runtime = Runtime(_config({**settings_of(case), **settings(case.config)}), self._conninfo, clock)
-        driver_type = ConsumerHttpDriver if case.suite is Suite.CONSUMER else HttpDriver
-        driver = driver_type(self._application, case, runtime, clock, self._secret, mode)
+        driver = self._driver_type(case)(self._application, case, runtime, clock, self._secret, mode)
         try:
             await driver.start()
         except BaseException:
             await driver.close()
             raise
         return driver
+
+    @staticmethod
+    def _driver_type(case: Case) -> type[HttpDriver]:
+        return ConsumerHttpDriver if case.suite is Suite.CONSUMER else HttpDriver
 
     @staticmethod
     async def _empty_tables(conninfo: str) -> None:

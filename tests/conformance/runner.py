@@ -56,7 +56,7 @@ async def _run_in(mode: str, case: Case, backend: Backend, reasons: dict[str, No
     try:
         driver = await backend.open(case, mode)
         try:
-            reasons.update(dict.fromkeys(await Scenario(case, driver).run()))
+            reasons.update(dict.fromkeys(await Scenario(case, driver, backend.name).run()))
         finally:
             await driver.close()
     except StepFailed as failed:

@@ -23,11 +23,15 @@ class StepFailed(Exception):
 
 
 class Scenario:
-    """One run. `run` returns the reasons for which parts were left out (none: everything was compared)."""
+    """One run. `run` returns the reasons for which parts were left out (none: everything was compared).
 
-    def __init__(self, case: Case, driver: Driver) -> None:
+    `through`: the name of the backend of the driver, which decides what is left out.
+    """
+
+    def __init__(self, case: Case, driver: Driver, through: str = "core") -> None:
         self._case = case
         self._driver = driver
+        self._through = through
         self._rules = RULES[case.suite]
         self._calls: dict[str, Call] = {}
         self._args: dict[str, Mapping[str, Any]] = {}
@@ -36,7 +40,7 @@ class Scenario:
         """Take every step. Raises StepFailed at the first that does not go as the case says."""
         left_out: list[str] = []
         for step in self._case.steps:
-            if (reason := skips.at_step(self._case, step)) is not None:
+            if (reason := skips.at_step(self._case, step, self._through)) is not None:
                 return (*left_out, reason)
             step, reason = skips.without_parts(step)
             if reason is not None and reason not in left_out:

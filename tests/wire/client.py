@@ -79,7 +79,7 @@ class WireClient:
     """One connection. Requests may be sent before earlier ones are answered: `send`, then `receive` in their order."""
 
     def __init__(self, port: int, *, client_id: str = "t", tls: ssl.SSLContext | None = None) -> None:
-        self._port, self._client_id, self._tls = port, client_id, tls
+        self._port, self.client_id, self._tls = port, client_id, tls
         self._correlation_id = 0
         self.reader: asyncio.StreamReader
         self.writer: asyncio.StreamWriter
@@ -100,7 +100,7 @@ class WireClient:
     def send(self, name: str, version: int, **body: Any) -> int:
         """Send a request; returns its correlation id."""
         self._correlation_id += 1
-        self.send_raw(request_frame(name, version, body, self._correlation_id, self._client_id))
+        self.send_raw(request_frame(name, version, body, self._correlation_id, self.client_id))
         return self._correlation_id
 
     def send_raw(self, frame: bytes) -> None:

@@ -27,12 +27,13 @@ def replace_static_member(turn: Turn, command: JoinGroup, member_id: str) -> Joi
     _take_over(turn, command, old, member_id)
     group = turn.classic
     if group.state is GroupState.STABLE and _keeps_protocol(group):
-        return joined(
+        answer = joined(
             group,
             group.members[member_id],
             session_deadline=group.members[member_id].session_deadline,
             skip_assignment=group.leader_id == member_id,
         )
+        return replace(answer, replaced_id=old.member_id)
     parked = _park(turn, command, member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         maybe_complete(turn)

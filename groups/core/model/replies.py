@@ -44,7 +44,7 @@ class JoinedMember:
 
 @dataclass(frozen=True, slots=True)
 class JoinReply:
-    """JoinGroup's answer (classic.md 2.6)."""
+    """JoinGroup's answer (classic.md 2.6). `replaced_id`: the old id of a static member that has returned."""
 
     error: Error
     member_id: str
@@ -57,6 +57,7 @@ class JoinReply:
     session_deadline: Millis | None = None
     detail: str = ""
     retry_after_ms: Millis | None = None
+    replaced_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

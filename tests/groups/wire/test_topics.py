@@ -89,6 +89,7 @@ async def test_partitions_are_added(wire: Wire, topics: TopicService, topic: str
 
 @pytest.mark.parametrize("version", range(1, 5))
 async def test_each_version_describes_settings(wire: Wire, topic: str, version: int) -> None:
+    """Differs from Kafka: a topic or broker has no settings."""
     resources = [
         {"resource_type": GROUP, "resource_name": "g", "configuration_keys": None},
         {"resource_type": GROUP, "resource_name": "g", "configuration_keys": [SESSION]},

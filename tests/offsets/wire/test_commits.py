@@ -75,6 +75,23 @@ async def test_a_member_commits_in_its_generation_only(wire: Wire, members: Memb
     assert await commit(wire, member_id="nobody", generation_id_or_member_epoch=1) == [25]
 
 
+async def test_older_versions_get_errors_that_they_know(wire: Wire, topic: str) -> None:
+    """Differs from Kafka: below version 9 a commit with the right epoch is accepted (offsets.md 3.4 row 3)."""
+    unknown = {"member_id": "m", "generation_id_or_member_epoch": 3}
+    assert [await commit(wire, version, "nothing", **unknown) for version in (2, 8, 9)] == [[22], [22], [69]]
+    joins = {
+        "member_id": str(uuid.uuid4()),
+        "member_epoch": 0,
+        "topic_partitions": (),
+        "subscribed_topic_names": [topic],
+    }
+    joined = await wire.ask("consumer_group_heartbeat", 1, group_id="c", rebalance_timeout=30_000, **joins)
+    right = {"member_id": joined.member_id, "generation_id_or_member_epoch": joined.member_epoch}
+    wrong = {**right, "generation_id_or_member_epoch": joined.member_epoch + 1}
+    assert [await commit(wire, version, "c", **wrong) for version in (8, 9)] == [[35], [113]]
+    assert [await commit(wire, version, "c", **right) for version in (8, 9)] == [[0], [0]]
+
+
 @pytest.mark.parametrize("version", COMMITS[:-1])
 async def test_commits_of_members_take_the_short_way_of_the_api(
     wire: Wire, members: Members, topic: str, monkeypatch: pytest.MonkeyPatch, version: int

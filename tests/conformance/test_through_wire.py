@@ -1,0 +1,51 @@
+"""The cases by Kafka's protocol, over sockets, in the versions that they name."""
+
+from __future__ import annotations
+
+import pytest
+
+from groups.wire.apis import APIS as OF_GROUPS
+from offsets.wire.apis import APIS as OF_OFFSETS
+from tests.conformance.cases import Case, Suite
+from tests.conformance.core_driver import AT_DEADLINE
+from tests.conformance.runner import Status, run_case
+from tests.conformance.skips import OLDEST_OVER_THE_WIRE
+from tests.conformance.support import case_file
+from tests.conformance.wire_backend import WireBackend
+from tests.wire.client import KEYS
+
+
+class OneMode(WireBackend):
+    """Timers at their deadlines only: how they fire is the service's matter, which `test_through_http` covers."""
+
+    modes = (AT_DEADLINE,)
+
+
+@pytest.mark.parametrize(
+    "case",
+    case_file(Suite.CLASSIC) + case_file(Suite.CONSUMER) + case_file(Suite.OFFSETS, lambda case: case.area != "expire"),
+)
+async def test_scenario(case: Case, database: str) -> None:
+    async with OneMode(database) as backend:
+        verdict = await run_case(case, backend)
+    if verdict.status is Status.SKIPPED:
+        pytest.skip("; ".join(verdict.lines))
+    assert verdict.status is Status.PASSED, str(verdict)
+
+
+async def test_a_wrong_expectation_fails(database: str) -> None:
+    """The answers that are compared are those of the gateway."""
+    (case,) = case_file(Suite.CLASSIC, lambda case: case.name == "join_new_group_asks_for_member_id")[0].values
+    assert isinstance(case, Case)
+    step = next(step for step in case.steps if step.expect and "error" in step.expect)
+    step.expect["error"] = "NONE"  # type: ignore[index]
+    async with OneMode(database) as backend:
+        verdict = await run_case(case, backend)
+    assert verdict.status is Status.FAILED
+    assert "MEMBER_ID_REQUIRED" in str(verdict)
+
+
+def test_the_oldest_versions_are_those_that_are_served() -> None:
+    served = {api.key: api.versions[0] for api in (*OF_GROUPS, *OF_OFFSETS)}
+    keys = {name.replace("_", ""): key for name, key in KEYS.items()}
+    assert {name: served[keys[name.lower()]] for name in OLDEST_OVER_THE_WIRE} == OLDEST_OVER_THE_WIRE
