@@ -33,7 +33,14 @@ class ApiToken(models.Model):
 
 
 class AccessRule(models.Model):
-    """What a token may do: an operation on resources whose name matches a literal or a prefix."""
+    """What a token, an account or a group of accounts may do, or may not: an operation on resources by name or prefix.
+
+    Rules of an account and of the groups it is in apply together; one that denies wins (`kcoord.access.rules`).
+    """
+
+    class Effect(models.TextChoices):
+        ALLOW = "allow"
+        DENY = "deny"
 
     class Operation(models.TextChoices):
         READ = "read"
@@ -53,7 +60,14 @@ class AccessRule(models.Model):
         LITERAL = "literal"
         PREFIX = "prefix"
 
-    token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, related_name="rules")
+    token = models.ForeignKey(ApiToken, null=True, blank=True, on_delete=models.CASCADE, related_name="rules")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.CASCADE, related_name="access_rules"
+    )
+    group = models.ForeignKey(
+        "auth.Group", null=True, blank=True, on_delete=models.CASCADE, related_name="access_rules"
+    )
+    effect = models.CharField(max_length=8, choices=Effect.choices, default=Effect.ALLOW, db_default="allow")
     operation = models.CharField(max_length=16, choices=Operation.choices)
     resource = models.CharField(max_length=16, choices=Resource.choices)
     pattern = models.CharField(max_length=8, choices=Pattern.choices, default=Pattern.LITERAL)
@@ -61,14 +75,25 @@ class AccessRule(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["token", "operation", "resource", "pattern", "name"], name="kcoord_accessrule_once"
-            )
+            models.CheckConstraint(
+                condition=models.Q(token__isnull=False, user__isnull=True, group__isnull=True)
+                | models.Q(token__isnull=True, user__isnull=False, group__isnull=True)
+                | models.Q(token__isnull=True, user__isnull=True, group__isnull=False),
+                name="kcoord_accessrule_one_holder",
+            ),
+            *(
+                models.UniqueConstraint(
+                    fields=[holder, "effect", "operation", "resource", "pattern", "name"],
+                    name=f"kcoord_accessrule_{holder}_once",
+                )
+                for holder in ("token", "user", "group")
+            ),
         ]
 
     def __str__(self) -> str:
         star = "*" if self.pattern == self.Pattern.PREFIX else ""
-        return f"{self.operation} {self.resource}:{self.name}{star}"
+        deny = "deny " if self.effect == self.Effect.DENY else ""
+        return f"{deny}{self.operation} {self.resource}:{self.name}{star}"
 
 
 class TimerHeartbeat(models.Model):

@@ -68,4 +68,6 @@ def _names(written: str, label: str) -> list[tuple[str, str]]:
 
 def line(rule: Rule) -> str:
     """A rule as `parse_rule` takes it."""
-    return f"{rule.operation}:{rule.resource}:{rule.name}{'*' if rule.pattern == 'prefix' else ''}"
+    deny = "deny:" if rule.effect == "deny" else ""
+    star = "*" if rule.pattern == "prefix" else ""
+    return f"{deny}{rule.operation}:{rule.resource}:{rule.name}{star}"

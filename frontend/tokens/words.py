@@ -37,15 +37,25 @@ MOST_NAMES = 6
 
 def is_administrator(rules: Iterable[Rule]) -> bool:
     """The rules allow everything: also to manage tokens."""
+    rules = list(rules)
+    if any(rule.effect == "deny" for rule in rules):
+        return False
     allowed = {(rule.operation, rule.resource) for rule in rules if rule.pattern == "prefix" and not rule.name}
     return all(("admin", resource) in allowed for resource in RESOURCES)
 
 
 def allows(rules: Iterable[Rule]) -> list[str]:
-    """One phrase per operation and resource, for `It may …`."""
+    """One phrase per operation and resource, for `It may …`; what is denied begins with `not`."""
     rules = list(rules)
     if is_administrator(rules):
         return ["do everything: with every group and topic, and create tokens that may do the same"]
+    return [
+        *_phrases([rule for rule in rules if rule.effect != "deny"]),
+        *(f"not {phrase}" for phrase in _phrases([rule for rule in rules if rule.effect == "deny"])),
+    ]
+
+
+def _phrases(rules: list[Rule]) -> list[str]:
     by_kind: dict[tuple[str, str], list[Rule]] = {}
     for rule in rules:
         by_kind.setdefault((rule.operation, rule.resource), []).append(rule)

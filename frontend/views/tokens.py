@@ -52,7 +52,7 @@ class TokenLine:
 
 
 def _line(token: ApiToken, now: int) -> TokenLine:
-    rules = [Rule(rule.operation, rule.resource, rule.pattern, rule.name) for rule in token.rules.all()]
+    rules = [Rule(rule.operation, rule.resource, rule.pattern, rule.name, rule.effect) for rule in token.rules.all()]
     return TokenLine(
         token,
         rules,

@@ -76,7 +76,7 @@ def _require_topics(call: Beat) -> None:
             field = f"subscribed_topic_names[{index}]"
             raise ProtocolError(
                 Error.TOPIC_AUTHORIZATION_FAILED,
-                f"{field}: token {call.principal.name!r} may not DESCRIBE topic {name!r}",
+                f"{field}: {call.principal.said} may not DESCRIBE topic {name!r}",
                 fields={"field": field},
             )
 

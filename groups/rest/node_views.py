@@ -68,7 +68,7 @@ class NodesBase(ControlView):
         super().initial(request, *args, **kwargs)
         if not self.principal.may_cluster(Operation.DESCRIBE):
             raise ProtocolError(
-                Error.CLUSTER_AUTHORIZATION_FAILED, f"token {self.principal.name!r} may not DESCRIBE the cluster"
+                Error.CLUSTER_AUTHORIZATION_FAILED, f"{self.principal.said} may not DESCRIBE the cluster"
             )
 
     def overview(self) -> Overview:

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from groups.catalogue.topics import Topic, TopicService, Watermark, check_topic_name, unknown_topic
 from groups.rest import topic_serializers as s
-from kcoord.access.rights import Operation, Resource
+from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.schema import TOPIC_NAME, describe
 from kcoord.rest.views import ControlView, path_name
@@ -41,7 +41,7 @@ class TopicBase(ControlView):
             return
         if not self.principal.may_topic(Operation.DESCRIBE, name):
             raise unknown_topic(name)
-        raise _refused(self.principal.name, name)
+        raise _refused(self.principal, name)
 
 
 class NamedTopicView(TopicBase):
@@ -96,7 +96,7 @@ class TopicsView(TopicBase):
         given = self.given(s.NewTopic)
         check_topic_name(given["name"])
         if not self.principal.may_topic(Operation.ADMIN, given["name"]):
-            raise _refused(self.principal.name, given["name"])
+            raise _refused(self.principal, given["name"])
         topic = self.service(
             lambda runtime: runtime.get(TopicService).create(given["name"], given["partitions"], given["labels"])
         )
@@ -205,5 +205,5 @@ def _answer(topic: Topic) -> Response:
     return Response(s.TopicView(topic).data)
 
 
-def _refused(token: str, name: str) -> ProtocolError:
-    return ProtocolError(Error.TOPIC_AUTHORIZATION_FAILED, f"token {token!r} may not ADMIN topic {name!r}")
+def _refused(caller: Principal, name: str) -> ProtocolError:
+    return ProtocolError(Error.TOPIC_AUTHORIZATION_FAILED, f"{caller.said} may not ADMIN topic {name!r}")

@@ -16,9 +16,8 @@ where group_name = %(group_id)s
   and (%(kinds)s::text[] is null or kind = any(%(kinds)s))
   and (%(since)s::bigint is null or at >= %(since)s)
   and (%(unlimited)s
-       or coalesce((select bool_or(named.topic #>> '{}' = any(%(visible_names)s::text[])
-                                   or exists (select from unnest(%(visible_prefixes)s::text[]) prefix
-                                              where starts_with(named.topic #>> '{}', prefix)))
+       or coalesce((select bool_or(kcoord_sees(named.topic #>> '{}', %(visible_names)s, %(visible_prefixes)s,
+                                                 %(visible_denied)s, %(visible_denied_prefixes)s))
                     from (select jsonb_path_query(detail, '$.topic ? (@.type() == "string")') as topic
                           union all
                           select jsonb_path_query(detail, '$.topics[*] ? (@.type() == "string")')) named), true))

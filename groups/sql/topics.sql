@@ -21,8 +21,7 @@ select name, topic_id, partitions, labels, created_at
 from groups_topic
 where name > %(after)s
   and strpos(lower(name), lower(%(q)s)) > 0
-  and (name = any(%(visible_names)s::text[])
-       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(name, prefix)))
+  and kcoord_sees(name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 order by name
 limit %(limit)s
 

@@ -106,9 +106,7 @@ async def _alter(call: Call, resource: Fields, *, validate_only: bool) -> None:
         check_topic_name(name)
         if not principal.may_topic(Operation.ADMIN, name):
             principal.require_described(name)
-            raise ProtocolError(
-                Error.TOPIC_AUTHORIZATION_FAILED, f"token {principal.name!r} may not ADMIN topic {name!r}"
-            )
+            raise ProtocolError(Error.TOPIC_AUTHORIZATION_FAILED, f"{principal.said} may not ADMIN topic {name!r}")
         raise ProtocolError(Error.INVALID_CONFIG, "topics have no settings here")
     if kind in (BROKER, BROKER_LOGGER):
         _require_cluster(principal, Operation.ADMIN)
@@ -152,7 +150,7 @@ def _require_cluster(principal: Principal, operation: Operation) -> None:
     if not principal.may_cluster(operation):
         raise ProtocolError(
             Error.CLUSTER_AUTHORIZATION_FAILED,
-            f"token {principal.name!r} may not {operation.value.upper()} the cluster",
+            f"{principal.said} may not {operation.value.upper()} the cluster",
         )
 
 

@@ -122,7 +122,7 @@ def _require_admin(principal: Principal, name: str) -> None:
         return
     if not principal.may_topic(Operation.DESCRIBE, name):
         raise unknown_topic(name)
-    raise ProtocolError(Error.TOPIC_AUTHORIZATION_FAILED, f"token {principal.name!r} may not ADMIN topic {name!r}")
+    raise ProtocolError(Error.TOPIC_AUTHORIZATION_FAILED, f"{principal.said} may not ADMIN topic {name!r}")
 
 
 def _twice(names: Iterable[str]) -> frozenset[str]:

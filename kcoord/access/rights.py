@@ -4,20 +4,21 @@ Bearer tokens are looked up by the SHA-256 of their secret and cached for a shor
 are refused as well. Postgres notifies every process when a token, a rule or an account changes, which empties the
 cache; if that is lost the change takes effect at most that much later. An expiry takes effect at once.
 
-Source: http-api.md 7. As in Kafka, a caller that may read, alter, delete or kick may also describe.
+Source: http-api.md 7. What rules mean is in `kcoord.access.rules`, and the principals of people are in
+`kcoord.access.people`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kcoord.access.rules import ALL_ALLOWED, CLUSTER_NAME, Effect, Operation, Resource, Rule, Rules
 from kcoord.database.notifications import TOKENS
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Visible
@@ -25,6 +26,11 @@ from kcoord.sql import queries
 
 if TYPE_CHECKING:
     from kcoord.process.runtime import Runtime
+
+__all__ = [
+    "ALL_ALLOWED", "CLUSTER_NAME", "TRUSTED_CALLER", "Access", "Effect", "Holder", "Operation", "Principal", "Resource",
+    "Rule", "Rules", "bearer", "digest", "trusted_caller",
+]  # fmt: skip
 
 Q = queries("kcoord")
 
@@ -43,115 +49,44 @@ MAX_REFUSED = 10_000
 """The maximum number of refused secrets it remembers besides: made-up secrets evict no tokens."""
 
 
-class Operation(str, Enum):
-    """What a rule allows."""
-
-    READ = "read"
-    DESCRIBE = "describe"
-    ALTER_OFFSETS = "alter-offsets"
-    DELETE = "delete"
-    KICK = "kick"
-    ADMIN = "admin"
-
-
-class Resource(str, Enum):
-    """What a rule is about."""
-
-    GROUP = "group"
-    TOPIC = "topic"
-    TRANSACTIONAL_ID = "transactional-id"
-    CLUSTER = "cluster"
-
-
-CLUSTER_NAME = "kafka-cluster"
-"""The name of the only cluster resource, as in Kafka."""
-
-
-Rule = tuple[str, str, str, str]
-"""Operation, resource, pattern (`literal` or `prefix`), name."""
-
-_IMPLIED: dict[Operation, tuple[Operation, ...]] = {
-    Operation.ADMIN: tuple(Operation),
-    **{
-        operation: (operation, Operation.DESCRIBE)
-        for operation in (Operation.READ, Operation.ALTER_OFFSETS, Operation.DELETE, Operation.KICK)
-    },
-    Operation.DESCRIBE: (Operation.DESCRIBE,),
-}
-
-
 def digest(secret: str) -> str:
     """What is stored of a secret: its SHA-256 in hex. A slow hash adds nothing for 256 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-class Rules:
-    """The rules of one token, indexed for the check that every request makes."""
+class Holder(str, Enum):
+    """What kind of caller a principal is."""
 
-    __slots__ = ("_keys", "_literals", "_prefixes")
-
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        literals: set[tuple[Operation, Resource, str]] = set()
-        prefixes: dict[tuple[Operation, Resource], set[str]] = {}
-        for operation, resource, pattern, name in rules:
-            for implied in _IMPLIED[Operation(operation)]:
-                if pattern == "literal":
-                    literals.add((implied, Resource(resource), name))
-                else:
-                    prefixes.setdefault((implied, Resource(resource)), set()).add(name)
-        self._literals = frozenset(literals)
-        self._prefixes = {key: tuple(sorted(names)) for key, names in prefixes.items()}
-        self._keys: dict[tuple[Operation, Resource], str] = {}
-
-    def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
-        """Whether some rule allows `operation` on the resource called `name`."""
-        return name.startswith(self._prefixes.get((operation, resource), ())) or (
-            (operation, resource, name) in self._literals
-        )
-
-    def names(self, operation: Operation, resource: Resource) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names and the name prefixes on which `operation` is allowed, used to filter lists."""
-        literals = sorted(name for allowed, kind, name in self._literals if (allowed, kind) == (operation, resource))
-        return tuple(literals), self._prefixes.get((operation, resource), ())
-
-    def key(self, operation: Operation, resource: Resource) -> str:
-        """A digest, equal for rules that allow `operation` on the same names, however written; "": on all names."""
-        found = self._keys.get((operation, resource))
-        if found is None:
-            found = self._keys[operation, resource] = _key(*self.names(operation, resource))
-        return found
-
-
-def _key(literals: tuple[str, ...], prefixes: tuple[str, ...]) -> str:
-    shortest: list[str] = []
-    for prefix in prefixes:  # sorted: a prefix comes before what it is a prefix of
-        if not (shortest and prefix.startswith(shortest[-1])):
-            shortest.append(prefix)
-    if shortest == [""]:
-        return ""
-    others = [name for name in literals if not name.startswith(tuple(shortest))]
-    said = json.dumps([others, shortest], separators=(",", ":"))
-    return hashlib.blake2b(said.encode("ascii"), digest_size=16).hexdigest()
-
-
-ALL_ALLOWED = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for resource in Resource)
-"""The rules of callers admitted without a token: a command on this machine, a signed-in user."""
+    TOKEN = "token"  # noqa: S105 - not a secret
+    USER = "user"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The holder of a valid token."""
+    """A caller: the holder of a valid token, or a person who has signed in (`token_id` is 0 then)."""
 
     token_id: int
     name: str
     rules: Rules
+    holder: Holder = Holder.TOKEN
+    user_id: int = 0
+
+    @property
+    def said(self) -> str:
+        """Who it is, for messages: `token 'ops'`, `user 'mara'`."""
+        return f"{self.holder.value} {self.name!r}"
+
+    @property
+    def full_name(self) -> str:
+        """Who it is, as Kafka writes principals: `Token:ops`, `User:mara`."""
+        return f"{self.holder.value.capitalize()}:{self.name}"
 
     def require_group(self, operation: Operation, group_id: str) -> None:
         """Raise GROUP_AUTHORIZATION_FAILED unless `operation` is allowed on the group."""
         if not self.rules.allows(operation, Resource.GROUP, group_id):
             raise ProtocolError(
                 Error.GROUP_AUTHORIZATION_FAILED,
-                f"token {self.name!r} may not {operation.value.upper()} group {group_id!r}",
+                f"{self.said} may not {operation.value.upper()} group {group_id!r}",
             )
 
     def may_group(self, operation: Operation, group_id: str) -> bool:
@@ -166,23 +101,30 @@ class Principal:
         if not self.rules.allows(Operation.READ, Resource.TRANSACTIONAL_ID, transactional_id):
             raise ProtocolError(
                 Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                f"token {self.name!r} may not READ transactional id {transactional_id!r}",
+                f"{self.said} may not READ transactional id {transactional_id!r}",
             )
 
     def visible(self, resource: Resource) -> Visible:
         """The groups or topics that the caller may describe; everything shown to it is filtered by them."""
-        return Visible(*self.rules.names(Operation.DESCRIBE, resource))
+        return self.rules.visible(Operation.DESCRIBE, resource)
 
     def may_cluster(self, operation: Operation) -> bool:
         """Whether `operation` is allowed on the cluster."""
         return self.rules.allows(operation, Resource.CLUSTER, CLUSTER_NAME)
+
+    def require_cluster(self, operation: Operation) -> None:
+        """Raise CLUSTER_AUTHORIZATION_FAILED unless `operation` is allowed on the cluster."""
+        if not self.may_cluster(operation):
+            raise ProtocolError(
+                Error.CLUSTER_AUTHORIZATION_FAILED, f"{self.said} may not {operation.value.upper()} the cluster"
+            )
 
     def require_described(self, topic: str) -> None:
         """Raise TOPIC_AUTHORIZATION_FAILED, whether the topic exists or not, unless the caller may describe it."""
         if not self.may_topic(Operation.DESCRIBE, topic):
             raise ProtocolError(
                 Error.TOPIC_AUTHORIZATION_FAILED,
-                f"token {self.name!r} may not DESCRIBE topic {topic!r}",
+                f"{self.said} may not DESCRIBE topic {topic!r}",
             )
 
     def may_topic(self, operation: Operation, topic: str) -> bool:

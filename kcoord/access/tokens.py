@@ -27,6 +27,7 @@ class Rule:
     resource: str
     pattern: str
     name: str
+    effect: str = "allow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,11 @@ def prefix(secret: str) -> str:
 def parse_rule(text: str) -> Rule:
     """Parse a rule written `operation:resource:name`; a `*` at the end of the name makes it a prefix.
 
-    Examples: `read:group:billing`, `describe:topic:orders-*`, `admin:group:*`. Raises ValueError naming the fault.
+    `deny:` in front makes it one that denies. Examples: `read:group:billing`, `describe:topic:orders-*`,
+    `admin:group:*`, `deny:delete:group:billing-*`. Raises ValueError naming the fault.
     """
-    parts = text.split(":", 2)
+    effect = "deny" if text.startswith("deny:") else "allow"
+    parts = text.removeprefix("deny:").split(":", 2)
     if len(parts) != 3:
         raise ValueError(f"{text!r}: expected operation:resource:name, e.g. read:group:billing-*")
     operation, resource, name = parts
@@ -71,7 +74,7 @@ def parse_rule(text: str) -> Rule:
         raise ValueError(f"{text!r}: the name is missing; * means all")
     if len(name) > NAME_MAX:
         raise ValueError(f"{text!r}: a name has at most {NAME_MAX} characters")
-    return Rule(operation, resource, pattern, name)
+    return Rule(operation, resource, pattern, name, effect)
 
 
 MOST_OVERLAP_MS = 30 * 86_400_000
@@ -117,8 +120,8 @@ def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = N
     wanted = tuple(dict.fromkeys(rules))
     if not name.strip():
         raise ValueError("a token needs a name")
-    if not wanted:
-        raise ValueError(f"token {name!r}: a token without rules may do nothing; add at least one")
+    if not any(rule.effect == "allow" for rule in wanted):
+        raise ValueError(f"token {name!r}: a token that no rule allows anything may do nothing; add one")
     secret = generate_secret()
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -137,7 +140,12 @@ def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = N
             raise ValueError(f"a token named {name!r} already exists; choose another name or delete it first")
         AccessRule.objects.bulk_create(
             AccessRule(
-                token=token, operation=rule.operation, resource=rule.resource, pattern=rule.pattern, name=rule.name
+                token=token,
+                effect=rule.effect,
+                operation=rule.operation,
+                resource=rule.resource,
+                pattern=rule.pattern,
+                name=rule.name,
             )
             for rule in wanted
         )

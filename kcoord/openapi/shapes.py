@@ -46,6 +46,7 @@ ENUMS: Mapping[str, tuple[str, str]] = {
     "NodeEndReason": ("NodeView", "end_reason"),
     "CoordinatorPartitionState": ("CoordinatorPartitionView", "state"),
     "PartitionChangeReason": ("PartitionChangeView", "reason"),
+    "RuleEffect": ("RuleView", "effect"),
     "RuleOperation": ("RuleView", "operation"),
     "RuleResource": ("RuleView", "resource"),
     "RulePattern": ("RuleView", "pattern"),

@@ -46,6 +46,11 @@ class Runtime:
         instance: T = self._services[service]
         return instance
 
+    def made(self, service: type[T]) -> T | None:
+        """The instance of a service class, if there is one already; any thread may ask."""
+        found: T | None = self._services.get(service)
+        return found
+
     def on_drain(self, drainer: Callable[[], Awaitable[None]]) -> None:
         """Run `drainer` when the process begins to stop: it answers waiting requests. More may still arrive later."""
         self._drainers.append(drainer)

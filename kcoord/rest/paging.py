@@ -34,22 +34,31 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """The names a caller may see: these, and those that begin with one of these prefixes."""
+    """The names a caller may see: these, and those that begin with one of these prefixes, except for those denied."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    denied_names: tuple[str, ...] = ()
+    denied_prefixes: tuple[str, ...] = ()
 
     def __contains__(self, name: str) -> bool:
-        return name in self.names or name.startswith(self.prefixes)
+        return (name in self.names or name.startswith(self.prefixes)) and not (
+            name in self.denied_names or name.startswith(self.denied_prefixes)
+        )
 
     @property
     def unlimited(self) -> bool:
         """Every name may be seen."""
-        return "" in self.prefixes
+        return "" in self.prefixes and not (self.denied_names or self.denied_prefixes)
 
-    def parameters(self) -> dict[str, list[str]]:
-        """In the form that list statements take."""
-        return {"visible_names": list(self.names), "visible_prefixes": list(self.prefixes)}
+    def parameters(self, of: str = "visible") -> dict[str, list[str]]:
+        """In the form that statements give to the SQL function `kcoord_sees`; `of` begins the parameters' names."""
+        return {
+            f"{of}_names": list(self.names),
+            f"{of}_prefixes": list(self.prefixes),
+            f"{of}_denied": list(self.denied_names),
+            f"{of}_denied_prefixes": list(self.denied_prefixes),
+        }
 
 
 EVERYTHING = Visible(prefixes=("",))

@@ -35,6 +35,7 @@ TOKEN_ID = Name("id", "Id of the token.", {"type": "integer", "minimum": 1})
 class RuleView(serializers.Serializer[Any]):
     """A rule of a token."""
 
+    effect = Choice(AccessRule.Effect.values)
     operation = Choice(AccessRule.Operation.values)
     resource = Choice(AccessRule.Resource.values)
     pattern = Choice(AccessRule.Pattern.values)
@@ -42,8 +43,12 @@ class RuleView(serializers.Serializer[Any]):
 
 
 class NewRule(StrictSerializer):
-    """What a token may do: an operation on a name, or on all names with a prefix; the empty prefix matches all."""
+    """What a token may do: an operation on a name, or on all names with a prefix; the empty prefix matches all.
 
+    A rule whose effect is `deny` wins over those that allow.
+    """
+
+    effect = Choice(AccessRule.Effect.values, required=False, default=AccessRule.Effect.ALLOW.value)
     operation = Choice(AccessRule.Operation.values)
     resource = Choice(AccessRule.Resource.values)
     pattern = Choice(AccessRule.Pattern.values, required=False, default=AccessRule.Pattern.LITERAL.value)
@@ -111,12 +116,10 @@ class TokenAdminView(ControlView):
         """Check the calling token, then that it may manage tokens."""
         super().initial(request, *args, **kwargs)
         for resource in Resource:
-            _, prefixes = self.principal.rules.names(Operation.ADMIN, resource)
-            if "" not in prefixes:
+            if not self.principal.rules.visible(Operation.ADMIN, resource).unlimited:
                 raise ProtocolError(
                     Error.CLUSTER_AUTHORIZATION_FAILED,
-                    f"managing tokens takes ADMIN on every {resource.value}, which token {self.principal.name!r} does "
-                    "not have",
+                    f"managing tokens takes ADMIN on every {resource.value}, which {self.principal.said} does not have",
                 )
 
 

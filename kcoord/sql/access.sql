@@ -5,7 +5,7 @@ select t.id,
        t.name,
        least(t.expires_at, case when t.digest <> %(digest)s then t.previous_until end) - clock.now as remaining_ms,
        coalesce(
-           (select json_agg(json_build_array(r.operation, r.resource, r.pattern, r.name))
+           (select json_agg(json_build_array(r.operation, r.resource, r.pattern, r.name, r.effect))
               from kcoord_accessrule r
              where r.token_id = t.id),
            '[]'::json) as rules,
@@ -28,3 +28,17 @@ update kcoord_apitoken
                                         - %(noted_every_ms)s)
                order by id
                  for no key update skip locked)
+
+-- name: find_person
+-- An account with its own rules and those of the groups it is in.
+select u.username,
+       u.is_active,
+       u.is_superuser,
+       coalesce(
+           (select json_agg(json_build_array(r.operation, r.resource, r.pattern, r.name, r.effect))
+              from kcoord_accessrule r
+             where r.user_id = u.id
+                or r.group_id in (select m.group_id from auth_user_groups m where m.user_id = u.id)),
+           '[]'::json) as rules
+  from auth_user u
+ where u.id = %(id)s

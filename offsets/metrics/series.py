@@ -104,9 +104,8 @@ class GroupMetrics:
         return text.encode() + await off_loop.run(series, rendered, self._dialect, *rows)
 
     async def _named(self, connection: Connection, caller: Principal) -> Named:
-        visible_groups, visible_topics = caller.visible(Resource.GROUP), caller.visible(Resource.TOPIC)
-        topics_of = {"topic_names": list(visible_topics.names), "topic_prefixes": list(visible_topics.prefixes)}
-        groups_of = {"group_names": list(visible_groups.names), "group_prefixes": list(visible_groups.prefixes)}
+        topics_of = caller.visible(Resource.TOPIC).parameters("topic")
+        groups_of = caller.visible(Resource.GROUP).parameters("group")
         groups = await off_loop.records(
             connection, GroupRow, Q.sampled_groups, {**groups_of, **topics_of, "limit": self._max_groups}
         )

@@ -179,6 +179,6 @@ def check_readable(topics: Iterable[str], principal: Principal, *, known: bool =
         names = ", ".join(told[:10]) + (f" and {more} more" if told and more else "") or f"{more} topics of the plan"
         raise ProtocolError(
             Error.TOPIC_AUTHORIZATION_FAILED,
-            f"token {principal.name!r} may not READ {names}",
+            f"{principal.said} may not READ {names}",
             fields={"topics": told[:100]},
         )

@@ -78,7 +78,7 @@ class GroupsView(group_views.GroupsView):
                 field = f"topics[{index}].name"
                 raise ProtocolError(
                     Error.TOPIC_AUTHORIZATION_FAILED,
-                    f"{field}: token {self.principal.name!r} may not READ the topic",
+                    f"{field}: {self.principal.said} may not READ the topic",
                     fields={"field": field},
                 )
 

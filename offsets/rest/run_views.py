@@ -67,7 +67,7 @@ def _require(principal: Principal, operation: Operation) -> None:
     if not principal.may_cluster(operation):
         raise ProtocolError(
             Error.CLUSTER_AUTHORIZATION_FAILED,
-            f"token {principal.name!r} may not {operation.value.upper()} the cluster",
+            f"{principal.said} may not {operation.value.upper()} the cluster",
         )
 
 

@@ -47,12 +47,7 @@ class SeenBy:
 
     def parameters(self) -> dict[str, list[str]]:
         """In the form that the statements take."""
-        return {
-            "group_names": list(self.groups.names),
-            "group_prefixes": list(self.groups.prefixes),
-            "topic_names": list(self.topics.names),
-            "topic_prefixes": list(self.topics.prefixes),
-        }
+        return {**self.groups.parameters("group"), **self.topics.parameters("topic")}
 
 
 @dataclass(frozen=True, slots=True)

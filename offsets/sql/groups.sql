@@ -26,11 +26,9 @@ and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
 and (%(verdicts)s::text[] is null
      or exists (select from offsets_groupverdict v
                 where v.group_id = g.id and v.kind = any(%(verdicts)s)
-                  and (v.topic = '' or v.topic = any(%(topic_names)s::text[])
-                       or exists (select from unnest(%(topic_prefixes)s::text[]) prefix
-                                  where starts_with(v.topic, prefix)))))
-and ('' = any(%(visible_prefixes)s::text[]) or g.group_id = any(%(visible_names)s::text[])
-     or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+                  and (v.topic = '' or kcoord_sees(v.topic, %(topic_names)s, %(topic_prefixes)s,
+                                                   %(topic_denied)s, %(topic_denied_prefixes)s))))
+and kcoord_sees(g.group_id, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 
 -- fragment: of_member
 and (%(member)s::text is null
@@ -318,8 +316,7 @@ group by w.kind
 select name
 from groups_topic
 where (labels @> any(%(pairs)s::jsonb[]) or labels ?| %(names)s::text[])
-  and (name = any(%(visible_names)s::text[])
-       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(name, prefix)))
+  and kcoord_sees(name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 order by name
 
 -- name: group_summaries
@@ -347,16 +344,15 @@ select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, 
            select topic
            from t
            where topic is not null
-             and (topic = any(%(visible_names)s::text[])
-                  or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+             and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s,
+                             %(visible_denied)s, %(visible_denied_prefixes)s)
            limit %(topics)s) as topics,
        l.lag, l.time_lag_ms, l.at as lag_sampled_at,
        array(select jsonb_build_array(v.kind, min(v.since))
              from offsets_groupverdict v
              where v.group_id = g.id
-               and (v.topic = '' or v.topic = any(%(visible_names)s::text[])
-                    or exists (select from unnest(%(visible_prefixes)s::text[]) prefix
-                               where starts_with(v.topic, prefix)))
+               and (v.topic = '' or kcoord_sees(v.topic, %(visible_names)s, %(visible_prefixes)s,
+                                                %(visible_denied)s, %(visible_denied_prefixes)s))
              group by v.kind
              order by array_position(%(worst_first)s::text[], v.kind::text)) as verdicts,
        (select min(at) from offsets_verdictrun) as judged_at
@@ -371,8 +367,7 @@ from offsets_grouplag l
 join groups_group g on g.id = l.group_id
 join offsets_lagsample s on s.group_name = g.group_id and s.at = l.at
 where (%(ids)s::bigint[] is null or l.group_id = any(%(ids)s))
-  and (s.topic = any(%(visible_names)s::text[])
-       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(s.topic, prefix)))
+  and kcoord_sees(s.topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 group by l.group_id
 having %(min_lag)s::bigint is null or sum(s.lag) >= %(min_lag)s
 

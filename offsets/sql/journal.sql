@@ -8,8 +8,7 @@ from offset_commit_log
 -- The instants are passed in addition to the cursor's pair because days are skipped by them, not by the pair. They are
 -- always passed, so that a prepared plan skips days as well.
 and at >= %(since)s and at <= %(before_at)s and (at, id) < (%(before_at)s, %(before_id)s)
-and (topic = any(%(visible_names)s::text[])
-     or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 
 -- name: journal_page
 -- include: lines

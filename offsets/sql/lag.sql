@@ -11,8 +11,8 @@ with g as (
      join offsets_committedoffset o on o.group_id = g.id
      where (%(topic)s::text is null or o.topic = %(topic)s)
        and (o.topic, o.partition) > (%(after_topic)s, %(after_partition)s)
-       and (o.topic = any(%(visible_names)s::text[])
-            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(o.topic, prefix)))
+       and kcoord_sees(o.topic, %(visible_names)s, %(visible_prefixes)s,
+                       %(visible_denied)s, %(visible_denied_prefixes)s)
      order by o.topic, o.partition
      limit %(limit)s)
     union
@@ -21,8 +21,8 @@ with g as (
      join groups_assignment a on a.group_id = g.id
      where (%(topic)s::text is null or a.topic = %(topic)s)
        and (a.topic, a.partition) > (%(after_topic)s, %(after_partition)s)
-       and (a.topic = any(%(visible_names)s::text[])
-            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(a.topic, prefix)))
+       and kcoord_sees(a.topic, %(visible_names)s, %(visible_prefixes)s,
+                       %(visible_denied)s, %(visible_denied_prefixes)s)
      order by a.topic, a.partition
      limit %(limit)s)
     union
@@ -34,8 +34,7 @@ with g as (
        and (%(topic)s::text is null or t.name = %(topic)s)
        and t.name >= %(after_topic)s
        and (t.name, p.partition) > (%(after_topic)s, %(after_partition)s)
-       and (t.name = any(%(visible_names)s::text[])
-            or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(t.name, prefix)))
+       and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
      order by t.name, p.partition
      limit %(limit)s)
     order by topic, partition
@@ -95,8 +94,7 @@ with g as (
           cross join groups_topic t
           where t.name = any(%(subscribed)s::text[])) n
     where (%(topic)s::text is null or topic = %(topic)s)
-      and (topic = any(%(visible_names)s::text[])
-           or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+      and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
     group by topic, partition
 ), behind as (
     select k.topic, k.owned, t.id is null as deleted, w.sampled_at,
@@ -149,8 +147,7 @@ select at, least(sum(lag), 9223372036854775807)::bigint,
 from offsets_lagsample
 where group_name = %(group_id)s
   and (%(topic)s::text is null or topic = %(topic)s)
-  and (topic = any(%(visible_names)s::text[])
-       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+  and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
   and (%(since)s::bigint is null or at >= %(since)s)
   and (%(until)s::bigint is null or at < %(until)s)
   and at > %(after)s

@@ -19,8 +19,8 @@ select g.group_id as "group", v.kind as verdict, min(v.since) as since
 from offsets_groupverdict v
 join groups_group g on g.id = v.group_id
 where v.group_id = any(%(groups)s::bigint[])
-  and (v.topic = '' or v.topic = any(%(topic_names)s::text[])
-       or exists (select from unnest(%(topic_prefixes)s::text[]) prefix where starts_with(v.topic, prefix)))
+  and (v.topic = '' or kcoord_sees(v.topic, %(topic_names)s, %(topic_prefixes)s,
+                                   %(topic_denied)s, %(topic_denied_prefixes)s))
 group by g.group_id, v.kind
 order by g.group_id, v.kind
 
@@ -32,8 +32,7 @@ with totals as (
            case when bool_and(time_lag_ms is not null) filter (where lag is not null) then max(time_lag_ms)
            end as time_lag_ms
     from offsets_topiclag
-    where topic = any(%(topic_names)s::text[])
-       or exists (select from unnest(%(topic_prefixes)s::text[]) prefix where starts_with(topic, prefix))
+    where kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     group by group_id
 )
 select g.id, count(*) over () as found, g.group_id as "group", g.type, coalesce(g.protocol_type, '') as protocol_type,
@@ -42,8 +41,7 @@ from offsets_grouplag l
 join groups_group g on g.id = l.group_id
 left join totals t on t.group_id = l.group_id
 where l.state <> ''
-  and (g.group_id = any(%(group_names)s::text[])
-       or exists (select from unnest(%(group_prefixes)s::text[]) prefix where starts_with(g.group_id, prefix)))
+  and kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
 order by t.lag desc nulls last, g.group_id
 limit %(limit)s
 
@@ -54,7 +52,6 @@ select count(*) over () as found, g.group_id as "group", l.topic, l.lag, l.time_
 from offsets_topiclag l
 join groups_group g on g.id = l.group_id
 where l.group_id = any(%(groups)s::bigint[])
-  and (l.topic = any(%(topic_names)s::text[])
-       or exists (select from unnest(%(topic_prefixes)s::text[]) prefix where starts_with(l.topic, prefix)))
+  and kcoord_sees(l.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 order by l.lag desc nulls last, l.group_id, l.topic
 limit %(limit)s

@@ -9,8 +9,8 @@ select topic, pinned_at, pinned_by, reason
 from offsets_retentionpin
 where group_name = %(group_id)s
   and (%(after)s::text is null or topic > %(after)s)
-  and (topic = '' or topic = any(%(visible_names)s::text[])
-       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+  and (topic = '' or kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s,
+                                 %(visible_denied)s, %(visible_denied_prefixes)s))
 order by topic
 limit %(limit)s
 

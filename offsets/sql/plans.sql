@@ -136,8 +136,7 @@ where plan_id = %(id)s
   and (topic, partition) > (%(after_topic)s, %(after_partition)s)
   and (not %(risky)s::bool or new_offset is null and old_offset is not null
        or new_offset < log_start_offset or new_offset > log_end_offset)
-  and (topic = any(%(visible_names)s::text[])
-       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+  and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 order by topic, partition
 limit %(limit)s
 
@@ -154,8 +153,7 @@ select plan_id, count(*) as partitions, count(*) filter (where old_offset is dis
            as lag_change
 from offsets_plannedoffset
 where plan_id = any(%(ids)s::uuid[])
-  and (topic = any(%(visible_names)s::text[])
-       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+  and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 group by plan_id
 
 -- name: group_key

@@ -12,8 +12,7 @@ left join groups_topic t on t.name = o.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
 where g.group_id = %(group_id)s
   and (%(topic)s::text is null or o.topic = %(topic)s)
-  and (o.topic = any(%(visible_names)s::text[])
-       or exists (select from unnest(%(visible_prefixes)s::text[]) prefix where starts_with(o.topic, prefix)))
+  and kcoord_sees(o.topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
   and (o.topic, o.partition) > (%(after_topic)s, %(after_partition)s)
 order by o.topic, o.partition
 limit %(limit)s

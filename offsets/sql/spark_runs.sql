@@ -74,10 +74,8 @@ from offsets_reconcilefinding
 where run_id = %(run_id)s and number > %(after)s
   and (%(kinds)s::text[] is null or kind = any(%(kinds)s))
   and (%(group)s::text is null or group_name = %(group)s)
-  and (group_name = any(%(group_names)s::text[])
-       or exists (select from unnest(%(group_prefixes)s::text[]) prefix where starts_with(group_name, prefix)))
-  and (topic = any(%(topic_names)s::text[])
-       or exists (select from unnest(%(topic_prefixes)s::text[]) prefix where starts_with(topic, prefix)))
+  and kcoord_sees(group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+  and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 order by number
 limit %(limit)s
 

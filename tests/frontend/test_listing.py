@@ -221,8 +221,8 @@ def test_a_page_of_an_indexed_order_reads_a_page(
     row = crowded.execute("select group_id, state, updated_at from groups_group where id = 50000").fetchone()
     assert row is not None
     parameters = {
-        **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, "topic_names": [],
-        "topic_prefixes": [""], "labelled": None, "among": None, "lagging": None, "after": row[0],
+        **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, **EVERYTHING.parameters("topic"),
+        "labelled": None, "among": None, "lagging": None, "after": row[0],
         "after_key": row[1] if order.kind is str else row[2], "limit": PAGE_SIZE + 1,
     }  # fmt: skip
     done = executed_plan(crowded, order.before if before else order.after, parameters, generic=False)

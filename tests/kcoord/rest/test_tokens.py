@@ -33,7 +33,11 @@ async def created(api: httpx.AsyncClient, name: str = "member", **fields: Any) -
 async def test_a_secret_is_shown_once_and_works(api: httpx.AsyncClient) -> None:
     made = await created(api, expires_at="2099-01-01T01:00:00+01:00")
     assert made["secret"].startswith(made["prefix"])
-    assert (made["name"], made["rules"], made["expires_at"]) == ("member", [READ], "2099-01-01T00:00:00.000Z")
+    assert (made["name"], made["rules"], made["expires_at"]) == (
+        "member",
+        [{"effect": "allow", **READ}],
+        "2099-01-01T00:00:00.000Z",
+    )
     listed = (await api.get(TOKENS)).json()["tokens"]
     assert listed[-1] == {name: value for name, value in made.items() if name != "secret"}
     assert made["secret"] not in (await api.get(TOKENS)).text
@@ -120,7 +124,7 @@ async def test_a_name_is_used_once(api: httpx.AsyncClient) -> None:
 
 
 async def test_the_same_rule_twice_is_one_rule(api: httpx.AsyncClient) -> None:
-    assert (await created(api, rules=[READ, READ]))["rules"] == [READ]
+    assert (await created(api, rules=[READ, READ]))["rules"] == [{"effect": "allow", **READ}]
 
 
 async def test_an_expiry_beyond_what_can_be_written_is_shown_as_the_last_instant(

@@ -127,8 +127,7 @@ def test_groups_are_found_by_topic_through_indexes(database: str, name: str, con
         "lagging": None,
         "lag_of": None,
         "lags": None,
-        "topic_names": [],
-        "topic_prefixes": [""],
+        **EVERYTHING.parameters("topic"),
         "limit": 101,
         **condition,
     }
