@@ -13,7 +13,7 @@ from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
 from tests.docs.walks import Walk, walking
 
-MOST_FILES = {"join": 59, "consumer-heartbeat": 69, "offsets/commit": 57}
+MOST_FILES = {"join": 60, "consumer-heartbeat": 69, "offsets/commit": 57}
 """The listener of notifications may run meanwhile: it is one of them.
 
 Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
