@@ -4,6 +4,8 @@ The model is that of Kafka's ACLs: what no rule allows is refused, and a rule th
 caller that may read, alter, delete or kick may also describe, unless describe is denied. A rule that denies denies its
 operation alone, except that of `admin`, which, like Kafka's `All`, denies every operation.
 
+Differs from Kafka: six operations take the place of Kafka's, and no rule is about a host or about every principal.
+
 Source: http-api.md 7; Kafka, `StandardAuthorizerData` (allow and deny, implied operations).
 """
 

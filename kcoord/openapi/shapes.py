@@ -50,6 +50,8 @@ ENUMS: Mapping[str, tuple[str, str]] = {
     "RuleOperation": ("RuleView", "operation"),
     "RuleResource": ("RuleView", "resource"),
     "RulePattern": ("RuleView", "pattern"),
+    "AclPattern": ("/v1/acls", "pattern"),
+    "Role": ("NewAcls", "role"),
     "GroupSort": ("/v1/groups", "sort"),
     "LivenessStatus": ("Liveness", "status"),
     "ReadinessStatus": ("Readiness", "status"),

@@ -13,12 +13,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kcoord.access.rights import Operation, Resource
 from kcoord.access.tokens import MOST_OVERLAP_MS, NAME_MAX, Rule, create_token, rotate_token
 from kcoord.http.problem import RequestRefused, invalid
 from kcoord.models import AccessRule, ApiToken
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error
 from kcoord.rest.fields import Choice, Instant, NextCursor, Number, PageQuery, StrictSerializer, Text
 from kcoord.rest.paging import cut, decode_cursor, encode_cursor
 from kcoord.rest.schema import Name, describe
@@ -115,12 +114,7 @@ class TokenAdminView(ControlView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check the calling token, then that it may manage tokens."""
         super().initial(request, *args, **kwargs)
-        for resource in Resource:
-            if not self.principal.rules.visible(Operation.ADMIN, resource).unlimited:
-                raise ProtocolError(
-                    Error.CLUSTER_AUTHORIZATION_FAILED,
-                    f"managing tokens takes ADMIN on every {resource.value}, which {self.principal.said} does not have",
-                )
+        self.principal.require_administrator("managing tokens")
 
 
 class TokensView(TokenAdminView):

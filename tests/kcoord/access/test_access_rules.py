@@ -103,11 +103,19 @@ def test_digests_differ_where_something_else_may_be_described(one: list[Rule], o
 
 
 def test_a_rule_that_denies_an_operation_denies_no_other() -> None:
-    """Differs from Kafka: as in Kafka, denying `describe` leaves `read`; our six operations stand for its fourteen."""
+    """As in Kafka: denying `describe` leaves `read`."""
     compiled = Rules([("read", "group", "prefix", ""), ("describe", "group", "literal", "g", "deny")])
     assert compiled.allows(Operation.READ, Resource.GROUP, "g")
     assert not compiled.allows(Operation.DESCRIBE, Resource.GROUP, "g")
     assert compiled.allows(Operation.DESCRIBE, Resource.GROUP, "other")
+
+
+def test_there_are_six_operations_and_reading_is_no_resetting() -> None:
+    """Differs from Kafka: its Read of a group lets consumers reset offsets, which takes `alter-offsets` here."""
+    assert OPERATIONS == ["read", "describe", "alter-offsets", "delete", "kick", "admin"]
+    compiled = Rules([("read", "group", "prefix", "")])
+    allowed = {operation for operation in Operation if compiled.allows(operation, Resource.GROUP, "g")}
+    assert allowed == {Operation.READ, Operation.DESCRIBE}
 
 
 def test_denying_admin_denies_everything() -> None:
