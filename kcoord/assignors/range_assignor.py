@@ -22,6 +22,9 @@ from kcoord.assignors.assignor import (
 SHORT = 8
 """Ranges up to this long are made faster one partition after the other than by slicing."""
 
+PARTITIONS = tuple(range(4_096))
+"""Partitions that all answers share: to make the numbers is half of making short ranges."""
+
 
 class RangeAssignor:
     """Cuts each topic's partitions into one range per subscriber; the first subscribers get one more.
@@ -41,13 +44,12 @@ class RangeAssignor:
         partition_racks: PartitionRacks | None = None,
     ) -> Assignment:
         """See `Assignor.assign`."""
+        if not partition_racks:
+            topic, member_ids = _dynamic_of_one_topic(subscriptions)
+            if topic is not None and partitions_per_topic.get(topic, 0) > 0:
+                return _of_one_topic(topic, partitions_per_topic[topic], member_ids)
         served = static_first(subscriptions)
         alike = _co_partitioned(partitions_per_topic, served)
-        if _is_one_topic_for_all(alike, served) and not partition_racks:
-            (topic,) = alike[0].topics
-            every = [{topic: share} for share in _ranges(alike[0].count, len(served))]
-            every += [{} for _ in range(len(served) - len(every))]
-            return in_id_order(served, every)
         assigned: list[dict[str, list[int]]] = [{} for _ in served]
         shares = _shares(alike, served, partition_racks)
         takers = [[assigned[place] for place in group.subscribers] for group in alike]
@@ -69,9 +71,24 @@ class _CoPartitioned:
     subscribers: Sequence[int]
 
 
-def _is_one_topic_for_all(alike: Sequence[_CoPartitioned], served: Sequence[MemberSubscription]) -> bool:
-    """The usual case, for which the dictionaries of the members need not be filled one topic after the other."""
-    return len(alike) == 1 and len(alike[0].topics) == 1 and len(alike[0].subscribers) == len(served)
+def _dynamic_of_one_topic(subscriptions: Sequence[MemberSubscription]) -> tuple[str | None, list[str]]:
+    """The topic to which all members subscribe, if there is only one, and the ids of the members, which are dynamic.
+
+    The usual case, in which nothing but the ids of the members matters.
+    """
+    topics = subscriptions[0].topics if subscriptions else ()
+    if len(topics) != 1:
+        return None, []
+    ids = [one.member_id for one in subscriptions if one.topics == topics and one.group_instance_id is None]
+    return (topics[0], ids) if len(ids) == len(subscriptions) else (None, [])
+
+
+def _of_one_topic(topic: str, count: int, member_ids: list[str]) -> Assignment:
+    """`count` partitions of a topic for dynamic members, whose ids may be sorted in place."""
+    member_ids.sort()
+    assigned: list[dict[str, list[int]]] = [{topic: share} for share in _ranges(count, len(member_ids))]
+    assigned += [{} for _ in range(len(member_ids) - len(assigned))]
+    return dict(zip(member_ids, assigned, strict=True))
 
 
 def _co_partitioned(
@@ -114,7 +131,9 @@ def _ranges(count: int, subscribers: int) -> list[list[int]]:
 
 def _cut(partitions: range, size: int) -> list[list[int]]:
     """`partitions`, whose number is a multiple of `size`, in pieces of that size."""
+    known = partitions.stop <= len(PARTITIONS)
+    numbers = PARTITIONS[partitions.start : partitions.stop] if known else partitions
     if size <= SHORT:
-        return [[*piece] for piece in zip(*[iter(partitions)] * size, strict=True)]
-    listed = list(partitions)
+        return [[*piece] for piece in zip(*[iter(numbers)] * size, strict=True)]
+    listed = list(numbers)
     return [listed[start : start + size] for start in range(0, len(listed), size)]
