@@ -17,6 +17,8 @@ from kcoord.http.types import rfc3339
 from kcoord.metrics import commands
 from kcoord.protocol.errors import Error
 
+NONE = Error.NONE.name
+
 MOST_AT_ONCE = 100
 """Heartbeats of one request that are answered without letting others have their turn."""
 
@@ -28,7 +30,7 @@ def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse | Non
     reply = call.runtime.get(GroupService).heartbeat_at_once(command)
     if reply is None or reply.error is not Error.NONE:
         return None
-    commands("heartbeat", Error.NONE.name).inc()
+    commands("heartbeat", NONE).inc()
     return wire.HeartbeatResponse(rfc3339(reply.session_deadline))
 
 
@@ -49,7 +51,7 @@ def many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbea
             return None
         replies.append(reply)
     if replies:
-        commands("heartbeat", Error.NONE.name).inc(len(replies))
+        commands("heartbeat", NONE).inc(len(replies))
     return wire.ManyHeartbeatsResponse(
         [convert.heartbeat_result(*pair) for pair in zip(requests, replies, strict=True)]
     )
@@ -64,7 +66,7 @@ def consumer_heartbeat(call: Beat) -> consumer_wire.ConsumerHeartbeatResponse | 
     reply = call.runtime.get(GroupService).consumer_heartbeat_at_once(command)
     if reply is None or reply.error is not Error.NONE or reply.assignment is not None:
         return None
-    commands("consumer_heartbeat", Error.NONE.name).inc()
+    commands("consumer_heartbeat", NONE).inc()
     return consumer_convert.heartbeat_response(reply, None)
 
 

@@ -29,6 +29,8 @@ class Operation(str, Enum):
     KICK = "kick"
     ADMIN = "admin"
 
+    __hash__ = str.__hash__  # that of Enum is written in Python, and every request looks up its rules
+
 
 class Resource(str, Enum):
     """The kind of thing that a rule is about."""
@@ -37,6 +39,8 @@ class Resource(str, Enum):
     TOPIC = "topic"
     TRANSACTIONAL_ID = "transactional-id"
     CLUSTER = "cluster"
+
+    __hash__ = str.__hash__
 
 
 class Effect(str, Enum):

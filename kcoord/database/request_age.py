@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kcoord.config import Config
 from kcoord.protocol.errors import Error, ProtocolError
@@ -37,8 +37,7 @@ CLOCK_WINDOW_SECONDS = 10.0
 """How long a measurement of the database's clock is trusted, at least."""
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """When a request was received: `at` in seconds of the monotonic clock, `database_ms` by the database's clock.
 
     `database_ms` is None if the database's clock was unknown then. `extra_ms`: how much longer than others the
@@ -72,7 +71,7 @@ def allow(extra_ms: float) -> None:
     """The caller was told that this request may take longer than others, by `extra_ms`."""
     receipt = _current.get()
     if receipt is not None:
-        _current.set(replace(receipt, extra_ms=extra_ms))
+        _current.set(receipt._replace(extra_ms=extra_ms))
 
 
 def held(receipt: Receipt | None, held_ms: float) -> Receipt | None:
@@ -81,7 +80,7 @@ def held(receipt: Receipt | None, held_ms: float) -> Receipt | None:
         return None
     grown = max(min(time.monotonic() - receipt.at, held_ms / 1000), 0.0)
     database_ms = None if receipt.database_ms is None else receipt.database_ms + grown * 1000
-    return replace(receipt, at=receipt.at + grown, database_ms=database_ms)
+    return receipt._replace(at=receipt.at + grown, database_ms=database_ms)
 
 
 class FreezeDetector:

@@ -136,7 +136,7 @@ def decode(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
         raise invalid(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise invalid("the body is nested too deeply") from None
-    if has_escapes or not (_is_least(body, decoder.type, value) or _has_each_once(body, decoder.type)):
+    if has_escapes or not (_is_least(body, decoder.type) or _has_each_once(body, decoder.type)):
         _refuse_duplicates(body)
     return value
 
@@ -154,23 +154,25 @@ def _refuse_shape(error: msgspec.ValidationError) -> NoReturn:
     raise invalid(": ".join(filter(None, (path, what))) + (f" ({remedy})" if remedy else ""), path or None) from None
 
 
-def _is_least(body: bytes, kind: Any, value: Any) -> bool:
+def _is_least(body: bytes, kind: Any) -> bool:
     """Whether a valid object without escapes has nothing but its required fields, each once.
 
     They take so many quotation marks at least, and every other field would take two more.
     """
-    names = _required(kind)
-    return bool(names) and body.count(b'"') == 2 * (
-        len(names) + sum([isinstance(getattr(value, name), str) for name in names])
-    )
+    least = _least_quotes(kind)
+    return least is not None and body.count(b'"') == least
 
 
 @cache
-def _required(kind: Any) -> tuple[str, ...]:
-    """Names of the fields that an object of `kind` must have."""
+def _least_quotes(kind: Any) -> int | None:
+    """The quotation marks of an object of `kind` with its required fields only; None: there is no such number."""
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-        return ()
-    return tuple(field.name for field in msgspec.structs.fields(kind) if field.required)
+        return None
+    required = [field for field in msgspec.structs.fields(kind) if field.required]
+    types = [msgspec.inspect.type_info(field.type) for field in required]
+    if not required or not all(isinstance(found, msgspec.inspect.StrType | msgspec.inspect.IntType) for found in types):
+        return None
+    return 2 * (len(required) + sum(isinstance(found, msgspec.inspect.StrType) for found in types))
 
 
 def _has_each_once(body: bytes, kind: Any) -> bool:

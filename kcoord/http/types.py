@@ -76,6 +76,7 @@ def int64(value: int | str, field: str) -> int:
     return number
 
 
+@lru_cache(maxsize=256)  # under load many sessions end in the same millisecond
 def rfc3339(instant_ms: int | None) -> str | None:
     """An instant in milliseconds since the epoch as RFC 3339 in UTC; None stays None."""
     if instant_ms is None:

@@ -7,10 +7,10 @@ Source: http-api.md 2; classic.md 0.1; consumer.md 2.1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from groups.core.assignors import Partitions
+from groups.core.model.message import message
 from groups.core.model.rights import UNLIMITED, TopicRights
 from groups.core.model.types import GroupState, Millis, Protocol
 
@@ -23,7 +23,7 @@ class ParkKind(str, Enum):
     HEARTBEAT = "heartbeat"
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Parked:
     """Not answered yet: the member waits for a barrier, a consumer member for anything new.
 
@@ -44,7 +44,7 @@ class Parked:
     again_in_ms: Millis | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class JoinGroup:
     """JoinGroup, version 9. `member_id` "" asks for a new id."""
 
@@ -61,7 +61,7 @@ class JoinGroup:
     max_wait_ms: Millis = 30_000
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class SyncGroup:
     """SyncGroup, version 5. `protocol_type` and `protocol_name` None mean "do not check" (classic.md 3.1 row 1)."""
 
@@ -75,7 +75,7 @@ class SyncGroup:
     max_wait_ms: Millis = 30_000
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Heartbeat:
     """Heartbeat, version 4."""
 
@@ -85,7 +85,7 @@ class Heartbeat:
     generation_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class LeavingMember:
     """One entry of a LeaveGroup."""
 
@@ -94,7 +94,7 @@ class LeavingMember:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class LeaveGroup:
     """LeaveGroup, version 5: a batch, each entry answered separately."""
 
@@ -102,7 +102,7 @@ class LeaveGroup:
     members: tuple[LeavingMember, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class CommitOffsets:
     """The membership half of an OffsetCommit: may this caller commit now? (classic.md 6, "OffsetCommit validation").
 
@@ -120,7 +120,7 @@ class CommitOffsets:
     partitions: Mapping[str, frozenset[int]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class DeleteOffsets:
     """The group's half of an OffsetDelete: may offsets on these topics be deleted? (offsets.md 6.)"""
 
@@ -128,7 +128,7 @@ class DeleteOffsets:
     topics: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ResetOffsets:
     """The group's half of an operator setting offsets. `create`: create the group if it is missing."""
 
@@ -136,14 +136,14 @@ class ResetOffsets:
     create: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class DeleteGroup:
     """DeleteGroups for one group (classic.md 8.1)."""
 
     group_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class HoldGroup:
     """Remove all members and refuse joins for `duration_ms`; if the group is already held, counting again from now.
 
@@ -156,7 +156,7 @@ class HoldGroup:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ReleaseHold:
     """Let members in again before the hold ends by itself. `principal`: who requests it."""
 
@@ -164,7 +164,7 @@ class ReleaseHold:
     principal: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class KickMember:
     """Remove one member, or one pending id, as if it had left. `principal`: who requests it; `reason`: why."""
 
@@ -174,14 +174,14 @@ class KickMember:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Tick:
     """Only time passes: expire what is overdue."""
 
     group_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AbandonWait:
     """The connection of a parked request ended before its answer: the session counts from now.
 
@@ -196,7 +196,7 @@ class AbandonWait:
     parked_until: Millis | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ForceState:
     """Test fixture: put a group into a state no request leads to (Dead)."""
 
@@ -204,7 +204,7 @@ class ForceState:
     state: GroupState
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ConsumerHeartbeat:
     """ConsumerGroupHeartbeat, version 1 (consumer.md 2.1). None: unchanged, or not reported.
 
@@ -233,7 +233,7 @@ class ConsumerHeartbeat:
     age_ms: Millis = 0
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ApplyTarget:
     """The result of a `ComputeTarget`: the target of each member it was computed for, or None and what went wrong."""
 
@@ -244,7 +244,7 @@ class ApplyTarget:
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ApplyRegexResolution:
     """The result of a `ResolveRegexes`, whose `topics_version` and `started_at` it repeats: regex -> topic names.
 

@@ -7,10 +7,9 @@ Source: classic.md 2.6, 3, 4, 5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from groups.core.assignors import Partitions
 from groups.core.model.commands import Parked, ParkKind
+from groups.core.model.message import message
 from groups.core.model.types import Hold, Millis
 from kcoord.protocol.errors import Error
 
@@ -33,7 +32,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class JoinedMember:
     """A member as reported to the leader; `metadata` is for the selected protocol."""
 
@@ -42,7 +41,7 @@ class JoinedMember:
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class JoinReply:
     """JoinGroup's answer (classic.md 2.6). `replaced_id`: the old id of a static member that has returned."""
 
@@ -60,7 +59,7 @@ class JoinReply:
     replaced_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class SyncReply:
     """SyncGroup's answer. Errors carry no assignment and null protocol fields (classic.md 3.1)."""
 
@@ -72,7 +71,7 @@ class SyncReply:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class HeartbeatReply:
     """Heartbeat's answer (classic.md 4)."""
 
@@ -81,7 +80,7 @@ class HeartbeatReply:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class LeftMember:
     """The result of one entry of a LeaveGroup; ids are echoed as requested.
 
@@ -93,7 +92,7 @@ class LeftMember:
     error: Error
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class LeaveReply:
     """LeaveGroup's answer (classic.md 5)."""
 
@@ -102,7 +101,7 @@ class LeaveReply:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class CommitReply:
     """Whether a commit is accepted. On success the offsets are written in the same transaction."""
 
@@ -112,7 +111,7 @@ class CommitReply:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class DeleteOffsetsReply:
     """Whether offsets may be deleted; those on `subscribed` topics may not (offsets.md 6)."""
 
@@ -121,7 +120,7 @@ class DeleteOffsetsReply:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Done:
     """The answer to commands that only report success or an error."""
 
@@ -129,7 +128,7 @@ class Done:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class HoldReply:
     """The answer to a HoldGroup: the hold, and how many members it removed."""
 
@@ -139,7 +138,7 @@ class HoldReply:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ConsumerHeartbeatReply:
     """ConsumerGroupHeartbeat's answer (consumer.md 2.6).
 
@@ -169,12 +168,12 @@ Reply = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Rerun:
     """A waiting heartbeat's wait is over. Decide it again with `resumes`; that gives the answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Answer:
     """The answer to a parked request: every request that `member_id` has parked on `kind` gets `reply`."""
 

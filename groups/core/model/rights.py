@@ -6,7 +6,9 @@ Source: consumer.md 4.6: a regular expression matches only what its member may d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from groups.core.model.message import message
 
 
 def everything(name: str) -> bool:
@@ -14,7 +16,7 @@ def everything(name: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class TopicRights:
     """Which topics a caller may describe.
 
