@@ -1,10 +1,15 @@
-"""Every page of `frontend.urls` at every width: nothing scrolls sideways, axe finds nothing. New pages are in it."""
+"""Every page of `frontend.urls` at every width: nothing scrolls sideways, axe finds nothing, tables have CSV files.
+
+New pages are in it.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from django.urls import reverse
@@ -43,6 +48,13 @@ WIDER = """
 }).slice(0, 3).map((element) => element.outerHTML.slice(0, 160))
 """
 """What stands out of the window, where the page scrolls sideways because of it."""
+
+WITHOUT_CSV = """
+[...document.querySelectorAll("main table")].filter((table) => !table.parentElement.querySelector("[data-csv]")
+  && !table.closest("section, main").querySelector("a.csv") && !document.querySelector(".page-head a.csv")
+).map((table) => table.rows[0].textContent.replace(/\\s+/g, " ").slice(0, 160))
+"""
+"""Tables that cannot be saved as CSV, neither from the page nor as a file of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +120,31 @@ async def looked_at(walk: Walk, name: str) -> AsyncIterator[str]:
                 yield f"{width}: {text}"
         if await walk.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             yield f"{width}: scrolls sideways because of {await walk.page.evaluate(WIDER)}"
+    for table in await walk.page.evaluate(WITHOUT_CSV):
+        yield f"no CSV: {table}"
+
+
+async def test_the_rows_of_a_table_are_saved_as_csv(walk: Walk) -> None:
+    page = walk.page
+    await page.goto(f"/groups/billing/members/{walk.samples['member_id']}")
+    async with page.expect_download() as download:
+        await page.get_by_role("button", name="CSV of these rows").click()
+    file = await download.value
+    assert file.suggested_filename == "billing_10.0.0.1-partitions.csv"
+    lines = list(csv.reader(Path(await file.path()).read_text().splitlines()))
+    assert lines[0][:2] == ["Topic", "Partition"]
+    assert ["orders", "0"] in [line[:2] for line in lines]
+    assert "10400" in lines[1], "numbers without separators"
+    assert {len(line) for line in lines} == {len(lines[0])}
+
+
+async def test_text_from_outside_does_not_become_a_formula(walk: Walk) -> None:
+    page = walk.page
+    await page.goto("/compare?name=%3Dcmd(1)&name=a%2C%22b%22")
+    async with page.expect_download() as download:
+        await page.locator("[data-csv=lag]").click()
+    lines = list(csv.reader(Path(await (await download.value).path()).read_text().splitlines()))
+    assert [line[0] for line in lines[1:]] == ["'=cmd(1)", 'a,"b"']
 
 
 async def test_the_menu_of_a_narrow_window(walk: Walk) -> None:

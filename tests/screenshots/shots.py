@@ -50,13 +50,25 @@ def _pages(parts: list[Part]) -> dict[str, str]:
     group = _group_paths(parts)
     steady, empty, large = group[Behaviour.STEADY], group[Behaviour.EMPTY], group[Behaviour.LARGE]
     topic = quote(_topic(parts), safe="")
-    fixed = ("groups", "topics", "plans", "audit", "health", "nodes", "archive", "tokens", "compare", "search")
-    of_a_group = ("events", "commits", "rebalances", "history", "simulate", "pins", "hold", "delete")
+    fixed = (
+        "groups", "topics", "plans", "audit", "health", "nodes", "archive", "archive/findings", "tokens", "tokens/new",
+        "compare", "search", "views", "create-group", "password",
+    )  # fmt: skip
+    of_a_group = (
+        "events", "commits", "rebalances", "history", "simulate", "pins", "hold", "delete", "delete-offsets", "config",
+        "states", "report",
+    )  # fmt: skip
+    compared = "&".join(f"name={group[kind].removeprefix('/groups/')}" for kind in (Behaviour.SLOW, Behaviour.STEADY))
     return {
         "overview": "/",
-        **{name: f"/{name}" for name in fixed},
+        **{name.replace("/", "-"): f"/{name}" for name in fixed},
+        "compare-two": f"/compare?{compared}",
+        "search-results": "/search?q=billing",
+        "group-actions": f"/group-actions?act=hold&group={steady.removeprefix('/groups/')}",
         "topic": f"/topics/{topic}",
         **{f"group-{behaviour.value}": path for behaviour, path in group.items()},
+        **{f"group-large-{tab}": f"{large}?tab={tab}" for tab in ("members", "offsets")},
+        "group-large-simulated": f"{large}/simulate?add=2",
         **{f"group-large-{name}": f"{large}/{name}" for name in ("events", "history", "rebalances", "reset")},
         **{f"group-steady-{name}": f"{steady}/{name}" for name in of_a_group},
         "group-empty-reset": f"{empty}/reset",
