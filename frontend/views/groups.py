@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -15,16 +14,15 @@ from django.views.decorators.http import require_safe
 from frontend import presenters, queries
 from frontend.allowed import DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PIN, PLAN, Action, action
 from frontend.group import focus
+from frontend.group.look import look
 from frontend.group.tabs import context_of, limits_of, tab_of
 from frontend.offsets.presenters import choices, lag
 from frontend.offsets.queries import BY_NAME as BY_RANGE
 from frontend.offsets.queries import DEFAULT_RANGE, RANGES
 from frontend.partitions import read_colours
 from frontend.queries import Limits
-from frontend.rows import Coordinator
 from frontend.timeline import lines
 from frontend.verdicts.presenters import lines as verdict_lines
-from frontend.verdicts.queries import judged
 from frontend.views.page import (
     address,
     choice,
@@ -34,15 +32,9 @@ from frontend.views.page import (
     show,
     text,
 )
-from groups.core.coordinator import partition_of
+from frontend.wording import joined
 from groups.core.subscription import NONE as NO_TOPICS
-from groups.engine.decision_context import DecisionContexts
 from kcoord.process import bridge
-from kcoord.process.runtime import Runtime
-from offsets.core.retention import RetentionRule
-from offsets.core.verdicts import Verdict
-from offsets.retention.sweep import RetentionService
-from offsets.runs.findings import FindingReads, GroupFindings
 from offsets.verdicts.reads import summaries
 
 SETTLED = ("Stable", "Empty", "Dead")
@@ -123,6 +115,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "kick_url": f"{group_url(group_id)}/kick" if request.user.has_perm(KICK) else "",
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "verdicts": verdict_lines(summaries(looked.verdicts), found.header.state, explained=True),
+        "failed_parts": joined(looked.failed, len(looked.failed)) if looked.failed else "",
         "findings": looked.findings,
         "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
         "history_url": f"{group_url(group_id)}/events",
@@ -137,34 +130,6 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         request, wanted, context["strips"], context["owners"], found.owners, many_owners=context["many_owners"]
     )
     return show(request, "group", context, section="groups")
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A group as its page needs it: rows, and what the coordinator knows about it."""
-
-    page: queries.GroupPage
-    assignors: Sequence[str]
-    rule: RetentionRule | None
-    findings: GroupFindings | None
-    coordinator: Coordinator | None
-    verdicts: Sequence[Verdict]
-
-
-async def look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
-    """What the page of a group shows, None if it does not exist. Raises COORDINATOR_NOT_AVAILABLE."""
-    found = await queries.group_page(runtime.db, group_id, limits)
-    if found is None:
-        return None
-    assignors: Sequence[str] = ()
-    if found.consumer is not None:
-        assignors = tuple((await runtime.get(DecisionContexts).context_of(group_id)).assignors)
-    rule = await runtime.get(RetentionService).rule(group_id)
-    findings = await runtime.get(FindingReads).of_group(group_id)
-    partition = partition_of(group_id, runtime.config.int("offsets.topic.num.partitions"))
-    coordinator = await queries.coordinator(runtime.db, partition)
-    found, verdicts = await judged(runtime, found)
-    return Look(found, assignors, rule, findings, coordinator, verdicts)
 
 
 def _limits(shown: tuple[str, ...]) -> Limits:

@@ -8,15 +8,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from frontend import presenters
+from frontend.group.look import Look, look
 from frontend.history.reads import History, Wanted, history
 from frontend.queries import Limits
 from frontend.snapshot import markdown, snapshot
 from frontend.states import state
 from frontend.verdicts.presenters import lines as verdict_lines
-from frontend.views.groups import Look, group_url, look, missing
+from frontend.views.groups import group_url, missing
 from frontend.views.page import BadAddress, attached, page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from offsets.verdicts.reads import summaries
 
 REBALANCES = 10
@@ -53,4 +55,8 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
 
 async def _read(runtime: Runtime, group_id: str) -> tuple[Look, History] | None:
     looked = await look(runtime, group_id, LIMITS)
+    if looked is not None and looked.failed:
+        raise ProtocolError(
+            Error.COORDINATOR_NOT_AVAILABLE, f"could not be read: {', '.join(looked.failed)}; try again"
+        )
     return None if looked is None else (looked, await history(runtime.db, group_id, Wanted()))

@@ -1,0 +1,87 @@
+"""What the page of a group is made of. The group itself has to be read; what fails beside it blanks only itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import psycopg
+import structlog
+
+from frontend import queries
+from frontend.queries import GroupPage, Limits
+from frontend.rows import Coordinator
+from frontend.verdicts.queries import judged
+from groups.core.coordinator import partition_of
+from groups.engine.decision_context import DecisionContexts
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+from offsets.core.retention import RetentionRule
+from offsets.core.verdicts import Verdict
+from offsets.retention.sweep import RetentionService
+from offsets.runs.findings import FindingReads, GroupFindings
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+SECONDS = 3.0
+"""How long a part may take before the page does without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A group as its page needs it: rows, and what the coordinator knows about it.
+
+    `failed`: what could not be read, in words; these parts are empty.
+    """
+
+    page: GroupPage
+    assignors: Sequence[str]
+    rule: RetentionRule | None
+    findings: GroupFindings | None
+    coordinator: Coordinator | None
+    verdicts: Sequence[Verdict]
+    failed: Sequence[str] = ()
+
+
+class _Parts:
+    """Reads parts, and notes which could not be read."""
+
+    def __init__(self, group_id: str) -> None:
+        self._group_id = group_id
+        self.failed: list[str] = []
+
+    async def read(self, name: str, read: Callable[[], Awaitable[T]], otherwise: T) -> T:
+        """What `read` finds, within SECONDS; `otherwise` if it fails as a database can make it fail."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await read()
+        except (TimeoutError, ProtocolError, psycopg.Error) as error:
+            log.warning("group_part_failed", group_id=self._group_id, part=name, exc_info=error)
+            self.failed.append(name)
+            return otherwise
+
+
+async def look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
+    """What the page of a group shows, None if it does not exist. Raises COORDINATOR_NOT_AVAILABLE."""
+    found = await queries.group_page(runtime.db, group_id, limits)
+    if found is None:
+        return None
+    parts = _Parts(group_id)
+    assignors: Sequence[str] = ()
+    if found.consumer is not None:
+        assignors = await parts.read("assignors", lambda: _assignors(runtime, group_id), assignors)
+    rule = await parts.read("when offsets expire", lambda: runtime.get(RetentionService).rule(group_id), None)
+    findings = await parts.read("findings of reconcile", lambda: runtime.get(FindingReads).of_group(group_id), None)
+    partition = partition_of(group_id, runtime.config.int("offsets.topic.num.partitions"))
+    owner = await parts.read("the coordinator", lambda: queries.coordinator(runtime.db, partition), None)
+    unjudged: tuple[GroupPage, Sequence[Verdict]] = (found, ())
+    page, verdicts = await parts.read("verdicts", lambda: judged(runtime, found), unjudged)
+    return Look(page, assignors, rule, findings, owner, verdicts, tuple(parts.failed))
+
+
+async def _assignors(runtime: Runtime, group_id: str) -> Sequence[str]:
+    return tuple((await runtime.get(DecisionContexts).context_of(group_id)).assignors)
