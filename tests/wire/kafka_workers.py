@@ -46,10 +46,10 @@ class Listening:
 
 
 @contextmanager
-def listening_on(conninfo: str) -> Iterator[Listening]:
-    """A server with a port for Kafka clients, and the topic of the workers."""
+def listening_on(conninfo: str, **env: object) -> Iterator[Listening]:
+    """A server with a port for Kafka clients, and the topic of the workers. `env`: more settings of the server."""
     port = free_ports(1)
-    with start_server(conninfo, env={**FAST, "KCOORD_KAFKA_PORT": port}) as server:
+    with start_server(conninfo, env={**FAST, "KCOORD_KAFKA_PORT": port, **env}) as server:
         server.wait_ready()
         service = Service(server, conninfo, make_token(conninfo))
         service.topic(PARTITIONS, TOPIC)

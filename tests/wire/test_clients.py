@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]  
 SECONDS = 60.0
 
 
-@pytest.mark.parametrize("name", [KAFKA_PYTHON, CONFLUENT, JAVA])
+@pytest.mark.parametrize("name", [KAFKA_PYTHON, CONFLUENT, JAVA, FRANZ_GO])
 def test_workers_share_a_group_and_none_of_it_is_lost(listening: Listening, name: str, tmp_path: Path) -> None:
     place = place_of(listening, name, tmp_path, "lines-" + name.partition(".")[0].lower())
     with ExitStack() as stack:
@@ -109,35 +109,6 @@ def polled(condition: Callable[[], bool], *consumers: Any) -> None:
 
 def numbers(consumer: Any) -> set[int]:
     return {partition.partition for partition in consumer.assignment()}
-
-
-def test_a_static_member_comes_back_without_a_rebalance(listening: Listening) -> None:
-    confluent = pytest.importorskip("confluent_kafka")
-    group = "static-of-confluent"
-
-    def member(instance: str) -> Any:
-        settings = {"group.id": group, "group.instance.id": instance, "session.timeout.ms": 120_000}
-        consumer = confluent.Consumer({**listening.login(), **settings})
-        consumer.subscribe([TOPIC])
-        return consumer
-
-    def described() -> tuple[int, dict[str, set[int]]]:
-        found = listening.service.describe(group)
-        shares = {
-            each["group_instance_id"]: set((each["partitions"] or {}).get(TOPIC, ())) for each in found["members"]
-        }
-        return found["generation_id"], shares
-
-    stays, goes = member("stays"), member("goes")
-    polled(lambda: len(numbers(stays)) == len(numbers(goes)) == 2 and len(described()[1]) == 2, stays, goes)
-    before, held = described(), numbers(goes)
-    goes.close()
-    assert described() == before, "a static member does not leave"
-    again = member("goes")
-    polled(lambda: numbers(again) == held, stays, again)
-    assert described() == before
-    again.close()
-    stays.close()
 
 
 def test_confluent_lists_topics(listening: Listening) -> None:

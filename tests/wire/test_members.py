@@ -1,0 +1,118 @@
+"""What members of unmodified Python clients rely on: static ids, cooperative rebalances, commits, transactions, TLS."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.processes.test_examples import PARTITIONS
+from tests.support.database import cloned_database
+from tests.support.tls import make_certificate
+from tests.wire.kafka_workers import Listening, listening_on
+from tests.wire.members import KINDS, described, member_of, polled
+
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
+
+EVERYTHING = set(range(PARTITIONS))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_static_member_comes_back_without_a_rebalance(listening: Listening, kind: str) -> None:
+    group = f"static-of-{kind}"
+    with closing(member_of(kind, listening, group, instance="stays")) as stays:
+        goes = member_of(kind, listening, group, instance="goes")
+        polled(lambda: len(stays.numbers()) == len(goes.numbers()) == 2, stays, goes)
+        polled(
+            lambda: described(listening, group)[1] == {"stays": stays.numbers(), "goes": goes.numbers()}, stays, goes
+        )
+        before, held = described(listening, group), goes.numbers()
+        goes.close()
+        assert described(listening, group) == before, "a static member does not leave"
+        with closing(member_of(kind, listening, group, instance="goes")) as again:
+            polled(lambda: again.numbers() == held, stays, again)
+            assert described(listening, group) == before
+
+
+@pytest.mark.parametrize("kind", ["kafka-python", "confluent"])
+def test_a_cooperative_rebalance_takes_no_more_than_it_must(listening: Listening, kind: str) -> None:
+    group = f"cooperative-of-{kind}"
+    with closing(member_of(kind, listening, group, assignor="cooperative-sticky")) as first:
+        polled(lambda: first.numbers() == EVERYTHING, first)
+        first.revoked.clear()
+        with closing(member_of(kind, listening, group, assignor="cooperative-sticky")) as second:
+            polled(lambda: len(first.numbers()) == len(second.numbers()) == 2, first, second)
+            assert listening.service.describe(group)["protocol_name"] == "cooperative-sticky"
+            assert [lost for lost in first.revoked if lost] == [second.numbers()]
+            assert first.numbers() | second.numbers() == EVERYTHING
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_that_starts_again_knows_its_commits(listening: Listening, kind: str) -> None:
+    group = f"commits-of-{kind}"
+    with closing(member_of(kind, listening, group)) as first:
+        polled(lambda: first.numbers() == EVERYTHING, first)
+        assert first.committed(1) < 0
+        first.commit(1, 7)
+    with closing(member_of(kind, listening, group)) as again:
+        polled(lambda: again.numbers() == EVERYTHING, again)
+        assert again.committed(1) == 7
+
+
+def test_a_transaction_of_kafka_python_commits_offsets(listening: Listening) -> None:
+    kafka = pytest.importorskip("kafka")
+    login, group = listening.login(), "tx-kafka-python"
+    with closing(member_of("kafka-python", listening, group)) as member:
+        polled(lambda: member.numbers() == EVERYTHING, member)
+        producer = kafka.KafkaProducer(
+            bootstrap_servers=login["bootstrap.servers"],
+            security_protocol=login["security.protocol"],
+            sasl_mechanism="PLAIN",
+            sasl_plain_username="any",
+            sasl_plain_password=login["sasl.password"],
+            transactional_id="tx-of-kafka-python",
+        )
+        where = kafka.TopicPartition("lines", 0)
+        metadata = member._consumer.group_metadata()  # type: ignore[attr-defined]
+
+        def send(offset: int) -> None:
+            producer.begin_transaction()
+            producer.send_offsets_to_transaction({where: kafka.OffsetAndMetadata(offset, "", -1)}, metadata)
+
+        with closing(producer):
+            producer.init_transactions()
+            send(11)
+            producer.commit_transaction()
+            assert member.committed(0) == 11
+            send(12)
+            producer.abort_transaction()
+            assert member.committed(0) == 11
+
+
+@dataclass(frozen=True)
+class Secure(Listening):
+    """A server that Kafka clients reach over TLS only."""
+
+    certificate: Path
+
+    def login(self) -> dict[str, str]:
+        return {**super().login(), "security.protocol": "SASL_SSL"}
+
+
+@pytest.mark.parametrize("kind", ["kafka-python", "confluent-consumer"])
+def test_clients_trust_the_certificate_of_the_listener(postgres: str, tmp_path: Path, kind: str) -> None:
+    key, certificate = make_certificate(tmp_path)
+    tls = {"KCOORD_KAFKA_TLS_CERTIFICATE": certificate, "KCOORD_KAFKA_TLS_KEY": key}
+    trusts: dict[str, dict[str, Any]] = {
+        "kafka-python": {"ssl_cafile": str(certificate)},
+        "confluent-consumer": {"ssl.ca.location": str(certificate)},
+    }
+    with cloned_database(postgres) as conninfo, listening_on(conninfo, **tls) as found:
+        secure = Secure(found.service, found.port, certificate)
+        with closing(member_of(kind, secure, "over-tls", **trusts[kind])) as member:
+            polled(lambda: member.numbers() == EVERYTHING, member)
+            member.commit(0, 5)
+            assert member.committed(0) == 5
