@@ -28,7 +28,7 @@ from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
 from kcoord.access import tokens
 from kcoord.access.rights import digest
-from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat
+from kcoord.models import AccessRule, ApiToken, Counter, Quota, Throttled, TimerHeartbeat
 from kcoord.sql import queries
 
 Shown = Callable[[Any, Any], str]
@@ -203,6 +203,47 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
         response = TemplateResponse(request, "admin/kcoord/apitoken/created.html", context)
         response.headers["Cache-Control"] = "no-store"
         return response
+
+
+class QuotaForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A limit; all but the default name whose it is."""
+
+    class Meta:
+        model = Quota
+        fields = ("kind", "name", "budget", "limit")
+
+    def clean(self) -> dict[str, Any]:
+        """Raises ValidationError for a limit that would never admit anything, and for a name that does not belong."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        limit, kind = given.get("limit"), given.get("kind")
+        if limit is not None and limit <= 0:
+            raise forms.ValidationError({"limit": "A limit is above 0; leave it empty for no limit."})
+        if kind and (kind == Quota.Kind.DEFAULT) == bool(given.get("name")):
+            name = "The default has no name." if kind == Quota.Kind.DEFAULT else f"Say which {kind}."
+            raise forms.ValidationError({"name": name})
+        return given
+
+
+@admin.register(Quota)
+class QuotaAdmin(ModelAdmin):  # type: ignore[misc]
+    """How much principals may use."""
+
+    form = QuotaForm
+    list_display = ("kind", "name", "budget", "limit")
+    list_filter = ("kind", "budget")
+    search_fields = ("name",)
+    ordering = ("kind", "name", "budget")
+
+
+@admin.register(Throttled)
+class ThrottledAdmin(ReadOnlyAdmin):
+    """Who was throttled by quotas within the last hour."""
+
+    list_display = ("kind", "name", "budget", "limit", "used", "times", "from_", "last")
+    fields = list_display
+    readonly_fields = list_display
+    from_ = instant("since", "since")
+    last = instant("throttled_at", "last")
 
 
 @admin.register(TimerHeartbeat)

@@ -126,6 +126,7 @@ UNFOLD: dict[str, Any] = {
                 "title": "Access",
                 "items": [
                     _entry("API tokens", "key", "kcoord", "apitoken"),
+                    _entry("Quotas", "speed", "kcoord", "quota"),
                     _entry("People", "person", "auth", "user"),
                     _entry("Sets of permissions", "groups", "auth", "group"),
                 ],
@@ -135,6 +136,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _entry("Last tick", "timer", "kcoord", "timerheartbeat"),
                     _entry("Counters", "numbers", "kcoord", "counter"),
+                    _entry("Throttled", "hourglass_top", "kcoord", "throttled"),
                     _entry("Revisions", "sync", "groups", "revision"),
                     _entry("Periodic tasks", "schedule", "django_celery_beat", "periodictask"),
                     _entry("Intervals", "more_time", "django_celery_beat", "intervalschedule"),

@@ -32,6 +32,7 @@ from kcoord.http.planes import DataPlane
 from kcoord.http.serving import Operation
 from kcoord.process import off_loop, runtime
 from kcoord.process.garbage import GarbageSearch
+from kcoord.quotas.stored import StoredQuotas
 from offsets.api.routes import OPERATIONS as OFFSETS
 from offsets.metrics.series import group_series
 
@@ -82,6 +83,7 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     runtime.use(running)
     running.db.request_age.pulse.start()
     running.get(NodeAgent).start()
+    running.get(StoredQuotas).start()
     off_loop.share_interpreter()
     garbage = GarbageSearch()
     garbage.start()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kcoord import identity_settings
 from kcoord.identity_settings import IDENTITY
+from kcoord.quota_settings import QUOTAS
 from kcoord.server_settings import SERVER
 from kcoord.setting import PREFIX, Setting, Switch, Text, Value
 from kcoord.verdict_settings import VERDICTS
@@ -77,6 +78,7 @@ SETTINGS: tuple[Setting, ...] = (
     *SERVER,
     *WIRE,
     *IDENTITY,
+    *QUOTAS,
     # Coordinator nodes
     Setting("node.id", "", "text", "Name of this server among the nodes, unique; empty: its host name and port."),
     Setting(

@@ -96,6 +96,69 @@ class AccessRule(models.Model):
         return f"{deny}{self.operation} {self.resource}:{self.name}{star}"
 
 
+class Quota(models.Model):
+    """How much of one budget a principal may use at each node (`kcoord.quotas`)."""
+
+    class Kind(models.TextChoices):
+        TOKEN = "token"  # noqa: S105 - no secret
+        USER = "user"
+        GROUP = "group"
+        DEFAULT = "default"
+
+    class Budget(models.TextChoices):
+        HEARTBEATS = "heartbeats", "heartbeats (per second)"
+        COMMITS = "commits", "commits and fetches (per second)"
+        READS = "reads", "reads (per second)"
+        WRITES = "writes", "writes (per second)"
+        BYTES = "bytes", "bytes (per second)"
+        CPU = "cpu", "CPU time (ms per second)"
+        MEMBERS = "members", "new members (per minute)"
+        GROUPS = "groups", "new groups (per minute)"
+        PARTITIONS = "partitions", "partitions (per minute)"
+        CONNECTIONS = "connections", "connections (open at once)"
+
+    kind = models.CharField(max_length=8, choices=Kind.choices, help_text="A token comes before a user, a group last.")
+    name = models.CharField(
+        max_length=200, blank=True, help_text="Of the token, the user or the group of users; empty for the default."
+    )
+    budget = models.CharField(max_length=16, choices=Budget.choices)
+    limit = models.FloatField(null=True, blank=True, help_text="In the unit of the budget; empty: no limit.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "name", "budget"], name="kcoord_quota_once"),
+            models.CheckConstraint(
+                condition=models.Q(limit__isnull=True) | models.Q(limit__gt=0), name="kcoord_quota_limit"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(kind="default", name="") | (~models.Q(kind="default") & ~models.Q(name="")),
+                name="kcoord_quota_name",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.budget} of {self.kind} {self.name}".rstrip()
+
+
+class Throttled(models.Model):
+    """A principal that quotas have throttled lately, at any node. Written by the service."""
+
+    kind = models.CharField(max_length=8)
+    name = models.CharField(max_length=200, blank=True)
+    budget = models.CharField(max_length=16)
+    limit = models.FloatField()
+    used = models.FloatField(help_text="In the unit of the limit, when it was throttled last.")
+    times = models.BigIntegerField(help_text="Requests, as far as they are noted: about once a minute.")
+    since = MillisField()
+    throttled_at = MillisField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["kind", "name", "budget"], name="kcoord_throttled_once")]
+
+    def __str__(self) -> str:
+        return f"{self.budget} of {self.kind} {self.name}"
+
+
 class TimerHeartbeat(models.Model):
     """When the timers last ran: one row, written by each tick, read by /readyz."""
 

@@ -9,6 +9,7 @@ from django.urls import include, path
 from kcoord.openapi.page import DocsView, OpenAPIView
 from kcoord.rest import converters  # noqa: F401 - registers `anything`
 from kcoord.rest.acls import AclsView
+from kcoord.rest.quotas import QuotasView, ThrottledPrincipalsView
 from kcoord.rest.tokens import TokenDetailView, TokenRotationView, TokensView
 
 urlpatterns = [
@@ -17,6 +18,8 @@ urlpatterns = [
     path("v1/tokens", TokensView.as_view()),
     path("v1/tokens/<anything:id>/rotate", TokenRotationView.as_view()),
     path("v1/tokens/<anything:id>", TokenDetailView.as_view()),
+    path("v1/quotas", QuotasView.as_view()),
+    path("v1/quotas/throttled", ThrottledPrincipalsView.as_view()),
     path("v1/", include("offsets.rest.urls")),
     path("v1/", include("groups.rest.urls")),
     path("docs", DocsView.as_view(), name="docs"),

@@ -10,6 +10,7 @@ from groups.api import consumer_wire as wire
 from groups.api.consumer_convert import heartbeat_command, heartbeat_response
 from groups.api.consumer_topics import Beat, describable, names_of, reported
 from groups.api.endpoints import GROUP
+from groups.api.metering import CONSUMER, admit_member
 from groups.api.replies import raise_for_error
 from groups.core.assignors import Partitions
 from groups.engine.service import GroupService
@@ -53,7 +54,7 @@ CONSUMER_HEARTBEAT = Endpoint(
 )
 
 
-@serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True, at_once=at_once.consumer_heartbeat)
+@serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True, at_once=at_once.consumer_heartbeat, metering=CONSUMER)
 async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
     """ConsumerGroupHeartbeat."""
     if "consumer" not in call.runtime.config.names(REBALANCE_PROTOCOLS):
@@ -62,6 +63,10 @@ async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
         )
     call.principal.require_group(Operation.READ, call.group_id)
     _require_topics(call)
+    if call.body.member_epoch == 0:
+        await admit_member(
+            call.runtime, call.principal, call.group_id, call.body.member_id, call.body.instance_id, is_new=True
+        )
     command = heartbeat_command(call, await reported(call))
     reply = await call.runtime.get(GroupService).consumer_heartbeat(command)
     raise_for_error("consumer_heartbeat", reply)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from groups.api import convert, endpoints, wire
@@ -19,11 +18,12 @@ from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, serve
 from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.quotas.budgets import Budget, Metering
 
 MOST_KEYS = 1_000
 
 
-@serve(endpoints.COORDINATOR)
+@serve(endpoints.COORDINATOR, metering=Metering(Budget.READS))
 async def coordinator(call: Call[None]) -> wire.CoordinatorResponse:
     """FindCoordinator for groups, several at once: the node that owns the coordinator partition of each.
 
@@ -69,7 +69,7 @@ def _coordinator(key: str, found: CoordinatorNode) -> wire.Coordinator:
     )
 
 
-@serve(endpoints.ASSIGN, is_big=True)
+@serve(endpoints.ASSIGN, is_big=True, metering=Metering(Budget.READS))
 async def assign(call: Call[wire.AssignRequest]) -> wire.AssignResponse:
     """The assignment that an assignor gives some members. Topics the caller may not describe appear not to exist."""
     size = off_loop.PER_MEMBER * len(call.body.members)
@@ -78,7 +78,7 @@ async def assign(call: Call[wire.AssignRequest]) -> wire.AssignResponse:
     visible = sorted(name for name in names if call.principal.may_topic(Operation.DESCRIBE, name))
     # A partition that is missing here would stay without an owner: nobody joins again because of it.
     partitions = partition_counts(await call.runtime.get(TopicService).current(), visible)
-    return await asyncio.to_thread(_assigned, call.body.assignor, members, partitions)
+    return await off_loop.in_thread(_assigned, call.body.assignor, members, partitions)
 
 
 def _subscriptions(members: Sequence[wire.AssignMember]) -> list[MemberSubscription]:

@@ -8,6 +8,7 @@ import structlog
 
 from groups.api import at_once, convert, endpoints, wire
 from groups.api.leader_list import LeaderLists
+from groups.api.metering import HEARTBEAT, MANY_HEARTBEATS, admit_member
 from groups.api.replies import raise_for_error
 from groups.core.model.replies import HeartbeatReply
 from groups.engine.service import GroupService
@@ -27,6 +28,7 @@ log = structlog.get_logger(__name__)
 async def join(call: Call[wire.JoinRequest]) -> wire.JoinResponse:
     """JoinGroup."""
     call.principal.require_group(Operation.READ, call.group_id)
+    await admit_member(call.runtime, call.principal, call.group_id, call.body.member_id, call.body.group_instance_id)
     command = convert.join_command(call.group_id, call.body, call.client_host, call.max_wait_ms)
     reply = await call.runtime.get(GroupService).join(command)
     raise_for_error("join", reply)
@@ -38,7 +40,7 @@ async def sync(call: Call[wire.SyncRequest]) -> wire.SyncResponse:
     """SyncGroup."""
     size = off_loop.PER_MEMBER * len(call.body.assignments)
     if size > off_loop.ABOVE:
-        async with call.runtime.get(Turnstile).place():
+        async with call.runtime.get(Turnstile).place(call.principal.token_id):
             command = await off_loop.run(size, convert.sync_command, call.group_id, call.body, call.max_wait_ms)
     else:
         command = convert.sync_command(call.group_id, call.body, call.max_wait_ms)
@@ -48,7 +50,7 @@ async def sync(call: Call[wire.SyncRequest]) -> wire.SyncResponse:
     return convert.sync_response(reply)
 
 
-@serve(endpoints.HEARTBEAT, is_hot=True, at_once=at_once.heartbeat)
+@serve(endpoints.HEARTBEAT, is_hot=True, at_once=at_once.heartbeat, metering=HEARTBEAT)
 async def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse:
     """Heartbeat."""
     call.principal.require_group(Operation.READ, call.group_id)
@@ -57,7 +59,7 @@ async def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse
     return wire.HeartbeatResponse(rfc3339(reply.session_deadline))
 
 
-@serve(endpoints.MANY_HEARTBEATS, is_hot=True, at_once=at_once.many_heartbeats)
+@serve(endpoints.MANY_HEARTBEATS, is_hot=True, at_once=at_once.many_heartbeats, metering=MANY_HEARTBEATS)
 async def many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbeatsResponse:
     """Heartbeats of many members: each is answered separately."""
     results = await asyncio.gather(*(_one_of_many(call, request) for request in call.body.heartbeats))

@@ -12,6 +12,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from groups.catalogue.topic_quotas import admit_creation, admit_deletion, admit_growth
 from groups.catalogue.topics import Topic, TopicService, Watermark, check_topic_name, unknown_topic
 from groups.rest import topic_serializers as s
 from kcoord.access.rights import Operation, Principal, Resource
@@ -97,6 +98,7 @@ class TopicsView(TopicBase):
         check_topic_name(given["name"])
         if not self.principal.may_topic(Operation.ADMIN, given["name"]):
             raise _refused(self.principal, given["name"])
+        self.service(lambda runtime: admit_creation(runtime, self.principal, given["partitions"]))
         topic = self.service(
             lambda runtime: runtime.get(TopicService).create(given["name"], given["partitions"], given["labels"])
         )
@@ -128,6 +130,7 @@ class TopicDetailView(NamedTopicView):
         self.query()
         given = self.given(s.TopicChange)
         self.may_admin(self.name)
+        self.service(lambda runtime: admit_growth(runtime, self.principal, self.name, given.get("partitions")))
         return _answer(self.service(lambda runtime: runtime.get(TopicService).update(self.name, **given)))
 
     @describe(
@@ -146,6 +149,7 @@ class TopicDetailView(NamedTopicView):
         self.query()
         self.may_admin(self.name)
         principal = self.principal.name
+        self.service(lambda runtime: admit_deletion(runtime, self.principal, self.name))
         self.service(lambda runtime: runtime.get(TopicService).delete(self.name, principal=principal))
         return Response(status=204)
 

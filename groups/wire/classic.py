@@ -17,6 +17,7 @@ from groups.api import convert, wire
 from groups.core.model.commands import Heartbeat, JoinGroup, SyncGroup
 from groups.core.model.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from groups.engine.service import GroupService
+from groups.wire.quotas import admit_wire_member
 from kcoord.access.rights import Operation
 from kcoord.database import request_age
 from kcoord.http.paths import check_group_id
@@ -48,6 +49,7 @@ def require_member_of(call: Call, group_id: str) -> None:
 async def join(call: Call, request: Fields) -> Answer:
     """JoinGroup, held until the rebalance is complete."""
     require_member_of(call, request.group_id)
+    await admit_wire_member(call, request.group_id, request.member_id, request.get("group_instance_id"))
     body = struct_of(
         wire.JoinRequest,
         member_id=request.member_id,

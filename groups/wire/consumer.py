@@ -21,6 +21,7 @@ from groups.rest.consumer_description import (
     describe_consumer_group,
 )
 from groups.rest.seen import seen_consumer_group
+from groups.wire.quotas import as_clients_know_it
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import ProtocolError
@@ -35,7 +36,11 @@ CLIENT_MAKES_IDS = 1
 async def heartbeat(call: Call, request: Fields) -> Answer:
     """ConsumerGroupHeartbeat, by the operation of the REST API."""
     check_group_id(request.group_id, may_be_empty=True)
-    beaten = await consumer_heartbeat.carry_out(call.over_http(_body(call, request), request.group_id))
+    body = _body(call, request)
+    try:
+        beaten = await consumer_heartbeat.carry_out(call.over_http(body, request.group_id))
+    except ProtocolError as refused:
+        raise as_clients_know_it(refused) from None
     return _answer(cast(consumer_wire.ConsumerHeartbeatResponse, beaten))
 
 

@@ -39,7 +39,7 @@ def listing(group_list: Callable[[Runtime], GroupList]) -> Api:
         visible = EVERYTHING if sees_all else call.principal.visible(Resource.GROUP)
         service, cursor = call.runtime.get(group_list), None
         found: list[GroupSummary] = []
-        async with call.runtime.get(Turnstile).place():
+        async with call.runtime.get(Turnstile).place(call.principal.token_id):
             while True:
                 page = await service.search(
                     wanted,

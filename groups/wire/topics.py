@@ -8,9 +8,10 @@ Source: KIP-4, 195, 516 for the versions; the rules are those of `groups.catalog
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
+from groups.catalogue.topic_quotas import admit_creation, admit_deletion, admit_growth
 from groups.catalogue.topics import Topic, TopicService, check_partitions, check_topic_name, unknown_topic
 from kcoord.access.rights import Operation, Principal
 from kcoord.protocol.errors import Error, ProtocolError
@@ -22,6 +23,9 @@ DEFAULT_PARTITIONS = 1
 
 FIRST_WITH_IDS = 6
 """Version of DeleteTopics."""
+
+FIRST_CREATION_THROTTLED, FIRST_DELETION_THROTTLED, FIRST_GROWTH_THROTTLED = 6, 5, 3
+"""Versions of CreateTopics, DeleteTopics, CreatePartitions whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 async def create_topics(call: Call, request: Fields) -> Answer:
@@ -43,6 +47,7 @@ async def create_topics(call: Call, request: Fields) -> Answer:
             if asked.name in (await topics.find(names=[asked.name])).by_name:
                 raise ProtocolError(Error.TOPIC_ALREADY_EXISTS, f"topic {asked.name!r} already exists")
             return _created(partitions, None)
+        await _admitted(call, FIRST_CREATION_THROTTLED, admit_creation(call.runtime, call.principal, partitions))
         topic = await topics.create(asked.name, partitions)
         return _created(topic.partitions, topic)
 
@@ -78,6 +83,7 @@ async def delete_topics(call: Call, request: Fields) -> Answer:
             name = found.name
         check_topic_name(name)
         _require_admin(call.principal, name)
+        await _admitted(call, FIRST_DELETION_THROTTLED, admit_deletion(call.runtime, call.principal, name))
         await topics.delete(name, principal=call.principal.name)
         return {"name": name}
 
@@ -98,6 +104,8 @@ async def create_partitions(call: Call, request: Fields) -> Answer:
         check_topic_name(asked.name)
         _require_admin(call.principal, asked.name)
         if not request.validate_only:
+            admission = admit_growth(call.runtime, call.principal, asked.name, asked.count)
+            await _admitted(call, FIRST_GROWTH_THROTTLED, admission)
             await topics.update(asked.name, partitions=asked.count)
             return {}
         check_partitions(asked.count)
@@ -106,6 +114,16 @@ async def create_partitions(call: Call, request: Fields) -> Answer:
         return {}
 
     return {"results": [{"name": asked.name, **await _answered(create, asked)} for asked in request.topics]}
+
+
+async def _admitted(call: Call, first: int, admission: Coroutine[Any, Any, None]) -> None:
+    """Wait for an admission by quotas. Clients below version `first` are only told to be silent for a while."""
+    try:
+        await admission
+    except ProtocolError as refused:
+        call.session.throttle_ms = max(call.session.throttle_ms, refused.retry_after_ms or 0)
+        if call.version >= first:
+            raise
 
 
 async def _answered(work: Callable[[Fields], Awaitable[dict[str, Any]]], asked: Fields) -> dict[str, Any]:

@@ -43,6 +43,7 @@ COMMON_ERRORS = (
     Error.INVALID_REQUEST,
     Error.SASL_AUTHENTICATION_FAILED,
     Error.COORDINATOR_NOT_AVAILABLE,
+    Error.THROTTLING_QUOTA_EXCEEDED,
     Error.UNKNOWN_SERVER_ERROR,
 )
 """What any endpoint may answer."""

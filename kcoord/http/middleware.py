@@ -15,11 +15,12 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kcoord import metrics
-from kcoord.access.rights import trusted_caller
+from kcoord.access.rights import Access, bearer, digest, trusted_caller
 from kcoord.database import request_age
 from kcoord.http import context, paths, problem
 from kcoord.http.access_lines import AccessLines
 from kcoord.process import runtime as runtimes
+from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 
@@ -116,7 +117,8 @@ class ProblemNet:
         async with AsyncExitStack() as place:
             if scope["method"] == "GET" and runtimes.is_running():
                 try:
-                    await place.enter_async_context(runtimes.current().get(Turnstile).place())
+                    runtime = runtimes.current()
+                    await place.enter_async_context(runtime.get(Turnstile).place(_caller(runtime, scope)))
                 except ProtocolError as refused:
                     await problem.from_error(refused)(scope, receive, send)
                     return
@@ -130,6 +132,15 @@ class ProblemNet:
             if self._load is not None:
                 await asyncio.to_thread(self._load)
                 self._load = None
+
+
+def _caller(runtime: Runtime, scope: Scope) -> int | None:
+    """The token that sends a request, if it is known; all others share one line."""
+    try:
+        found = runtime.get(Access).known(digest(bearer(scope["headers"])))
+    except ProtocolError:
+        return None
+    return None if found is None else found.token_id
 
 
 class _Catcher:

@@ -22,6 +22,8 @@ from kcoord.config import Config
 from kcoord.http import problem
 from kcoord.http.starts import Starts
 from kcoord.protocol.errors import Error
+from kcoord.quotas.addresses import Addresses
+from kcoord.quotas.connections import HOLDERS
 
 log = structlog.get_logger(__name__)
 
@@ -58,9 +60,13 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """The settings. Times in seconds; `body_bytes` is the largest body that is accepted."""
+    """The settings. Times in seconds; `body_bytes` is the largest body that is accepted.
+
+    `from_one`: connections from one address, 0: as many as there may be at all.
+    """
 
     connections: int
+    from_one: int
     head: float
     body: float
     write: float
@@ -71,6 +77,7 @@ class PeerLimits:
         """The limits of a configuration."""
         return cls(
             connections=config.int("http.max.connections"),
+            from_one=config.int("quota.connections.per.address"),
             head=config.int("http.head.timeout.ms") / 1000,
             body=config.int("http.body.timeout.ms") / 1000,
             write=config.int("http.write.timeout.ms") / 1000,
@@ -86,11 +93,13 @@ class PeerLimits:
 class Peer:
     """The other end of one connection: what we expect from it, and until when."""
 
-    __slots__ = ("_limits", "_received", "_unread", "_unread_for", "_waited", "phase")
+    __slots__ = ("_limits", "_received", "_unread", "_unread_for", "_waited", "holder", "phase")
 
     def __init__(self, limits: PeerLimits) -> None:
         self._limits = limits
         self.phase = Phase.SILENT
+        self.holder = 0
+        """Whose quota of connections it is counted against (`kcoord.quotas.connections`)."""
         self._waited = 0.0
         self._received = 0
         self._unread = 0
@@ -163,6 +172,7 @@ class Peers:
     def __init__(self, limits: PeerLimits) -> None:
         self.limits = limits
         self._open: set[Connection] = set()
+        self._addresses = Addresses(limits.from_one)
         self.starts = Starts()
         self.hot_starts = Starts()
         self._looked_at: float | None = None
@@ -171,9 +181,9 @@ class Peers:
     def __len__(self) -> int:
         return len(self._open)
 
-    def admit(self, connection: Connection) -> bool:
-        """Whether one more connection is allowed; if so, it is watched from now on."""
-        if len(self._open) >= self.limits.connections:
+    def admit(self, connection: Connection, address: str = "") -> bool:
+        """Whether one more connection is allowed; if so, it is watched from now on. `address`: where it comes from."""
+        if len(self._open) >= self.limits.connections or not self._addresses.admit(connection, address):
             self.note_closed(Reason.LIMIT)
             return False
         self._open.add(connection)
@@ -183,6 +193,8 @@ class Peers:
     def forget(self, connection: Connection) -> None:
         """The connection is closed."""
         self._open.discard(connection)
+        self._addresses.forget(connection)
+        HOLDERS.closed(connection.peer)
         metrics.CONNECTIONS.set(len(self._open))
 
     def note_closed(self, reason: Reason) -> None:
@@ -247,5 +259,5 @@ TOO_LATE = {
 TOO_MANY = refusal(
     HTTPStatus.SERVICE_UNAVAILABLE,
     Error.COORDINATOR_NOT_AVAILABLE,
-    "this server has reached its limit of connections; try again, or use another server",
+    "this server has reached its limit of connections, in all or from your address; try again, or use another server",
 )

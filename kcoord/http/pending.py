@@ -49,6 +49,7 @@ class Pending:
         "_started",
         "_tasks",
         "_tell",
+        "_token",
         "_underway",
         "disconnected",
         "keep_alive",
@@ -75,6 +76,7 @@ class Pending:
         self._started = started
         self._defaults = defaults
         self._underway = underway
+        self._token = head.token
         self.keep_alive = head.keeps_alive
         self.disconnected = self.response_started = self.response_complete = False
 
@@ -116,6 +118,7 @@ class Pending:
 
     def _succeed(self, result: msgspec.Struct) -> None:
         content = self._route.served.operation.encode(result)
+        self._path.spend_bytes(self._token, len(content))
         self._note(HTTPStatus.OK)
         answer = self._path.success(content, self._request.request_id, self._defaults, keeps_alive=self.keep_alive)
         self._tell(self, answer)

@@ -26,6 +26,10 @@ from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import AGAIN, Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.quotas.budgets import UNMETERED, Budget, Metering
+from kcoord.quotas.connections import PEER, Connections
+from kcoord.quotas.quotas import Quotas
+from kcoord.quotas.throttled import HEARTBEATS_KEPT
 
 log = structlog.get_logger(__name__)
 
@@ -91,9 +95,11 @@ class Operation:
         at_once: AtOnce | None = None,
         begin: Begin | None = None,
         is_big: bool = False,
+        metering: Metering = UNMETERED,
     ) -> None:
         assert at_once is None or begin is None, endpoint
         self.endpoint = endpoint
+        self.metering = metering
         self.is_hot = is_hot
         self._is_big = is_big
         self._at_once = at_once
@@ -112,6 +118,8 @@ class Operation:
             response = await self._answer(scope, receive)
         except ProtocolError as error:
             response = problem.from_error(error)
+            if error.fields.get("budget") == Budget.CONNECTIONS.key:
+                response.headers["connection"] = "close"
         except bodies.ClientGone:
             request = context.current()
             if request is not None:
@@ -174,6 +182,9 @@ class Operation:
             await runtime.get(Turnstile).pass_through(again=scope.get(AGAIN, False))
         headers = scope["headers"]
         principal = trusted_caller(scope) or await runtime.get(Access).authenticate(bearer(headers))
+        quotas = runtime.get(Quotas)
+        if quotas.limits_connections and principal.token_id:
+            claim(runtime, scope, principal)
         group_id, transactional_id = self._path_names(scope)
         query = self._query(scope["query_string"])
         body = b""
@@ -186,16 +197,60 @@ class Operation:
         def called(content: Any) -> Call[Any]:
             return Call(runtime, principal, content, group_id, query, host, transactional_id)
 
-        if not (self._is_big or len(body) > BIG_BYTES):
-            content = None if self._decoder is None else bodies.decode(self._decoder, body)
-            work = self._handler(called(content))
-            return self._encoded(await (answered_or_gone(work, receive) if self._waits else work))
-        async with runtime.get(Turnstile).place():
-            content = await self._decoded(body)
-            if not self._waits:
-                return self._encoded(await self._handler(called(content)))
+        try:
+            if self._is_big or len(body) > BIG_BYTES:
+                result = await self._big(quotas, principal, body, called, receive)
+            else:
+                content = None if self._decoder is None else bodies.decode(self._decoder, body)
+                work = self._carried_out(quotas, called(content))
+                result = await (answered_or_gone(work, receive) if self._waits else work)
+        except ProtocolError as error:
+            if error.error is not Error.THROTTLING_QUOTA_EXCEEDED:
+                quotas.spend(principal, None, len(body))
+            raise
+        answer = self._encoded(result)
+        quotas.spend(principal, None, len(body) + len(answer.body))
+        return answer
+
+    async def _big(
+        self,
+        quotas: Quotas,
+        principal: Principal,
+        body: bytes,
+        called: Callable[[Any], Call[Any]],
+        receive: Receive,
+    ) -> msgspec.Struct:
+        """The result of a request that waits for a place."""
+        if self._is_big:  # what does not wait for a place need not be looked at again
+            quotas.admit(principal, {Budget.CPU: 0, Budget.BYTES: 0})
+        async with current_runtime().get(Turnstile).place(principal.token_id):
+            with off_loop.charging(quotas.charger(principal) if self._is_big else None):
+                content = await self._decoded(body)
+                if not self._waits:
+                    return await self._carried_out(quotas, called(content))
         # Others wait for the place, and what this one waits for may be another request.
-        return self._encoded(await answered_or_gone(self._handler(called(content)), receive))
+        return await answered_or_gone(self._carried_out(quotas, called(content)), receive)
+
+    async def _carried_out(self, quotas: Quotas, call: Call[Any]) -> msgspec.Struct:
+        """The result of a call whose weight is spent. Raises THROTTLING_QUOTA_EXCEEDED."""
+        metering, principal = self.metering, call.principal
+        if metering.budget is None or not quotas.meter(principal):
+            return await self._handler(call)
+        weight = metering.weight(call.body)
+        if metering.keeps is not None:
+            refusal = quotas.refused_heartbeat(principal, weight)
+            result = await self._handler(call)
+            if refusal is not None and metering.keeps(call.body, result):
+                HEARTBEATS_KEPT.inc(weight)
+                raise refusal
+            return result
+        try:
+            quotas.admit(principal, {metering.budget: weight, Budget.BYTES: 0}, counts=metering.renew is not None)
+        except ProtocolError:
+            if metering.renew is not None:
+                await metering.renew(call)
+            raise
+        return await self._handler(call)
 
     async def _decoded(self, body: bytes) -> Any:
         """The content of a large body."""
@@ -237,6 +292,13 @@ def current_runtime() -> Runtime:
     return runtimes.current()
 
 
+def claim(runtime: Runtime, scope: Scope, principal: Principal) -> None:
+    """Count the connection of a request. Raises THROTTLING_QUOTA_EXCEEDED."""
+    peer = (scope.get("state") or {}).get(PEER)
+    if peer is not None:
+        runtime.get(Connections).claim(peer, principal)
+
+
 async def answered_or_gone(work: Awaitable[msgspec.Struct], receive: Receive) -> msgspec.Struct:
     """The result of `work`. Raises ClientGone, with `work` cancelled and ended, if the connection ends first."""
     handler = asyncio.ensure_future(work)
@@ -268,6 +330,7 @@ def serve(
     at_once: AtOnce | None = None,
     begin: Begin | None = None,
     is_big: bool = False,
+    metering: Metering = UNMETERED,
 ) -> Callable[[Handler], Operation]:
     """Decorator: the function answers `endpoint`.
 
@@ -275,10 +338,10 @@ def serve(
     setting `log.hot.requests`. `at_once`: answers some requests without waiting, just as the function would
     (`kcoord.http.short_path`); None, or a ProtocolError: the function shall answer, and nothing has been done yet.
     `begin`: begins some requests in the same way, for which that is not possible because they have to wait. `is_big`:
-    even a request with a small body waits for a place (`Turnstile.place`).
+    even a request with a small body waits for a place (`Turnstile.place`). `metering`: what quotas count.
     """
 
     def bind(handler: Handler) -> Operation:
-        return Operation(endpoint, handler, waits, is_hot, at_once, begin, is_big)
+        return Operation(endpoint, handler, waits, is_hot, at_once, begin, is_big, metering)
 
     return bind

@@ -33,6 +33,9 @@ from kcoord.http.serving import Operation
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
+from kcoord.quotas.budgets import one
+from kcoord.quotas.connections import PEER
+from kcoord.quotas.quotas import Quotas
 from kcoord.server_settings import SHORT_PATH
 
 log = structlog.get_logger(__name__)
@@ -106,6 +109,8 @@ class Served:
         self.answered = metrics.requests(path, "POST", 200)
         self.seconds = metrics.latency(path)
         self.can_begin = operation.can_begin
+        self.budget = operation.metering.budget
+        self.weighs_one = operation.metering.weight is one
 
 
 class ShortPath:
@@ -114,6 +119,7 @@ class ShortPath:
     def __init__(self, runtime: Runtime, operations: Iterable[Operation]) -> None:
         self._runtime = runtime
         self._access = runtime.get(Access)
+        self._quotas = runtime.get(Quotas)
         self._lines = AccessLines(runtime.config.int("log.hot.requests"))
         self.longest_body = min(LONGEST_BODY, runtime.config.int("http.max.body.bytes"))
         self._by_suffix: dict[bytes, Served] = {}
@@ -218,6 +224,11 @@ class ShortPath:
         if principal is None:
             return None
         served, operation = route.served, route.served.operation
+        quotas = self._quotas if self._quotas.is_hot else None
+        if quotas is not None and not (served.weighs_one and quotas.has_room(principal, served.budget)):
+            return None
+        if self._quotas.limits_connections and head.scope["state"][PEER].holder != principal.token_id:
+            return None
         scope = head.scope  # of one request at a time: the next one waits until this one is answered
         scope["path"], scope["raw_path"] = route.path, route.target
         request_id = head.request_id or context.new_request_id()
@@ -231,12 +242,16 @@ class ShortPath:
                 underway = operation.begin(runtime, principal, route.group_id, head.client_host, body)
                 if underway is None:
                     return None
+                if quotas is not None:
+                    quotas.spend(principal, served.budget, len(body))
                 pending = Pending(self, route, head, request, started, defaults, underway)
                 wait(pending)
                 return pending
             content = operation.at_once(runtime, principal, route.group_id, head.client_host, body)
             if content is None:
                 return None
+            if quotas is not None:
+                quotas.spend(principal, served.budget, len(body) + len(content))
             request.status = 200
             self.note(route, request, time.perf_counter() - started)
         except ProtocolError:
@@ -261,6 +276,13 @@ class ShortPath:
             end,
             content,
         )
+
+    def spend_bytes(self, token: str, size: int) -> None:
+        """A request of the holder of a token, which is a digest, was answered with this many bytes."""
+        if self._quotas.is_hot:
+            principal = self._access.known(token)
+            if principal is not None:
+                self._quotas.spend(principal, None, size)
 
     def note(self, route: Route, request: context.RequestContext, seconds: float) -> None:
         """A request, which is the current one, was answered."""

@@ -30,6 +30,7 @@ TAGS = (
     ("nodes", "Coordinator nodes, the partitions they own, and hand-overs."),
     ("archive", "Runs of the Spark jobs, and what reconcile found."),
     ("tokens", "Access."),
+    ("quotas", "How much principals may use."),
     (SERVICE_TAG, "Health and metrics."),
 )
 

@@ -52,6 +52,8 @@ ENUMS: Mapping[str, tuple[str, str]] = {
     "RulePattern": ("RuleView", "pattern"),
     "AclPattern": ("/v1/acls", "pattern"),
     "Role": ("NewAcls", "role"),
+    "QuotaKind": ("QuotaView", "kind"),
+    "QuotaBudget": ("QuotaView", "budget"),
     "GroupSort": ("/v1/groups", "sort"),
     "LivenessStatus": ("Liveness", "status"),
     "ReadinessStatus": ("Readiness", "status"),

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from itertools import islice
 from typing import ParamSpec, TypeVar
 
@@ -69,7 +71,42 @@ async def run(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     """Returns the result of `work`, which runs in a thread if `size` (partitions or topics) is large."""
     if size <= ABOVE:
         return work(*args, **kwargs)
-    return await asyncio.to_thread(work, *args, **kwargs)
+    return await in_thread(work, *args, **kwargs)
+
+
+Charge = Callable[[float], None]
+_CHARGE: ContextVar[Charge | None] = ContextVar("kcoord_charge", default=None)
+
+
+@contextmanager
+def charging(charge: Charge | None) -> Iterator[None]:
+    """Within the block `charge` is told of the CPU time of work in threads, in ms, when it ends; None: nobody is.
+
+    That is also when the caller does not wait for it any more. It is called on the event loop.
+    """
+    token = _CHARGE.set(charge)
+    try:
+        yield
+    finally:
+        _CHARGE.reset(token)
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Returns the result of `work`, which runs in a thread; its CPU time is charged (`charging`)."""
+    charge = _CHARGE.get()
+    if charge is None:
+        return await asyncio.to_thread(work, *args, **kwargs)
+    loop = asyncio.get_running_loop()
+
+    def charged() -> T:
+        began = time.thread_time()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(charge, (time.thread_time() - began) * 1000)
+
+    return await asyncio.to_thread(charged)
 
 
 async def run_within(connection: Connection, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
@@ -61,6 +61,73 @@ class TwoLines(Generic[T]):
         return (self._lines[self._turn] or self._lines[1 - self._turn]).popleft()
 
 
+class Places:
+    """Places that are given to holders in turn: one that wants many does not make others wait for all of them.
+
+    Each holder's own requests are in order of arrival.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._lines: dict[Hashable, deque[asyncio.Future[None]]] = {}
+        """Of those that wait; whose turn is next comes first."""
+        self.waiting = 0
+
+    def locked(self) -> bool:
+        """No place is free, or others are before the caller."""
+        return self._free <= 0 or self.waiting > 0
+
+    def has_room(self, holder: Hashable, most: int) -> bool:
+        """Whether one more request of the holder may wait, of `most` that may wait together.
+
+        The last quarter is for holders that have less than an equal share: there is room for one that has just come.
+        """
+        if self.waiting >= most:
+            return False
+        own = len(self._lines.get(holder, ()))
+        holders = len(self._lines) + (holder not in self._lines)
+        return self.waiting < most - most // 4 or own < most // max(2, holders)
+
+    async def acquire(self, holder: Hashable) -> None:
+        """Wait for a place."""
+        if not self.locked():
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(holder, deque()).append(turn)
+        self.waiting += 1
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()  # it was given a place just now
+            else:
+                self._leave(holder, turn)
+            raise
+
+    def release(self) -> None:
+        """Give a place back, to the first of the holder whose turn it is."""
+        while self._lines:
+            holder, line = next(iter(self._lines.items()))
+            del self._lines[holder]
+            turn = line.popleft()
+            if line:
+                self._lines[holder] = line  # behind all others
+            self.waiting -= 1
+            if not turn.done():  # a cancelled one is about to leave
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    def _leave(self, holder: Hashable, turn: asyncio.Future[None]) -> None:
+        line = self._lines.get(holder)
+        if line is not None and turn in line:
+            line.remove(turn)
+            self.waiting -= 1
+            if not line:
+                del self._lines[holder]
+
+
 class Turnstile:
     """In order of arrival. Requests that were let in may wait for as long as they like: they count no longer."""
 
@@ -71,10 +138,8 @@ class Turnstile:
         self._let_in = 0
         """Since the loop last went round."""
         self._goes_round = False
-        self._places = asyncio.Semaphore(places_of(runtime.config.int("http.max.big.requests")))
+        self._places = Places(places_of(runtime.config.int("http.max.big.requests")))
         self._most_big = runtime.config.int("http.max.big.queue")
-        self._big = 0
-        """Big requests that wait for a place."""
 
     async def pass_through(self, *, again: bool = False) -> None:
         """Wait for the caller's turn. `again`: not the first request of its connection.
@@ -93,18 +158,15 @@ class Turnstile:
         await turn
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """One of the places for big requests, once it is the caller's turn; do not wait for other requests in it.
+    async def place(self, holder: Hashable = None) -> AsyncIterator[None]:
+        """One of the places for big requests, once it is the turn of `holder`; do not wait for other requests in it.
 
-        Raises ProtocolError COORDINATOR_NOT_AVAILABLE if too many wait already.
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE if too many wait already: the queue is full, or almost, and
+        the holder has its share of it.
         """
-        if self._places.locked() and self._big >= self._most_big:
+        if self._places.locked() and not self._places.has_room(holder, self._most_big):
             raise self._refusal(f"{self._most_big} large requests wait for their turn (http.max.big.queue)")
-        self._big += 1
-        try:
-            await self._places.acquire()
-        finally:
-            self._big -= 1
+        await self._places.acquire(holder)
         try:
             yield
         finally:

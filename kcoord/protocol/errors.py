@@ -151,6 +151,9 @@ class ProblemFields(TypedDict, total=False):
     topics: list[str]
     state: str
     run: str
+    budget: str
+    limit: float
+    used: float
 
 
 class ProtocolError(Exception):

@@ -24,8 +24,12 @@ from rest_framework.request import Request
 from kcoord.access.rights import Access, Principal, bearer, trusted_caller
 from kcoord.http import body as bodies
 from kcoord.http import problem
+from kcoord.http.serving import claim
 from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.quotas.budgets import Budget
+from kcoord.quotas.quotas import Quotas
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +46,18 @@ class BearerAuthentication(BaseAuthentication):
             return None, trusted
         header = request.META.get("HTTP_AUTHORIZATION")
         secret = bearer([] if header is None else [(b"authorization", header.encode("latin-1", "replace"))])
-        return None, bridge.call(lambda runtime: runtime.get(Access).authenticate(secret))
+        return None, bridge.call(lambda runtime: _admitted(runtime, secret, request))
+
+
+async def _admitted(runtime: Runtime, secret: str, request: Request) -> Principal:
+    """The holder of a secret whose request is within its quotas. Raises THROTTLING_QUOTA_EXCEEDED."""
+    principal = await runtime.get(Access).authenticate(secret)
+    quotas = runtime.get(Quotas)
+    if quotas.limits_connections:
+        claim(runtime, getattr(request._request, "scope", {}), principal)
+    budget = Budget.READS if request.method in ("GET", "HEAD") else Budget.WRITES
+    quotas.admit(principal, {budget: 1, Budget.BYTES: 0})
+    return principal
 
 
 class HasToken(BasePermission):

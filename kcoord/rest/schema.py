@@ -114,6 +114,9 @@ class Problem(serializers.Serializer[Any]):
     run = serializers.CharField(
         required=False, help_text="Id of the run in progress, which keeps another from starting."
     )
+    budget = serializers.CharField(required=False, help_text="Of THROTTLING_QUOTA_EXCEEDED: what was used up.")
+    limit = serializers.FloatField(required=False, help_text="The limit of that budget, in its unit.")
+    used = serializers.FloatField(required=False, help_text="What the caller has used lately, in the same unit.")
 
 
 def statuses(errors: Iterable[Error]) -> dict[int, list[Error]]:

@@ -23,7 +23,9 @@ from rest_framework.views import APIView
 from kcoord.access.rights import Principal, Resource
 from kcoord.http import paths, problem
 from kcoord.process import bridge
+from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
+from kcoord.quotas.quotas import Quotas
 from kcoord.rest.base import NOTHING_HERE, first_complaint
 from kcoord.rest.paging import Visible
 
@@ -48,8 +50,12 @@ class AlwaysJSON(BaseContentNegotiation):
 class StrictRequest(Request):
     """A request whose body is read however it is announced: Django REST framework overlooks a chunked one."""
 
+    body_size = 0
+    """Of the body, as far as it was read."""
+
     def _load_stream(self) -> None:
         content = self._request.read()
+        self.body_size = len(content)
         self._stream: Any = BytesIO(content) if content else None
 
 
@@ -73,8 +79,19 @@ class ControlView(APIView):
         """The response, which lets go of what it was rendered from."""
         final = super().finalize_response(request, response, *args, **kwargs)
         if isinstance(final, Response):
+            final.add_post_render_callback(self._spend_bytes)
             final.add_post_render_callback(self._release)
         return final
+
+    def _spend_bytes(self, response: Response) -> None:
+        """Count the bytes of request and answer against the caller's quota."""
+        principal = self.request.auth
+        size = len(response.content) + getattr(self.request, "body_size", 0)
+        if isinstance(principal, Principal) and principal.token_id and runtimes.is_running():
+            runtime = runtimes.current()
+            if runtime.loop is not None:
+                spend = runtime.get(Quotas).spend
+                runtime.loop.call_soon_threadsafe(spend, principal, None, size)
 
     def _release(self, response: Response) -> None:
         """Free what the response shows by reference counts.

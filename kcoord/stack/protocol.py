@@ -14,6 +14,7 @@ from typing import Any
 
 from kcoord.http.peers import TOO_LATE, TOO_MANY, Peer, Peers, Phase, Reason, refusal
 from kcoord.protocol.errors import Error
+from kcoord.quotas.connections import PEER
 
 LONGEST_HEAD_BYTES = 16_384
 NO_LINGER = struct.pack("ii", 1, 0)
@@ -26,6 +27,7 @@ class PeerProtocol(asyncio.Protocol):
     transport: Any
     flow: Any
     cycle: Any
+    app_state: dict[str, Any]
 
     def __init__(self, peers: Peers, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
@@ -34,7 +36,9 @@ class PeerProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Watch it, or refuse it if too many are open."""
-        if self._peers.admit(self):
+        address = transport.get_extra_info("peername")
+        if self._peers.admit(self, str(address[0]) if isinstance(address, tuple) else ""):
+            self.app_state = {**self.app_state, PEER: self.peer}
             super().connection_made(transport)
             return
         transport.set_protocol(asyncio.Protocol())

@@ -60,7 +60,8 @@ class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
         super().connection_made(transport)
         path = self.app_state.get(STATE)
         if path is not None and not self.root_path:
-            self._shortcut = Shortcut(path, self.app, self._scope(b"POST", b"1.1", []))
+            scope = {**self._scope(b"POST", b"1.1", []), "state": self.app_state}
+            self._shortcut = Shortcut(path, self.app, scope)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed."""

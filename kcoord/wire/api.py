@@ -34,7 +34,8 @@ class Session:
 
     `secret` is the token of its login, "" before that, and `token` its digest. `is_refused`: its login failed, and it
     is closed after the answer. `server_host`, `server_port`: the address that the client came by. `software_name`,
-    `software_version`: those of ApiVersions, "" if it sent none on this connection.
+    `software_version`: those of ApiVersions, "" if it sent none on this connection. `throttle_ms`: for how long a quota
+    keeps it silent after the answer to its present request. `holder`: whose quota of connections it is counted against.
     """
 
     client_host: str
@@ -48,6 +49,8 @@ class Session:
     is_refused: bool = False
     software_name: str = ""
     software_version: str = ""
+    throttle_ms: int = 0
+    holder: int = 0
 
 
 @dataclass(frozen=True, slots=True)

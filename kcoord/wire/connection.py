@@ -56,6 +56,8 @@ class Connection(asyncio.Protocol):
         self._unread_for: float | None = None
         self._reads = True
         self._said = False
+        self._silence: asyncio.TimerHandle | None = None
+        """Nothing is read until it ends."""
         self._is_declined = False
         """The request that comes next cannot be answered at once."""
         self.waits = False
@@ -77,6 +79,8 @@ class Connection(asyncio.Protocol):
         """What the peer waits for is ended, what it only asked for is carried out."""
         self._gateway.closed(self)
         self._transport = None
+        if self._silence is not None:
+            self._silence.cancel()
         self._buffer.clear()
         if self._task is None:
             self._release()
@@ -85,7 +89,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the peer."""
-        if self.phase is Phase.IDLE and not self._buffer and self._is_answered(data):
+        if self.phase is Phase.IDLE and not self._buffer and self._silence is None and self._is_answered(data):
             return
         self._buffer += data
         if self._task is None:
@@ -136,6 +140,8 @@ class Connection(asyncio.Protocol):
     def _next(self) -> bool:
         """Whether a request was answered at once, so that there may be another."""
         if self._transport is None or self._transport.is_closing() or self._unread_for is not None:
+            return False
+        if self._silence is not None:
             return False
         if not self._size and not self._read_size():
             return False
@@ -188,6 +194,8 @@ class Connection(asyncio.Protocol):
                 answer = await respond(self._gateway, self.session, frame, receipt)
             if answer is not None and self._transport is not None:
                 self._transport.write(answer)
+            if self.session.throttle_ms:
+                self._be_silent()
             if self.session.is_refused:
                 self.hang_up("refused", "the login failed: the password is not a token")
         except Malformed as error:
@@ -208,6 +216,18 @@ class Connection(asyncio.Protocol):
             if self._gateway.is_stopping:
                 self.close()
             self._advance()
+
+    def _be_silent(self) -> None:
+        """A quota throttles the peer: read nothing for a while (KIP-219)."""
+        seconds, self.session.throttle_ms = self.session.throttle_ms / 1000, 0
+        if self._transport is not None and not self._gateway.is_stopping:
+            self._pause()
+            self._silence = asyncio.get_running_loop().call_later(seconds, self._speak)
+
+    def _speak(self) -> None:
+        """The peer has been silent for long enough."""
+        self._silence = None
+        self.advance()
 
     def _release(self) -> None:
         held, self._held = self._held, 0

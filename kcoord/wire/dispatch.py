@@ -18,8 +18,12 @@ from kcoord import metrics
 from kcoord.access.rights import Access
 from kcoord.database import request_age
 from kcoord.http import context
+from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.quotas.budgets import Budget
+from kcoord.quotas.quotas import Quotas
+from kcoord.quotas.wire import budget_of
 from kcoord.wire import frames, session
 from kcoord.wire.api import SUCCESS, Answer, Api, Call, HangUp, Session, response_class
 from kcoord.wire.codes import UNSUPPORTED_VERSION
@@ -49,6 +53,9 @@ def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
     caller = runtime.get(Access).known(peer.token)
     if caller is None or len(frame) > LONGEST_AT_ONCE:
         return None
+    quotas = runtime.get(Quotas)
+    if quotas.is_hot and not quotas.has_room(caller, Budget.HEARTBEATS):
+        return None
     started = time.perf_counter()
     entered = request_age.enter(runtime.db.request_age.receive())
     try:
@@ -66,6 +73,8 @@ def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
         return None
     finally:
         request_age.leave(entered)
+    if quotas.is_hot:
+        quotas.spend(caller, budget_of(api.name), len(frame) + len(answer))
     found.requests.inc()
     found.seconds.observe(time.perf_counter() - started)
     return answer
@@ -133,9 +142,28 @@ async def respond(gateway: Any, peer: Session, frame: Frame, receipt: Receipt) -
         metrics.kafka_latency(api.name).observe(time.perf_counter() - started)
         request_age.leave(tokens[1])
         context.leave(tokens[0])
+    throttle_ms = _throttled(gateway.runtime, peer, api, len(frame))
     if body is None:
         return None
+    if throttle_ms:
+        body = {**body, "throttle_time": throttle_ms}
     return frames.answer(api.key, api.name, header.version, header.correlation_id, body)
+
+
+def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
+    """Count a request that was carried out: for how long its connection is silent after the answer, in ms (KIP-219).
+
+    Its session was extended before that, and a client's next heartbeat is only so much later.
+    """
+    caller = runtime.get(Access).known(peer.token) if api.needs_login else None
+    if caller is None:
+        return 0
+    costs = {Budget.BYTES: size}
+    budget = budget_of(api.name)
+    if budget is not None:
+        costs[budget] = 1
+    peer.throttle_ms = max(peer.throttle_ms, runtime.get(Quotas).throttle_ms(caller, costs))
+    return peer.throttle_ms
 
 
 async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Frame) -> Answer | None:

@@ -20,6 +20,8 @@ from kcoord import metrics
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import places_of
+from kcoord.quotas.addresses import Addresses
+from kcoord.quotas.connections import HOLDERS
 from kcoord.wire import session
 from kcoord.wire.api import Api
 from kcoord.wire.connection import Connection
@@ -144,6 +146,7 @@ class Gateway:
         self.tls = tls_context(config)
         self._handshakes = asyncio.Semaphore(config.int("kafka.max.handshakes"))
         self._connections: set[Connection] = set()
+        self._addresses = Addresses(config.int("quota.connections.per.address"))
         self._is_empty = asyncio.Event()
         self._is_empty.set()
         self._connecting: set[asyncio.Task[None]] = set()
@@ -193,12 +196,16 @@ class Gateway:
     def opened(self, connection: Connection) -> None:
         """A connection was made."""
         self._connections.add(connection)
+        if not self._addresses.admit(connection, connection.session.client_host):
+            connection.hang_up("limit", "too many connections from this address")
         self._is_empty.clear()
         metrics.KAFKA_CONNECTIONS.set(len(self._connections))
 
     def closed(self, connection: Connection) -> None:
         """A connection ended."""
         self._connections.discard(connection)
+        self._addresses.forget(connection)
+        HOLDERS.closed(connection.session)
         if not self._connections:
             self._is_empty.set()
         self.budget.forget(connection)

@@ -13,7 +13,9 @@ import re
 from kcoord.access.rights import Access, Principal, digest
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.wire.api import Answer, Api, Call, Session
+from kcoord.quotas.connections import Connections
+from kcoord.quotas.quotas import Quotas
+from kcoord.wire.api import Answer, Api, Call, HangUp, Session
 from kcoord.wire.codes import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM
 from kcoord.wire.reading import Fields
 
@@ -77,7 +79,7 @@ async def sasl_authenticate(call: Call, request: Fields) -> Answer:
 async def log_in(runtime: Runtime, session: Session, message: bytes) -> None:
     """The connection belongs to the holder of the token in a message of SASL/PLAIN.
 
-    Raises SASL_AUTHENTICATION_FAILED unless it is that of a token.
+    Raises SASL_AUTHENTICATION_FAILED unless it is that of a token, and HangUp if the token has too many connections.
     """
     parts = message.split(b"\0")
     try:
@@ -86,7 +88,12 @@ async def log_in(runtime: Runtime, session: Session, message: bytes) -> None:
         raise ProtocolError(
             Error.SASL_AUTHENTICATION_FAILED, "not a message of SASL/PLAIN: send a user name and a token as password"
         ) from None
-    await runtime.get(Access).authenticate(secret)
+    principal = await runtime.get(Access).authenticate(secret)
+    if runtime.get(Quotas).limits_connections:
+        try:
+            runtime.get(Connections).claim(session, principal)
+        except ProtocolError as refused:
+            raise HangUp(refused.detail) from None
     session.secret, session.token = secret, digest(secret)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import UnsetType
 
+from groups.api.metering import admit_group
 from groups.catalogue.topics import TopicService
 from groups.core.model.types import TopicView
 from kcoord.access.rights import Operation
@@ -21,7 +22,8 @@ from kcoord.http.types import int64, rfc3339
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED, commands
 from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.api import endpoints, wire
+from kcoord.quotas.quotas import Quotas
+from offsets.api import endpoints, metering, wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.plain_commits import all_accepted, plain_commit
 from offsets.api.topics import Named, Topics
@@ -53,6 +55,8 @@ def begin_commit(call: Call[wire.CommitRequest]) -> Underway | None:
     call.principal.require_group(Operation.READ, call.group_id)
     service = call.runtime.get(OffsetService)
     view = call.runtime.get(TopicService).known()
+    if call.body.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins:
+        return None  # it may make a group
     plain = (
         None if view is None else plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
     )
@@ -78,10 +82,12 @@ async def _commit_begun(
     return _plain_committed(call, plain, view, reply)
 
 
-@serve(endpoints.COMMIT, is_hot=True, begin=begin_commit)
+@serve(endpoints.COMMIT, is_hot=True, begin=begin_commit, metering=metering.COMMIT)
 async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     """OffsetCommit."""
     call.principal.require_group(Operation.READ, call.group_id)
+    if call.body.generation_id_or_member_epoch < 0:
+        await admit_group(call.runtime, call.principal, call.group_id)
     service = call.runtime.get(OffsetService)
     view = await call.runtime.get(TopicService).view()
     size = off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in call.body.topics])
@@ -184,7 +190,7 @@ def _fetch_begun(
     return answer() if service.is_fetcher(asked, found) else checked()
 
 
-@serve(endpoints.FETCH, is_hot=True, begin=begin_fetch)
+@serve(endpoints.FETCH, is_hot=True, begin=begin_fetch, metering=metering.FETCH)
 async def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
     """OffsetFetch for one group."""
     reply, topics = await _fetch(call, call.group_id, call.body, call.body.require_stable, "topics")
@@ -194,7 +200,7 @@ async def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
     return wire.FetchResponse(topics)
 
 
-@serve(endpoints.MANY_FETCH, is_hot=True)
+@serve(endpoints.MANY_FETCH, is_hot=True, metering=metering.MANY_FETCH)
 async def many_fetch(call: Call[wire.ManyFetchRequest]) -> wire.ManyFetchResponse:
     """OffsetFetch for several groups: each is answered separately."""
     slots = asyncio.Semaphore(GROUPS_AT_ONCE)

@@ -10,6 +10,7 @@ from kcoord.http.serving import Call, serve
 from kcoord.http.types import int64
 from kcoord.metrics import OFFSETS_COMMITTED
 from kcoord.protocol.errors import Error
+from kcoord.quotas.budgets import Budget, Metering
 from offsets.api import txn_endpoints, txn_wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.topics import Topics
@@ -19,7 +20,7 @@ from offsets.transactions.doors import accepted, counted
 from offsets.transactions.service import TransactionService
 
 
-@serve(txn_endpoints.TXN_COMMIT)
+@serve(txn_endpoints.TXN_COMMIT, metering=Metering(Budget.COMMITS))
 async def txn_commit(call: Call[txn_wire.TxnCommitRequest]) -> txn_wire.TxnCommitResponse:
     """TxnOffsetCommit."""
     body = call.body
@@ -41,7 +42,7 @@ async def txn_commit(call: Call[txn_wire.TxnCommitRequest]) -> txn_wire.TxnCommi
     return txn_wire.TxnCommitResponse(answered(body.topics, topics, reply.results))
 
 
-@serve(txn_endpoints.END_TXN)
+@serve(txn_endpoints.END_TXN, metering=Metering(Budget.COMMITS))
 async def end_txn(call: Call[txn_wire.EndTxnRequest]) -> txn_wire.EndTxnResponse:
     """EndTxn, and the marker that follows it."""
     call.principal.require_transactional_id(call.transactional_id)
@@ -51,7 +52,7 @@ async def end_txn(call: Call[txn_wire.EndTxnRequest]) -> txn_wire.EndTxnResponse
     return txn_wire.EndTxnResponse(ended.ended, ended.committed)
 
 
-@serve(txn_endpoints.INIT_PRODUCER_ID)
+@serve(txn_endpoints.INIT_PRODUCER_ID, metering=Metering(Budget.COMMITS))
 async def init_producer_id(call: Call[None]) -> txn_wire.InitProducerIdResponse:
     """InitProducerId."""
     call.principal.require_transactional_id(call.transactional_id)

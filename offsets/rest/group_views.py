@@ -13,6 +13,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from groups.api.metering import admit_group
 from groups.rest import group_views
 from kcoord.access.rights import Operation
 from kcoord.http import paths
@@ -66,6 +67,7 @@ class GroupsView(group_views.GroupsView):
             self.principal.require_group(Operation.ADMIN, group_id)
         self._require_topics(topics)
         new = NewGroup(group_id, _start_offsets(topics), config, self.principal.name)
+        self.service(lambda runtime: admit_group(runtime, self.principal, group_id))
         made = self.service(lambda runtime: runtime.get(GroupCreation).create(new))
         content = {"group_id": group_id, "created": made.created, "topics": topics, "config": made.config}
         location = f"/v1/groups/{quote(group_id, safe='')}"

@@ -13,13 +13,15 @@ from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
 from tests.docs.walks import Walk, walking
 
-MOST_FILES = {"join": 60, "consumer-heartbeat": 69, "offsets/commit": 57}
+MOST_FILES = {"join": 63, "consumer-heartbeat": 72, "offsets/commit": 60}
 """The listener of notifications may run meanwhile: it is one of them.
 
 Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
 (`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`). Five are of the lanes: what
 may be answered or written without a transaction of the group (`groups.lane`, `offsets.lane`). One counts requests
-without a lock (`kcoord.tallies`), and one says what rules mean, for tokens and people (`kcoord.access.rules`).
+without a lock (`kcoord.tallies`), and one says what rules mean, for tokens and people (`kcoord.access.rules`). Three
+are of quotas: what a request counts as (`groups.api.metering`, `offsets.api.
+metering`), its weight (`kcoord.quotas.budgets`), and who is limited (`kcoord.quotas.quotas`).
 """
 
 JOIN = {

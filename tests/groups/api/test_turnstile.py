@@ -10,7 +10,7 @@ import pytest
 from groups.engine.service import GroupService
 from kcoord.http.serving import BIG_BYTES
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import AT_ONCE, Turnstile, places_of
+from kcoord.process.turnstile import AT_ONCE, Places, Turnstile, places_of
 from tests.support.api import join_body
 from tests.support.members import eventually
 
@@ -42,7 +42,7 @@ async def test_big_requests_that_find_the_queue_full_are_told_to_come_back(
 ) -> None:
     gate = runtime.get(Turnstile)
     monkeypatch.setattr(gate, "_most_big", 0)
-    monkeypatch.setattr(gate, "_places", asyncio.Semaphore(0))
+    monkeypatch.setattr(gate, "_places", Places(0))
     refused = await api.post(path, json=body)
     assert (refused.status_code, refused.json()["error"]) == (503, "COORDINATOR_NOT_AVAILABLE")
     assert refused.headers["retry-after"] == "1"
@@ -61,7 +61,7 @@ async def test_a_big_request_that_parks_keeps_no_place(
     gate = runtime.get(Turnstile)
     try:
         assert not gate._places.locked()
-        assert gate._places._value == places_of(0)
+        assert gate._places._free == places_of(0)
     finally:
         parked.cancel()
         await asyncio.gather(parked, return_exceptions=True)

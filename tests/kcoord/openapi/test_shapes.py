@@ -53,6 +53,8 @@ GET /v1/groups/{group_id}/offsets/plans listOffsetPlans
 GET /v1/groups/{group_id}/offsets/plans/{plan_id} getOffsetPlan
 GET /v1/groups/{group_id}/pins listPins
 GET /v1/nodes listNodes
+GET /v1/quotas listQuotas
+GET /v1/quotas/throttled listThrottled
 GET /v1/reconcile/findings listFindings
 GET /v1/tokens listTokens
 GET /v1/topics listTopics
@@ -82,6 +84,7 @@ POST /v1/groups/{group_id}/pins createPin
 POST /v1/groups/{group_id}/sync syncGroup
 POST /v1/heartbeats heartbeats
 POST /v1/offsets/fetch fetchOffsetsOfManyGroups
+POST /v1/quotas alterQuotas
 POST /v1/tokens createToken
 POST /v1/tokens/{id}/rotate rotateToken
 POST /v1/topics createTopic

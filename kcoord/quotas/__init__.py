@@ -1,0 +1,1 @@
+"""Quotas: how much of a node each principal may use."""

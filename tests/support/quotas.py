@@ -1,0 +1,16 @@
+"""Limits for tests: as settings, so for every principal."""
+
+from __future__ import annotations
+
+from kcoord.process.runtime import Runtime
+from kcoord.quotas.budgets import Budget
+from kcoord.quotas.limits import Limits
+from kcoord.quotas.quotas import Quotas
+
+
+def limit(runtime: Runtime, **limits: float) -> Quotas:
+    """Limit everybody to these and nothing else; the buckets are full."""
+    quotas = runtime.get(Quotas)
+    quotas._buckets.clear()
+    quotas.use(Limits({Budget[name.upper()]: value for name, value in limits.items()}))
+    return quotas
