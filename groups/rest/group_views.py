@@ -29,7 +29,7 @@ from kcoord.http import paths
 from kcoord.http.addresses import came_by
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import EVERYTHING, Page
+from kcoord.rest.paging import Page
 from kcoord.rest.schema import GROUP_ID, describe
 from kcoord.rest.views import ControlView, path_name
 
@@ -92,9 +92,8 @@ class GroupsView(ControlView):
             regex=query.get("regex"),
         )
         visible_topics = self.visible(Resource.TOPIC)
-        visible = self.visible(Resource.GROUP)
-        if self.principal.may_cluster(Operation.DESCRIBE) and not wanted.by_members:
-            visible = EVERYTHING  # as in Kafka: what the list shows, and no search by members
+        # `describe` on the cluster is about what the list shows, and no search by members.
+        visible = self.visible(Resource.GROUP) if wanted.by_members else self.principal.listed_groups
 
         async def read(runtime: Runtime) -> tuple[Page[GroupSummary], int]:
             page = await runtime.get(type(self).group_list).search(

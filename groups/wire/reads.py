@@ -20,7 +20,6 @@ from kcoord.http.paths import check_group_id
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import EVERYTHING
 from kcoord.wire.api import Answer, Api, Call
 from kcoord.wire.reading import Fields
 
@@ -35,8 +34,7 @@ def listing(group_list: Callable[[Runtime], GroupList]) -> Api:
 
     async def list_groups(call: Call, request: Fields) -> Answer:
         wanted = GroupFilter(states=request.get("states_filter") or None, types=request.get("types_filter") or None)
-        sees_all = call.principal.may_cluster(Operation.DESCRIBE)
-        visible = EVERYTHING if sees_all else call.principal.visible(Resource.GROUP)
+        visible = call.principal.listed_groups
         service, cursor = call.runtime.get(group_list), None
         found: list[GroupSummary] = []
         async with call.runtime.get(Turnstile).place(call.principal.token_id):

@@ -108,6 +108,17 @@ class Principal:
         """The groups or topics that the caller may describe; everything shown to it is filtered by them."""
         return self.rules.visible(Operation.DESCRIBE, resource)
 
+    @property
+    def listed_groups(self) -> Visible:
+        """The groups that lists of groups show to the caller.
+
+        As in Kafka, `describe` on the cluster shows all of them. Differs from Kafka: a group that a rule denies is not
+        listed even then.
+        """
+        if self.may_cluster(Operation.DESCRIBE):
+            return self.rules.not_denied(Operation.DESCRIBE, Resource.GROUP)
+        return self.visible(Resource.GROUP)
+
     def may_cluster(self, operation: Operation) -> bool:
         """Whether `operation` is allowed on the cluster."""
         return self.rules.allows(operation, Resource.CLUSTER, CLUSTER_NAME)

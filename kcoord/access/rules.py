@@ -113,6 +113,10 @@ class Rules:
             self._visible[kind] = found
         return found
 
+    def not_denied(self, operation: Operation, resource: Resource) -> Visible:
+        """All names but those on which a rule denies `operation`."""
+        return _shortest((frozenset(), ("",)), self._denied.get((operation, resource), _NONE))
+
     def key(self, operation: Operation, resource: Resource) -> str:
         """A digest, equal for rules that allow `operation` on the same names, however written; "": on all names.
 

@@ -14,7 +14,7 @@ from django.db import IntegrityError, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from kcoord.access.people import NOBODY, People, principal_of
-from kcoord.access.rights import Holder, Operation, Principal, Resource
+from kcoord.access.rights import Holder, Operation, Principal, Resource, Rule, Rules
 from kcoord.models import AccessRule, ApiToken
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
@@ -172,3 +172,15 @@ async def test_asynchronous_code_asks_the_database(runtime: Runtime, names: Call
     await asyncio.to_thread(User.objects.filter(pk=person.pk).update, is_active=False)
     assert await people.principal(person.pk) is NOBODY
     assert await people.principal(2**31 - 1) is NOBODY
+
+
+def test_a_denied_group_is_not_listed_to_those_who_may_describe_the_cluster() -> None:
+    """Differs from Kafka: there, Describe on the cluster lists every group, whatever else is denied."""
+    shows_all: Rule = ("describe", "cluster", "prefix", "")
+    assert Principal(1, "t", Rules([shows_all])).listed_groups.unlimited
+    listed = Principal(1, "t", Rules([shows_all, ("admin", "group", "prefix", "secret-", "deny")])).listed_groups
+    assert "open" in listed
+    assert "secret-1" not in listed
+    listed = Principal(1, "t", Rules([("read", "group", "literal", "mine")])).listed_groups
+    assert "mine" in listed
+    assert "open" not in listed
