@@ -11,6 +11,7 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 EMBEDDED_DATABASE = "kcoord"
+EMBEDDED_OWNER = "kcoord_owner"
 CONNINFO_FILE = "conninfo"
 
 
@@ -34,7 +35,7 @@ def libpq_conninfo(database_url: str, data_dir: Path) -> str:
     written = data_dir / CONNINFO_FILE
     if written.is_file():
         return written.read_text().strip()
-    return make_conninfo(host=str(pgdata(data_dir)), dbname=EMBEDDED_DATABASE, user="postgres")
+    return make_conninfo(host=str(pgdata(data_dir)), dbname=EMBEDDED_DATABASE, user=EMBEDDED_OWNER)
 
 
 def _default(keyword: str) -> str:

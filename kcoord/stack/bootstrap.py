@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from kcoord.stack import owner
+from kcoord.stack.embedded import SUPERUSER
 from kcoord.stack.preflight import one_line
 from kcoord.stack.prepared import is_prepared
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
@@ -49,9 +50,11 @@ def main() -> int:
 
     try:
         if not settings.KCOORD.str("database.url"):
-            admin = make_conninfo(settings.CONNINFO, dbname="postgres")
+            admin = make_conninfo(settings.CONNINFO, dbname="postgres", user=SUPERUSER)
             wait_for(admin, STARTING_SECONDS)
-            create_database(admin, str(conninfo_to_dict(settings.CONNINFO)["dbname"]))
+            given = owner.prepare(admin, str(conninfo_to_dict(settings.CONNINFO)["dbname"]))
+            if given:
+                say(f"gave {given} tables and functions of the superuser to {owner.OWNER}")
         check()
         if not is_prepared(settings.CONNINFO, settings.INSTALLED_APPS):
             prepare(settings.CONNINFO, settings.DATA_DIR)
@@ -107,13 +110,6 @@ def wait_for(conninfo: str, seconds: float) -> None:
             time.sleep(0.02)
         else:
             return
-
-
-def create_database(admin: str, name: str) -> None:
-    """Create the database of the embedded server if it does not exist yet."""
-    with psycopg.connect(admin, autocommit=True) as connection:
-        if connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone() is None:
-            connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
 
 def check(*, everything: bool = False) -> None:

@@ -4,7 +4,8 @@ The wheel's own way to start it detaches the server, tracks its users by process
 supervisor leaves behind, and opens directories to all users. Here it is a child like the others: it writes to the
 common log, is restarted when it dies, and ends when the supervisor does, however that ends.
 
-It listens only on a Unix socket, in a directory that only its user may enter, hence without passwords.
+It listens only on a Unix socket, in a directory that only its user may enter, hence without passwords. The processes of
+the service connect as a role that is no superuser (`kcoord.stack.owner`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from kcoord.config import BASE_DIR
 from kcoord.database.address import CONNINFO_FILE, EMBEDDED_DATABASE, pgdata
+from kcoord.stack.owner import OWNER
 from kcoord.stack.problem import StartProblem
 from kcoord.stack.process import Command
 
@@ -53,10 +55,10 @@ class Embedded:
     socket_dir: Path
     user: tuple[int, int] | None
 
-    def conninfo(self, database: str = EMBEDDED_DATABASE) -> str:
+    def conninfo(self, database: str = EMBEDDED_DATABASE, user: str = OWNER) -> str:
         """The address of a database, as libpq's key=value."""
         host = str(self.socket_dir).replace("\\", "\\\\").replace("'", "\\'")
-        return f"host='{host}' port={PORT} user={SUPERUSER} dbname={database}"
+        return f"host='{host}' port={PORT} user={user} dbname={database}"
 
     def command(self, environ: Mapping[str, str], lock: int, connections: int) -> Command:
         """The server in the foreground, for at most this many connections.

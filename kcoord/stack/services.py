@@ -20,6 +20,8 @@ FOR_OTHERS = 40
 """Worker, beat, jobs of Spark, and people with psql."""
 
 FEWEST_CONNECTIONS = 200
+RESERVED = 3
+"""Postgres keeps them for superusers, and the service is none."""
 ROOT_WARNING = "You're running the worker with superuser"
 """Celery warns root in five lines; messages are JSON, not pickles, so running it as root is as safe as the rest."""
 
@@ -32,7 +34,7 @@ def postgres(plan: Plan, server: Embedded, environ: Mapping[str, str]) -> Comman
 def connections(config: Config) -> int:
     """How many connections the embedded Postgres must allow."""
     of_a_server = 2 * config.int("database.pool.size") + OTHER_CONNECTIONS
-    return max(FEWEST_CONNECTIONS, config.int("nodes") * of_a_server + FOR_OTHERS)
+    return RESERVED + max(FEWEST_CONNECTIONS, config.int("nodes") * of_a_server + FOR_OTHERS)
 
 
 def setup(plan: Plan, environ: Mapping[str, str]) -> Command:

@@ -54,7 +54,7 @@ def problem_of(data_dir: Path) -> str:
 
 def test_the_address_is_left_for_the_other_processes(data_dir: Path) -> None:
     parts = conninfo_to_dict((data_dir / "conninfo").read_text())
-    assert parts == {"host": str(pgdata(data_dir)), "port": "5432", "user": "postgres", "dbname": "kcoord"}
+    assert parts == {"host": str(pgdata(data_dir)), "port": "5432", "user": "kcoord_owner", "dbname": "kcoord"}
 
 
 def test_a_directory_name_with_quotes_and_blanks_is_an_address_too(tmp_path: Path, no_initdb: None) -> None:

@@ -165,8 +165,8 @@ def test_an_own_port_in_use_is_one_line() -> None:
 
 
 def test_the_embedded_postgres_allows_for_all_of_them() -> None:
-    assert services.connections(Config({})) == 200
-    assert services.connections(Config({"nodes": 16})) == 16 * (2 * 8 + 8) + 40
+    assert services.connections(Config({})) == 200 + 3
+    assert services.connections(Config({"nodes": 16})) == 16 * (2 * 8 + 8) + 40 + 3
 
 
 @pytest.mark.parametrize(("given", "nodes"), [(("NODES=4",), "KCOORD_NODES=4 exec"), ((), "exec")])
