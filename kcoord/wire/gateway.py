@@ -26,6 +26,7 @@ from kcoord.wire import session
 from kcoord.wire.api import Api
 from kcoord.wire.connection import Connection
 from kcoord.wire.dispatch import Decoded
+from kcoord.wire.logins import Logins
 
 log = structlog.get_logger(__name__)
 
@@ -166,6 +167,7 @@ class Gateway:
         self._tasks = [
             asyncio.create_task(self._accept(listener), name="kcoord-kafka-accept"),
             asyncio.create_task(self._look(), name="kcoord-kafka-look"),
+            asyncio.create_task(Logins(self.runtime, self._connections).watch(), name="kcoord-kafka-logins"),
         ]
         host, self.port = listener.getsockname()[:2]
         log.info("kafka_listening", host=host, port=self.port, tls=self.tls is not None)
