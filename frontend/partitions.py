@@ -11,7 +11,7 @@ from frontend.consumer.rows import Heir
 from frontend.queries import GroupPage
 from frontend.rows import DrawnOffset, GroupTopic, PartitionOwner
 from frontend.topics.presenters import level
-from frontend.wording import joined, plural, ranges, short_id
+from frontend.wording import client_at, joined, plural, ranges, short_id
 
 COLOURS = 12
 """Owner colours in the style sheet; with more owners they repeat."""
@@ -154,9 +154,9 @@ def legend(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Owner, ...]:
 
 def names(page: GroupPage) -> dict[str, str]:
     """`client@host` of the members that the page has read."""
-    found = {member.member_id: f"{member.client_id}@{member.client_host}" for member in page.members}
+    found = {member.member_id: client_at(member.client_id, member.client_host) for member in page.members}
     found |= {
-        owner.member_id: f"{owner.client_id}@{owner.client_host}"
+        owner.member_id: client_at(owner.client_id, owner.client_host or "")
         for owner in page.owners
         if owner.client_id is not None
     }

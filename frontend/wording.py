@@ -145,6 +145,11 @@ def short_id(member_id: str) -> str:
     return f"{member_id[:18]}…{member_id[-10:]}"
 
 
+def client_at(client_id: str, client_host: str) -> str:
+    """Who a member is for people: `billing@10.0.0.7`; clients need not name themselves."""
+    return f"{client_id}@{client_host}" if client_id and client_host else client_id or client_host
+
+
 def joined(names: Sequence[str], most: int) -> str:
     """Names as part of a sentence: `a`, `a and b`, `a, b and c`, `a, b and 4 more`."""
     shown = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1:,} more"]

@@ -14,7 +14,7 @@ from frontend.states import generation_word
 from frontend.timeline import lines
 from frontend.verdicts.presenters import KINDS, VerdictLine
 from frontend.verdicts.presenters import lines as verdict_lines
-from frontend.wording import number, plural
+from frontend.wording import client_at, number, plural
 from groups.core.model.events import EventKind
 from groups.core.model.verdicts import VerdictKind
 from kcoord.protocol.consumer_protocol import decode_subscription
@@ -68,6 +68,7 @@ def present(page: MemberPage, concerns: Concerns, stale_ms: Millis) -> dict[str,
     assert header is not None
     described = found.described
     member, consumer = described.member, header.type == "consumer"
+    who = client_at(member.client_id, member.client_host)
     return {
         "member": member,
         "detail": found.detail,
@@ -86,7 +87,7 @@ def present(page: MemberPage, concerns: Concerns, stale_ms: Millis) -> dict[str,
         "totals": found.totals,
         "summed": number(SUMMED) if member.owned > found.totals.partitions else "",
         "partitions": _lines(found.partitions, page.now, stale_ms),
-        "announcement": f"{member.client_id} is {concerns.state.label}, {plural(member.owned, 'partition')}",
+        "announcement": f"{who} is {concerns.state.label}, {plural(member.owned, 'partition')}",
     }
 
 

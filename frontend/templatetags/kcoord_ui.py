@@ -75,6 +75,14 @@ def time_lag(lag: TimeLag) -> SafeString:
 
 
 @register.simple_tag
+def client_at(client_id: str, client_host: str) -> SafeString:
+    """A member's client and host, which may break before the host."""
+    if client_id and client_host:
+        return format_html("{}<wbr>@{}", client_id, client_host)
+    return format_html("{}", client_id or client_host)
+
+
+@register.simple_tag
 def copyable(text: str) -> SafeString:
     """An id that may be too long for its line: shortened, in full in the title, copied by its button."""
     return format_html(

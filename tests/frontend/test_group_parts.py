@@ -38,7 +38,7 @@ def test_the_rest_of_the_page_is_shown(
     assert page.status_code == 200
     text = page.content.decode()
     assert "Could not be read" in text
-    assert ": verdicts. The rest" in text
+    assert "verdicts. The rest" in text
     assert "orders" in text
 
 

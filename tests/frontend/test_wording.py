@@ -131,3 +131,9 @@ def test_plural() -> None:
         "2 members",
         "1,000 members",
     ]
+
+
+def test_a_client_without_a_name_is_its_host() -> None:
+    assert wording.client_at("billing", "10.0.0.7") == "billing@10.0.0.7"
+    assert wording.client_at("", "10.0.0.7") == "10.0.0.7"
+    assert wording.client_at("billing", "") == "billing"
