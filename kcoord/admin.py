@@ -28,7 +28,8 @@ from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
 from kcoord.access import tokens
 from kcoord.access.rights import digest
-from kcoord.models import AccessRule, ApiToken, Counter, Quota, Throttled, TimerHeartbeat
+from kcoord.admin_rights import AccessRuleInline, ChangedByAdministrators, TokenRuleInline
+from kcoord.models import ApiToken, Counter, Quota, Throttled, TimerHeartbeat
 from kcoord.sql import queries
 
 Shown = Callable[[Any, Any], str]
@@ -111,45 +112,12 @@ class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
         return token
 
 
-class AccessRuleForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A rule; a rule for a single name must name it."""
-
-    class Meta:
-        model = AccessRule
-        fields = ("operation", "resource", "pattern", "name")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # In a table the heads of its columns are no labels of its fields.
-        for field in self.fields.values():
-            field.widget.attrs["aria-label"] = field.label
-
-    def clean(self) -> dict[str, Any]:
-        """Raises ValidationError for an empty literal, since no resource has an empty name."""
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        if given.get("pattern") == AccessRule.Pattern.LITERAL and not given.get("name"):
-            raise forms.ValidationError(
-                {"name": "The name is missing; use pattern prefix with an empty name for all names."}
-            )
-        return given
-
-
-class AccessRuleInline(TabularInline):  # type: ignore[misc]
-    """The rules of a token. A token without rules may do nothing, so one is required."""
-
-    model = AccessRule
-    form = AccessRuleForm
-    extra = 0
-    min_num = 1
-    validate_min = True
-
-
 @admin.register(ApiToken)
-class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
+class ApiTokenAdmin(ChangedByAdministrators, ModelAdmin):  # type: ignore[misc]
     """Tokens. The secret is generated here, shown once in the response, and stored nowhere."""
 
     form = ApiTokenForm
-    inlines = (AccessRuleInline,)
+    inlines = (TokenRuleInline,)
     list_display = ("name", "secret_begins", "rules", "created", "expires", "last_used", "owner")
     list_select_related = ("owner",)
     search_fields = ("name", "prefix")
@@ -277,17 +245,24 @@ admin.site.unregister(AccountGroup)
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
+class UserAdmin(ChangedByAdministrators, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     """People who can sign in."""
 
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
+    inlines = (AccessRuleInline,)
+
+    def get_inlines(self, request: HttpRequest, obj: Model | None) -> Any:
+        """Rules are given once the account exists."""
+        return () if obj is None else super().get_inlines(request, obj)
 
 
 @admin.register(AccountGroup)
-class AccountGroupAdmin(DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
-    """Sets of permissions for people; unrelated to consumer groups."""
+class AccountGroupAdmin(ChangedByAdministrators, DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
+    """Sets of people, with the rules and permissions that they have together; unrelated to consumer groups."""
+
+    inlines = (AccessRuleInline,)
 
 
 def kind_filter(kinds: type[Enum]) -> type[admin.SimpleListFilter]:

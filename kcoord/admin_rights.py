@@ -1,0 +1,103 @@
+"""Who may change accounts, groups, tokens and rules in the admin, and the rules that it shows of each.
+
+Django's permission to change accounts, or to add rules, is enough to give oneself every right, so here it takes an
+administrator as well (`Principal.administers`): those who may do everything have nothing to gain. What Django's own
+permissions are about, and superusers, is for superusers alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.db.models import Model
+from django.http import HttpRequest
+from unfold.admin import TabularInline
+
+from kcoord.access.people import principal_of
+from kcoord.models import AccessRule
+
+
+def administers(request: HttpRequest) -> bool:
+    """The account of the request may do everything."""
+    found: bool | None = getattr(request, "kcoord_administers", None)
+    if found is None:
+        found = principal_of(request.user).administers
+        request.kcoord_administers = found  # type: ignore[attr-defined]
+    return found
+
+
+class ChangedByAdministrators:
+    """Rows that only administrators add, change and delete; Django's permissions are needed besides."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """The account is an administrator and has the permission."""
+        return administers(request) and bool(super().has_add_permission(request))  # type: ignore[misc]
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """The same; a superuser is changed, and gets a password, by superusers alone."""
+        return self._may(request, obj) and bool(super().has_change_permission(request, obj))  # type: ignore[misc]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """The same; a superuser is deleted by superusers alone."""
+        return self._may(request, obj) and bool(super().has_delete_permission(request, obj))  # type: ignore[misc]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Django's permissions, and who is a superuser, are up to superusers."""
+        found = super().get_readonly_fields(request, obj)  # type: ignore[misc]
+        if getattr(request.user, "is_superuser", False):
+            return found
+        model: type[Model] = self.model  # type: ignore[attr-defined]
+        own = {field.name for field in (*model._meta.fields, *model._meta.many_to_many)}
+        return (*found, *(name for name in ("is_superuser", "user_permissions", "permissions") if name in own))
+
+    def _may(self, request: HttpRequest, obj: Model | None) -> bool:
+        of_superuser = isinstance(obj, get_user_model()) and obj.is_superuser
+        return administers(request) and (bool(getattr(request.user, "is_superuser", False)) or not of_superuser)
+
+
+class AccessRuleForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A rule; a rule for a single name must name it."""
+
+    class Meta:
+        model = AccessRule
+        fields = ("effect", "operation", "resource", "pattern", "name")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # In a table the heads of its columns are no labels of its fields.
+        for field in self.fields.values():
+            field.widget.attrs["aria-label"] = field.label
+
+    def clean(self) -> dict[str, Any]:
+        """Raises ValidationError for an empty literal, since no resource has an empty name."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if given.get("pattern") == AccessRule.Pattern.LITERAL and not given.get("name"):
+            raise forms.ValidationError(
+                {"name": "The name is missing; use pattern prefix with an empty name for all names."}
+            )
+        return given
+
+
+class AccessRuleInline(ChangedByAdministrators, TabularInline):  # type: ignore[misc]
+    """The rules of an account or a group of accounts."""
+
+    model = AccessRule
+    form = AccessRuleForm
+    extra = 0
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """The account is an administrator and has the permission."""
+        return administers(request) and bool(TabularInline.has_add_permission(self, request, obj))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """All fields of a rule can be changed by those who may change rules."""
+        return ()
+
+
+class TokenRuleInline(AccessRuleInline):
+    """The rules of a token. A token without rules may do nothing, so one is required."""
+
+    min_num = 1
+    validate_min = True
