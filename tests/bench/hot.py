@@ -7,21 +7,24 @@ from collections.abc import Mapping
 
 import psycopg
 
+from kcoord.config import LEASE, Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.bench.load import start_node
 from tests.support.hot_updates import Updates, connected, updates
-from tests.support.steady import STEADY, SteadyGroups
+from tests.support.steady import SteadyGroups
 
 TABLES = ("groups_group", "groups_member", "groups_consumermember", "offsets_committedoffset")
 GROUPS, ROUNDS = 100, 60
 START_MS = 1_700_000_000_000
+SETTINGS = Config({"group.initial.rebalance.delay.ms": 0, LEASE: 60_000})
+"""The clock is moved by more than the usual lease between heartbeats."""
 
 
 async def hot_updates(conninfo: str) -> Mapping[str, Updates]:
     """Updates by table under ROUNDS rounds of heartbeats and commits of GROUPS groups of each protocol."""
     clock = VirtualClock(START_MS)
-    runtime = Runtime(STEADY, conninfo, clock)
+    runtime = Runtime(SETTINGS, conninfo, clock)
     await start_node(runtime)
     with psycopg.connect(conninfo, autocommit=True) as connection:
         before = updates(connection, TABLES)
