@@ -33,7 +33,8 @@ START_MS = 1_700_000_000_000
 EMPTIED = """
 truncate groups_group, groups_member, groups_consumermember, groups_pendingmember, groups_assignment, groups_event,
          groups_topic, groups_watermark, groups_groupconfigoverride, groups_coordinatornode,
-         groups_coordinatorpartition, groups_partitionchange, offsets_committedoffset, kcoord_apitoken,
+         groups_coordinatorpartition, groups_clientsoftware, groups_partitionchange,
+         offsets_committedoffset, kcoord_apitoken,
          offset_commit_log, offsets_producer, offsets_pendingoffset, offsets_retentionpin, offsets_offsetplan,
          offsets_plannedoffset, offsets_watermarksample, offsets_lagsample, offsets_grouplag, offsets_topiclag,
          offsets_deletedtopic, offsets_sparkrun, offsets_archivedday, offsets_groupverdict, offsets_verdictrun,

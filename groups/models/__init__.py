@@ -6,6 +6,7 @@ models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go w
 """
 
 from groups.models.catalogue import GroupConfigOverride, Revision, Topic, Watermark
+from groups.models.clients import ClientSoftware
 from groups.models.membership import (
     Assignment,
     ConsumerMember,
@@ -21,6 +22,7 @@ from groups.models.owned import ProtocolOwned
 
 __all__ = [
     "Assignment",
+    "ClientSoftware",
     "ConsumerMember",
     "CoordinatorNode",
     "CoordinatorPartition",

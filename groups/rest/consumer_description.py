@@ -53,6 +53,8 @@ class ConsumerMemberDescription:
     target_assignment: list[TopicPartitionsDescription]
     session_expires_at: Millis | None
     rebalance_expires_at: Millis | None
+    client_software_name: str | None = None
+    client_software_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,10 @@ class ConsumerMemberView(serializers.Serializer[Any]):
     rebalance_expires_at = Instant(
         allow_null=True, help_text="When it is removed unless it has given up `pending_revocation`."
     )
+    client_software_name = serializers.CharField(
+        allow_null=True, help_text="As a client of Kafka's protocol names itself; null: it did not, or uses HTTP."
+    )
+    client_software_version = serializers.CharField(allow_null=True)
 
 
 class ConsumerGroupView(serializers.Serializer[Any]):

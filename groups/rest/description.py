@@ -47,6 +47,8 @@ class MemberDescription:
     partitions: Mapping[str, tuple[int, ...]] | None
     last_heartbeat_at: Millis | None
     session_expires_at: Millis | None
+    client_software_name: str | None = None
+    client_software_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

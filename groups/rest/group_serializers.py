@@ -259,6 +259,10 @@ class MemberView(serializers.Serializer[Any]):
     )
     last_heartbeat_at = Instant(allow_null=True, help_text="The last request that renewed its session.")
     session_expires_at = Instant(allow_null=True)
+    client_software_name = serializers.CharField(
+        allow_null=True, help_text="As a client of Kafka's protocol names itself; null: it did not, or uses HTTP."
+    )
+    client_software_version = serializers.CharField(allow_null=True)
 
 
 class GroupView(serializers.Serializer[Any]):

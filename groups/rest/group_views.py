@@ -11,6 +11,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from groups.clients import Client, ClientSoftware
 from groups.core.coordinator import partition_of
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, GroupState, Hold
@@ -24,6 +25,7 @@ from groups.rest.consumer_description import ConsumerGroupDescription, describe_
 from groups.rest.consumer_serializers import AnyGroupView, ConsumerGroupView
 from groups.rest.description import GroupDescription, describe_group
 from groups.rest.seen import seen_classic_group, seen_consumer_group
+from groups.rest.software import classic_with_software, consumer_with_software
 from kcoord.access.rights import Operation, Resource
 from kcoord.http import paths
 from kcoord.http.addresses import came_by
@@ -171,13 +173,17 @@ class GroupDetailView(NamedGroupView):
             raise unknown_group(self.group_id)
         coordinator = await runtime.get(NodeDirectory).shown_for(self.group_id, asked)
         hold = await _hold_in_force(runtime, group)
+        clients = [Client(member.client_id, member.client_host) for member in group.members.values()]
+        known = await runtime.get(ClientSoftware).find(clients)
         if isinstance(group, ClassicGroup):
-            return lambda: seen_classic_group(describe_group(group, due, coordinator, hold), visible)
+            return lambda: classic_with_software(
+                seen_classic_group(describe_group(group, due, coordinator, hold), visible), known
+            )
         world = await runtime.get(DecisionContexts).context_of(self.group_id)
 
         def described() -> ConsumerGroupDescription:
             whole = describe_consumer_group(group, due, coordinator, world.topics, world.assignors, hold)
-            return seen_consumer_group(whole, visible)
+            return consumer_with_software(seen_consumer_group(whole, visible), known)
 
         return described
 

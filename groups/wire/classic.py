@@ -17,6 +17,7 @@ from groups.api import convert, wire
 from groups.core.model.commands import Heartbeat, JoinGroup, SyncGroup
 from groups.core.model.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from groups.engine.service import GroupService
+from groups.wire.clients import remember
 from groups.wire.quotas import admit_wire_member
 from kcoord.access.rights import Operation
 from kcoord.database import request_age
@@ -65,6 +66,7 @@ async def join(call: Call, request: Fields) -> Answer:
     )
     command = convert.join_command(request.group_id, body, call.client_host, call.max_wait_ms)
     try:
+        await remember(call)
         reply = await _joined(call, command)
     except ProtocolError as error:
         member_id = error.fields.get("member_id", request.member_id)

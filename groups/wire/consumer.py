@@ -21,6 +21,7 @@ from groups.rest.consumer_description import (
     describe_consumer_group,
 )
 from groups.rest.seen import seen_consumer_group
+from groups.wire.clients import remember
 from groups.wire.quotas import as_clients_know_it
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
@@ -37,6 +38,9 @@ async def heartbeat(call: Call, request: Fields) -> Answer:
     """ConsumerGroupHeartbeat, by the operation of the REST API."""
     check_group_id(request.group_id, may_be_empty=True)
     body = _body(call, request)
+    if request.member_epoch == 0:
+        call.principal.require_group(Operation.READ, request.group_id)
+        await remember(call)
     try:
         beaten = await consumer_heartbeat.carry_out(call.over_http(body, request.group_id))
     except ProtocolError as refused:

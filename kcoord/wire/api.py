@@ -80,6 +80,14 @@ class Call:
         """How long the services may hold one request."""
         return self.runtime.config.int("http.max.wait.ms")
 
+    @property
+    def software(self) -> tuple[str, str]:
+        """Name and version of the client's software, empty if it has named none on any of its connections."""
+        if self.session.software_name:
+            return self.session.software_name, self.session.software_version
+        found: tuple[str, str] = self.gateway.software.of(self.client_id, self.client_host)
+        return found
+
     def over_http(self, body: Any, group_id: str = "", transactional_id: str = "") -> serving.Call[Any]:
         """The call that the same request would be over HTTP, for what takes one (`Operation.carry_out` does)."""
         return serving.Call(

@@ -38,6 +38,8 @@ def read_header(frame: Frame) -> Header:
     if length < -1 or at + length > len(frame):
         raise Malformed("the client id exceeds the frame")
     end = at + max(length, 0)
+    if 0 in frame[at:end]:
+        raise Malformed("the client id contains U+0000, which Postgres cannot store")
     try:
         return Header(key, version, correlation_id, frame[at:end].decode(), end)
     except UnicodeDecodeError:

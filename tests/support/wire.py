@@ -9,6 +9,7 @@ import datetime
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -20,6 +21,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Api, Call, Session, request_class, response_class
 from kcoord.wire.frames import answer
+from kcoord.wire.gateway import Software
 from kcoord.wire.reading import Frame
 from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.support.frames import read_all
@@ -42,7 +44,8 @@ class Wire:
         sent = io.BytesIO()
         entity_writer(cls)(sent, filled(cls, request))
         content = read_all(cls, Frame(sent.getvalue()), 0)
-        call = Call(self.runtime, None, Session("127.0.0.1", 1, "127.0.0.1", 2), self.principal, version, "tests")
+        gateway = SimpleNamespace(software=Software())
+        call = Call(self.runtime, gateway, Session("127.0.0.1", 1, "127.0.0.1", 2), self.principal, version, "tests")
         try:
             fields_ = await api.handler(call, content)
         except ProtocolError as error:
