@@ -13,7 +13,7 @@ from kcoord.client.core.lane import HeartbeatLane
 from kcoord.client.core.membership import Generation, Step
 from kcoord.client.core.reactions import Api
 from kcoord.client.core.rebalance import REASON_LIMIT, Shared
-from kcoord.protocol.errors import ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 log = logging.getLogger("kcoord.client")
 
@@ -111,7 +111,9 @@ class Heartbeats:
         shared = self._shared
         step = shared.membership.failed(Api.HEARTBEAT, failure, sent)
         now = shared.news.clock()
-        if step is Step.RETRY:
+        if failure.error is Error.THROTTLING_QUOTA_EXCEEDED:
+            shared.timer.throttled(now, failure.retry_after_ms)
+        elif step is Step.RETRY:
             shared.timer.failed(now, failure.retry_after_ms)
         else:
             # REBALANCE_IN_PROGRESS renews the session; after the others no session is left.

@@ -38,6 +38,11 @@ class HeartbeatTimer:
         delay_s = self._backoff.next_ms(retry_after_ms) / 1000
         self.next_at = now + (delay_s if retry_after_ms else min(delay_s, self._interval_s))
 
+    def throttled(self, now: float, retry_after_ms: int | None) -> None:
+        """A heartbeat was told to wait: it has renewed the session all the same."""
+        self.session_deadline = now + self._session_s
+        self.failed(now, retry_after_ms)
+
     def polled(self, now: float) -> None:
         """The user polled."""
         self.poll_deadline = now + self._poll_s
