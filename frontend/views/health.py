@@ -10,6 +10,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend import queries
+from frontend.allowed import SEE_TOKENS
+from frontend.health import throttled
 from frontend.health.presenters import sections, summary
 from frontend.overview.health import Limits
 from frontend.overview.parts import OverviewParts
@@ -45,6 +47,7 @@ def health_page(request: HttpRequest) -> HttpResponse:
     """All parts."""
     now = bridge.call(read_now)
     parts = bridge.call(lambda runtime: runtime.get(OverviewParts).read())
+    rows = bridge.call(lambda runtime: throttled.read(runtime, now))
     found = sections(parts, now, limits_of(settings.KCOORD), part_urls())
     state, sentence = summary(found)
     context = {
@@ -52,6 +55,7 @@ def health_page(request: HttpRequest) -> HttpResponse:
         "sections": found,
         "state": state,
         "sentence": sentence,
+        "throttled": throttled.card(rows, now, names=request.user.has_perm(SEE_TOKENS)),
         "stream": reverse("frontend:live"),
         "pace": Pace(every_ms=5_000, gap_ms=2_000),
     }

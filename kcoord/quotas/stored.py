@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import psycopg
 import structlog
@@ -77,6 +78,26 @@ class StoredQuotas:
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
+
+
+class ThrottledRow(NamedTuple):
+    """A principal that was throttled. `limit`, `used`: in the unit of the budget. `since`, `throttled_at` in ms."""
+
+    kind: str
+    name: str
+    budget: str
+    limit: float
+    used: float
+    times: int
+    since: int
+    throttled_at: int
+
+
+async def throttled_since(runtime: Runtime, since: int, most: int) -> list[ThrottledRow]:
+    """Who was throttled since an instant (ms), at any server; the last one first. Raises ProtocolError."""
+    async with runtime.db.connection() as connection:
+        parameters = {"since": since, "most": most}
+        return await runtime.db.records(connection, ThrottledRow, Q.read_throttled, parameters)
 
 
 def checked_limit(text: str | float, budget: Budget) -> float:
