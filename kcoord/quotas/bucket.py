@@ -26,6 +26,8 @@ class Bucket:
 
     def wait(self, cost: float, now: float) -> float:
         """The time until `cost` is admitted, in seconds; 0: now."""
+        if cost <= self._level:  # it has not become less
+            return 0.0
         missing = min(cost, self.burst) - self._level_at(now)
         return 0.0 if missing <= _ROUNDING else missing / self.rate
 
@@ -51,7 +53,8 @@ class Bucket:
         self._level, self._at = burst - used, now
 
     def _level_at(self, now: float) -> float:
-        return min(self.burst, self._level + (now - self._at) * self.rate)
+        level = self._level + (now - self._at) * self.rate
+        return level if level < self.burst else self.burst
 
 
 _ROUNDING = 1e-9

@@ -41,6 +41,8 @@ class Budget(Enum):
     PARTITIONS = BudgetInfo("partitions", "per minute", "Partitions of topics created or deleted.", MINUTE, MINUTE)
     CONNECTIONS = BudgetInfo("connections", "open at once", "Connections.", 0, 0)
 
+    __hash__ = object.__hash__  # that of Enum is a function in Python, and each request looks budgets up
+
     @property
     def key(self) -> str:
         """How settings, quotas and metrics name it."""

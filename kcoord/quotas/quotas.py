@@ -42,7 +42,7 @@ class Metered:
         self.bucket = bucket
 
 
-Meter = Mapping[Budget, Metered]
+Meter = Mapping[Budget | None, Metered]
 """The limited budgets of a principal."""
 
 UNLIMITED: Meter = {}
@@ -88,25 +88,22 @@ class Quotas:
     def has_room(self, principal: Principal, budget: Budget | None) -> bool:
         """Whether a request that uses 1 of the budget is admitted; it has to be spent then."""
         meter = self.meter(principal)
-        if not meter:
-            return True
-        now = self._now()
-        metered = meter.get(budget) if budget is not None else None
-        if metered is not None and metered.bucket.wait(1, now):
+        metered = meter.get(budget)
+        if metered is not None and metered.bucket.wait(1, self._now()):
             return False
         if budget is Budget.HEARTBEATS:
             return True
         carried = meter.get(Budget.BYTES)
-        return carried is None or not carried.bucket.wait(1, now)
+        return carried is None or not carried.bucket.wait(1, self._now())
 
     def spend(self, principal: Principal, budget: Budget | None, size: int, weight: float = 1) -> None:
         """A request was admitted, and used this much and `size` bytes."""
         meter = self.meter(principal)
-        if meter:
-            now = self._now()
-            for used, cost in ((budget, weight), (Budget.BYTES, size)):
-                if used in meter and used is not None:
-                    meter[used].bucket.spend(cost, now)
+        metered, carried = meter.get(budget), meter.get(Budget.BYTES)
+        if metered is not None:
+            metered.bucket.spend(weight, self._now())
+        if carried is not None:
+            carried.bucket.spend(size, self._now())
 
     def admit(self, principal: Principal, costs: Mapping[Budget, float], *, counts: bool = False) -> None:
         """Spend all of these, or none. A cost of 0: only look whether anything is left.
@@ -210,7 +207,7 @@ class Quotas:
         if not principal.token_id:
             return UNLIMITED
         now = self._now()
-        found: dict[Budget, Metered] = {}
+        found: dict[Budget | None, Metered] = {}
         for budget in RATES:
             value, _, holder = self.limit(principal, budget)
             if value is not None:
