@@ -60,6 +60,7 @@ REFUSED_TO_OPERATORS = {
     "GET /v1/archive/runs", "POST /v1/archive/runs", "GET /v1/archive/runs/{run_id}",
     "POST /v1/archive/runs/{run_id}/cancel", "GET /v1/archive/runs/{run_id}/log",
     "GET /v1/nodes", "GET /v1/coordinator-partitions",
+    "GET /v1/quotas", "POST /v1/quotas", "GET /v1/quotas/throttled",
     "POST /v1/groups",  # with settings, as the example
     "PATCH /v1/groups/{group_id}/config",
     "POST /v1/topics", "PATCH /v1/topics/{name}", "DELETE /v1/topics/{name}", "POST /v1/topics/{name}/watermarks",

@@ -20,6 +20,9 @@ from schemathesis.specs.openapi import checks
 
 from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.process import bridge
+from kcoord.quotas.budgets import Budget
+from kcoord.quotas.limits import Kind
+from kcoord.quotas.stored import change
 from tests.conftest import EMPTIED
 from tests.support.rest_groups import stable_group
 
@@ -44,7 +47,10 @@ def secret(worker_database: str, django_db_setup: None, django_db_blocker) -> It
         connection.execute(EMPTIED)
         connection.execute("select setval('kcoord_apitoken_id_seq', %s)", (2**52,))
     with django_db_blocker.unblock():
-        yield create_token("schemathesis", ALL_RULES).secret
+        token = create_token("schemathesis", ALL_RULES)
+        # Generated requests set default quotas, of which this token must not run out.
+        change(Kind.TOKEN, token.name, dict.fromkeys(Budget), frozenset())
+        yield token.secret
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ SOMETIMES_ABSENT = {
 """Fields of responses that are left out where they say nothing. Every other field is always there."""
 
 OPERATIONS = """\
+DELETE /v1/acls deleteAcls
 DELETE /v1/groups deleteGroups
 DELETE /v1/groups/{group_id} deleteGroup
 DELETE /v1/groups/{group_id}/hold releaseHold
@@ -36,6 +37,7 @@ DELETE /v1/topics/{name} deleteTopic
 GET /livez livez
 GET /metrics metrics
 GET /readyz readyz
+GET /v1/acls listAcls
 GET /v1/archive/runs listRuns
 GET /v1/archive/runs/{run_id} describeRun
 GET /v1/archive/runs/{run_id}/log readRunLog
@@ -62,6 +64,7 @@ GET /v1/topics/{name} getTopic
 GET /v1/topics/{name}/watermarks listWatermarks
 PATCH /v1/groups/{group_id}/config updateGroupConfig
 PATCH /v1/topics/{name} updateTopic
+POST /v1/acls createAcls
 POST /v1/archive/runs startRun
 POST /v1/archive/runs/{run_id}/cancel cancelRun
 POST /v1/assign assign
