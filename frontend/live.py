@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from asgiref.sync import sync_to_async
 from django.db import connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
+from frontend.signed_in import Reader, Readers, while_signed_in
 from kcoord.database.notifications import Changes, Notifications, Subscription
 from kcoord.process import runtime as runtimes
 
@@ -41,15 +43,31 @@ async def live(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse(status=401)
     if not runtimes.is_running():
         return HttpResponse(status=503)
+    session_seconds = float(await request.session.aget_expiry_age())
     # Otherwise each open page would hold the connection that its session was read with.
     await sync_to_async(connections.close_all)()
-    response = StreamingHttpResponse(stream(runtimes.current().notifications), content_type="text/event-stream")
+    events = _of_reader(Reader(request, user.pk), stream(runtimes.current().notifications), session_seconds)
+    response = StreamingHttpResponse(events, content_type="text/event-stream")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Accel-Buffering"] = "no"
     return response
 
 
-async def stream(notifications: Notifications, lifetime_seconds: float = LIFETIME_SECONDS) -> AsyncIterator[str]:
+async def _of_reader(
+    reader: Reader, events: AsyncGenerator[str, None], session_seconds: float
+) -> AsyncGenerator[str, None]:
+    """The events, until the reader signs out or may no longer sign in."""
+    readers = runtimes.current().get(Readers)
+    readers.add(reader)
+    try:
+        async with aclosing(while_signed_in(events, reader.changed, reader.is_signed_in, session_seconds)) as ending:
+            async for event in ending:
+                yield event
+    finally:
+        readers.remove(reader)
+
+
+async def stream(notifications: Notifications, lifetime_seconds: float = LIFETIME_SECONDS) -> AsyncGenerator[str, None]:
     """The events. They end with the process, their lifetime, or when the client disconnects."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + lifetime_seconds

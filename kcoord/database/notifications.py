@@ -4,9 +4,9 @@ Channels carry a group id and nothing else: `kcoord_wake` when a barrier was rea
 `kcoord_changed` when something a page shows has changed, `kcoord_config` when a group's settings have. `kcoord_topics`
 reports that the catalogue of topics has changed, `kcoord_nodes` that coordinator partitions have other owners,
 `kcoord_tokens` that a token, its rules or its owner have changed, `kcoord_quotas` that quotas have; these carry
-nothing. `kcoord_echo` is how a process finds out up to when it has been notified. A NOTIFY is a hint, never the truth:
-a woken listener reads the rows. After a lost connection anything may have changed, which is reported as `None` in place
-of a group id.
+nothing. `kcoord_sessions` names a session that was deleted or an account that has changed. `kcoord_echo` is how a
+process finds out up to when it has been notified. A NOTIFY is a hint, never the truth: a woken listener reads the rows.
+After a lost connection anything may have changed, which is reported as `None` in place of a group id.
 
 Source: architecture.md 5.
 """
@@ -36,10 +36,11 @@ TOPICS = "kcoord_topics"
 NODES = "kcoord_nodes"
 TOKENS = "kcoord_tokens"
 QUOTAS = "kcoord_quotas"
+SESSIONS = "kcoord_sessions"
 ECHO = "kcoord_echo"
-CHANNELS = (WAKE, CHANGED, CONFIG, TOPICS, NODES, TOKENS, QUOTAS, ECHO)
+CHANNELS = (WAKE, CHANGED, CONFIG, TOPICS, NODES, TOKENS, QUOTAS, SESSIONS, ECHO)
 
-NOT_SHOWN = (TOPICS, TOKENS, QUOTAS, ECHO)
+NOT_SHOWN = (TOPICS, TOKENS, QUOTAS, SESSIONS, ECHO)
 """Channels of which no page shows anything live."""
 
 MIN_BACKOFF_SECONDS = 0.1
