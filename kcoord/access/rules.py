@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_right
 from collections.abc import Iterable
 from enum import Enum
 
@@ -57,8 +58,8 @@ Rule = tuple[str, str, str, str] | tuple[str, str, str, str, str]
 """Operation, resource, pattern (`literal` or `prefix`), name, and the effect: `allow` if it is left out."""
 
 Kind = tuple[Operation, Resource]
-Named = tuple[frozenset[str], tuple[str, ...]]
-"""Names, and prefixes of names."""
+Named = tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]
+"""Names, prefixes of names if they are few, and prefixes if they are many; sorted, none begins with another."""
 
 IMPLIED: dict[Operation, tuple[Operation, ...]] = {
     Operation.ADMIN: tuple(Operation),
@@ -70,7 +71,9 @@ IMPLIED: dict[Operation, tuple[Operation, ...]] = {
 }
 """What a rule that allows an operation allows."""
 
-_NONE: Named = (frozenset(), ())
+_NONE: Named = (frozenset(), (), ())
+FEW = 16
+"""Up to that many prefixes are compared one after the other."""
 
 
 class Rules:
@@ -96,13 +99,13 @@ class Rules:
 
     def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
         """Whether some rule allows `operation` on the resource called `name`, and none denies it."""
-        names, prefixes = self._allowed.get((operation, resource), _NONE)
-        if not (name.startswith(prefixes) or name in names):
+        names, prefixes, many = self._allowed.get((operation, resource), _NONE)
+        if not (name.startswith(prefixes) or name in names or (many and _begins(name, many))):
             return False
         if not self._denied:
             return True
-        names, prefixes = self._denied.get((operation, resource), _NONE)
-        return not (name in names or name.startswith(prefixes))
+        names, prefixes, many = self._denied.get((operation, resource), _NONE)
+        return not (name.startswith(prefixes) or name in names or (many and _begins(name, many)))
 
     def visible(self, operation: Operation, resource: Resource) -> Visible:
         """The names on which `operation` is allowed, in the shortest form; lists are filtered by it."""
@@ -115,7 +118,7 @@ class Rules:
 
     def not_denied(self, operation: Operation, resource: Resource) -> Visible:
         """All names but those on which a rule denies `operation`."""
-        return _shortest((frozenset(), ("",)), self._denied.get((operation, resource), _NONE))
+        return _shortest((frozenset(), ("",), ()), self._denied.get((operation, resource), _NONE))
 
     def key(self, operation: Operation, resource: Resource) -> str:
         """A digest, equal for rules that allow `operation` on the same names, however written; "": on all names.
@@ -133,8 +136,22 @@ class Rules:
         return all(self.visible(operation, resource).unlimited for operation in Operation for resource in Resource)
 
 
+def _begins(name: str, prefixes: tuple[str, ...]) -> bool:
+    """Whether the name begins with one of the prefixes, which are sorted and of which none begins with another.
+
+    What lies between a prefix and a name that begins with it begins with it as well, so only the last prefix before
+    the name can be one of it.
+    """
+    at = bisect_right(prefixes, name)
+    return at > 0 and name.startswith(prefixes[at - 1])
+
+
 def _indexed(rules: dict[Kind, tuple[set[str], set[str]]]) -> dict[Kind, Named]:
-    return {kind: (frozenset(names), _minimal(prefixes)) for kind, (names, prefixes) in rules.items()}
+    found: dict[Kind, Named] = {}
+    for kind, (names, given) in rules.items():
+        prefixes = _minimal(given)
+        found[kind] = (frozenset(names), *((prefixes, ()) if len(prefixes) <= FEW else ((), prefixes)))
+    return found
 
 
 def _minimal(prefixes: Iterable[str]) -> tuple[str, ...]:
@@ -148,8 +165,8 @@ def _minimal(prefixes: Iterable[str]) -> tuple[str, ...]:
 
 def _shortest(allowed: Named, denied: Named) -> Visible:
     """What is allowed and not denied, without what makes no difference."""
-    names, prefixes = allowed
-    not_names, not_prefixes = denied
+    names, prefixes = allowed[0], allowed[1] + allowed[2]
+    not_names, not_prefixes = denied[0], denied[1] + denied[2]
     prefixes = tuple(prefix for prefix in prefixes if not prefix.startswith(not_prefixes))
     return Visible(
         tuple(

@@ -1,7 +1,7 @@
 """What a request pays for authorization: CPU time of one check of rules, beside a yardstick of the same run.
 
-`python -m tests.bench.access` takes a few seconds and starts nothing. The yardstick is what every request does anyway: its
-body, of a heartbeat, is read from JSON.
+`python -m tests.bench.access` takes a few seconds and starts nothing. The yardstick is a small part of what every
+request does anyway: the body of a heartbeat is read from JSON.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kcoord.access.rights import Operation, Principal, Resource
-from kcoord.access.rules import ALL_ALLOWED, Rule, Rules
+from kcoord.access.rules import ALL_ALLOWED, FEW, Rule, Rules
 from kcoord.rest.paging import EVERYTHING, Visible
 
 texts = st.text("ab", max_size=3)
@@ -78,6 +78,18 @@ def test_what_is_seen_is_what_some_rule_allows_and_none_denies(
         assert {name for (name,) in found} == expected
         if visible.unlimited:
             assert all(naive(together, operation.value, "topic", name) for name in _probes())
+
+
+letters = st.text("ab", min_size=3, max_size=7)
+many = st.tuples(st.just("read"), st.just("topic"), st.just("prefix"), letters, st.sampled_from(["allow", "deny"]))
+
+
+@given(st.lists(many, min_size=FEW, max_size=60, unique=True), st.lists(st.text("abc", max_size=9), min_size=10))
+def test_many_prefixes_mean_the_same_as_few(given: list[Rule], names: list[str]) -> None:
+    compiled = Rules(given)
+    for name in names:
+        expected = naive(given, "read", "topic", name)
+        assert compiled.allows(Operation.READ, Resource.TOPIC, name) is expected
 
 
 @given(st.lists(allowing, max_size=6))
