@@ -13,9 +13,11 @@ class FrontendConfig(AppConfig):
     verbose_name = "Dashboard"
 
     def ready(self) -> None:
-        """Replace the admin's own sign-in, which would bypass our throttle."""
+        """Replace the admin's own sign-in, which would bypass our throttle, and record what is done in the admin."""
         from django.contrib import admin
 
         from frontend.views.accounts import admin_sign_in
+        from kcoord.audit.rows import audited_view
 
         admin.site.login = admin_sign_in  # type: ignore[method-assign]
+        admin.site.admin_view = audited_view(admin.site.admin_view)  # type: ignore[method-assign]

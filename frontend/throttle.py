@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
 
 from django.db import connection
 
+from kcoord.audit.refusals import network
 from kcoord.sql import queries
 
 Q = queries("frontend")
@@ -28,9 +28,6 @@ FREE_FOR_ADDRESS = 20
 
 LONGEST_NAME = 254
 """Longer names have no account. They are not normalized (neither does Django): it would be wasted time."""
-
-SUBSCRIBER_BITS = 64
-"""A subscriber of a provider has at least 2^64 IPv6 addresses; the first half of one identifies it (RFC 6177)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ def account_key(username: str) -> Key:
 
 def address_key(address: str) -> Key:
     """The key of a client's address: its /64 for IPv6, unless it is an IPv4-mapped address."""
-    return Key(f"address:{_network(address)}", FREE_FOR_ADDRESS)
+    return Key(f"address:{network(address)}", FREE_FOR_ADDRESS)
 
 
 def _folded(username: str) -> str:
@@ -64,19 +61,6 @@ def _folded(username: str) -> str:
     if len(name) > LONGEST_NAME:
         return name
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
-
-
-def _network(address: str) -> str:
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return address[:200]  # a Unix socket has none
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    host_bits = 128 - SUBSCRIBER_BITS
-    return f"{IPv6Address(int(found) >> host_bits << host_bits)}/{SUBSCRIBER_BITS}"
 
 
 def count_attempt(username: str, address: str) -> int:

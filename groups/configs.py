@@ -24,6 +24,7 @@ from groups.core.model.types import Millis
 from groups.server_assignors import SETTING as ASSIGNORS
 from groups.server_assignors import load_assignors
 from groups.store.store import GroupStore
+from kcoord.audit.recording import Act, record
 from kcoord.config import BY_NAME, INT_MAX, Config
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
@@ -185,10 +186,17 @@ class GroupConfigs:
         return {**{entry.name: entry.value for entry in entries}, **after}
 
     async def alter_within(
-        self, connection: Connection, group_id: str, given: Mapping[str, Value | None], updated_by: str
+        self,
+        connection: Connection,
+        group_id: str,
+        given: Mapping[str, Value | None],
+        updated_by: str,
+        *,
+        recorded: bool = False,
     ) -> list[Entry]:
         """Change settings that were `checked` in the caller's transaction; the caller calls `altered` after its commit.
 
+        `recorded`: the audit is told of them as a part of a larger act.
         Raises ProtocolError INVALID_CONFIG, before any of them is written, if they conflict with those in force.
         """
         await revisions.lock(connection, Subject.CONFIGS)  # before reading, so that what is checked is what is stored
@@ -205,6 +213,11 @@ class GroupConfigs:
                 parameters |= {"value": str(value), "now": now, "updated_by": updated_by}
                 await connection.execute(Q.set_group_config.encode(), parameters)
         await revisions.tell(connection, Subject.CONFIGS, group_id)
+        if not recorded:
+            overrides = {entry.name: entry.value for entry in entries if entry.source is Source.GROUP}
+            was = {name: overrides.get(name) for name in given}
+            act = Act("group.config", "group", group_id, was, dict(given), principal=updated_by)
+            await record(self._db, connection, act)
         return await self._entries(connection, group_id)
 
     async def _tell(

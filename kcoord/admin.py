@@ -28,8 +28,11 @@ from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
 from kcoord.access import tokens
 from kcoord.access.rights import digest
-from kcoord.admin_rights import AccessRuleInline, ChangedByAdministrators, TokenRuleInline
-from kcoord.models import ApiToken, Counter, Quota, Throttled, TimerHeartbeat
+from kcoord.admin_rights import AccessRuleInline, ChangedByAdministrators, RulesRecorded, TokenRuleInline
+from kcoord.audit.recording import Act, record_here
+from kcoord.models import ApiToken, AuditChain, AuditRecord, Counter, Quota, Throttled, TimerHeartbeat
+from kcoord.quotas.limits import Kind
+from kcoord.quotas.stored import recorded
 from kcoord.sql import queries
 
 Shown = Callable[[Any, Any], str]
@@ -157,7 +160,26 @@ class ApiTokenAdmin(ChangedByAdministrators, ModelAdmin):  # type: ignore[misc]
             secret = tokens.generate_secret()
             obj.digest, obj.prefix, obj.created_at = digest(secret), tokens.prefix(secret), _now_ms()
             request.kcoord_secret = secret  # type: ignore[attr-defined]
+        else:
+            request.kcoord_was = tokens.described(ApiToken.objects.get(pk=obj.pk))  # type: ignore[attr-defined]
         super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Store the rules, and record what the token was and is."""
+        super().save_related(request, form, formsets, change)
+        token = ApiToken.objects.get(pk=form.instance.pk)
+        was = getattr(request, "kcoord_was", None)
+        act = "token.change" if change else "token.create"
+        record_here(Act(act, "token", token.name, before=was, after=tokens.described(token)))
+
+    def delete_model(self, request: HttpRequest, obj: ApiToken) -> None:
+        """Delete a token."""
+        tokens.delete_token(obj.pk)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
+        """Delete tokens."""
+        for token in queryset:
+            tokens.delete_token(token.pk)
 
     def response_add(self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None) -> HttpResponse:
         """Show the secret on the page itself: a message would be sent in a cookie."""
@@ -202,6 +224,21 @@ class QuotaAdmin(ModelAdmin):  # type: ignore[misc]
     search_fields = ("name",)
     ordering = ("kind", "name", "budget")
 
+    def save_model(self, request: HttpRequest, obj: Quota, form: Any, change: bool) -> None:
+        """Store a limit, and record it."""
+        with recorded(Kind(obj.kind), obj.name):
+            super().save_model(request, obj, form, change)
+
+    def delete_model(self, request: HttpRequest, obj: Quota) -> None:
+        """Remove a limit, and record it."""
+        with recorded(Kind(obj.kind), obj.name):
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Quota]) -> None:
+        """Remove limits, and record each."""
+        for quota in queryset:
+            self.delete_model(request, quota)
+
 
 @admin.register(Throttled)
 class ThrottledAdmin(ReadOnlyAdmin):
@@ -233,6 +270,48 @@ class CounterAdmin(ReadOnlyAdmin):
     readonly_fields = ("name", "value")
 
 
+@admin.register(AuditRecord)
+class AuditRecordAdmin(ReadOnlyAdmin):
+    """The audit, newest first. The dashboard has a page of it; `manage.py audit verify` checks its chain."""
+
+    list_display = ("seq", "when", "principal", "act", "resource", "name", "result", "count")
+    list_filter = ("result", "door")
+    search_fields = ("=seq", "=principal", "=name")
+    search_help_text = "The complete number, principal or name"
+    fields = (
+        "seq", "when", "kind", "principal", "principal_id", "door", "address", "request_id", "act", "resource", "name",
+        "before", "after", "reason", "result", "error", "count", "previous", "own",
+    )  # fmt: skip
+    readonly_fields = ("when", "previous", "own")
+    ordering = ("-seq",)
+    when = instant("at", "when")
+
+    @admin.display(description="previous hash")
+    def previous(self, record: AuditRecord) -> str:
+        """The hash of the record before, in hex."""
+        return bytes(record.prev).hex()
+
+    @admin.display(description="hash")
+    def own(self, record: AuditRecord) -> str:
+        """Its own hash, in hex."""
+        return bytes(record.hash).hex()
+
+
+@admin.register(AuditChain)
+class AuditChainAdmin(ReadOnlyAdmin):
+    """Where the chain of the audit begins and ends."""
+
+    list_display = ("seq", "removed_through", "removed")
+    fields = ("seq", "head", "removed_through", "removed", "trimmed")
+    readonly_fields = ("head", "trimmed")
+    trimmed = instant("removed_at", "last trimmed")
+
+    @admin.display(description="head")
+    def head(self, chain: AuditChain) -> str:
+        """The hash of the last record, in hex."""
+        return bytes(chain.hash).hex()
+
+
 def _now_ms() -> int:
     with connection.cursor() as cursor:
         cursor.execute(queries("kcoord").read_clock, {"override": None})
@@ -245,7 +324,7 @@ admin.site.unregister(AccountGroup)
 
 
 @admin.register(User)
-class UserAdmin(ChangedByAdministrators, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
+class UserAdmin(RulesRecorded, ChangedByAdministrators, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     """People who can sign in."""
 
     form = UserChangeForm
@@ -259,7 +338,7 @@ class UserAdmin(ChangedByAdministrators, DjangoUserAdmin, ModelAdmin):  # type: 
 
 
 @admin.register(AccountGroup)
-class AccountGroupAdmin(ChangedByAdministrators, DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
+class AccountGroupAdmin(RulesRecorded, ChangedByAdministrators, DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
     """Sets of people, with the rules and permissions that they have together; unrelated to consumer groups."""
 
     inlines = (AccessRuleInline,)

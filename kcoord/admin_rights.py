@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from unfold.admin import TabularInline
 
 from kcoord.access.people import principal_of
+from kcoord.audit.recording import Act, record_here
 from kcoord.models import AccessRule
 
 
@@ -94,6 +95,22 @@ class AccessRuleInline(ChangedByAdministrators, TabularInline):  # type: ignore[
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """All fields of a rule can be changed by those who may change rules."""
         return ()
+
+
+class RulesRecorded:
+    """Changes of the rules of an account, or a group of accounts, are recorded in the audit."""
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Store the rules, and record which were added and removed."""
+        holder = form.instance
+        before = set(map(str, holder.access_rules.all()))
+        super().save_related(request, form, formsets, change)  # type: ignore[misc]
+        after = set(map(str, holder.access_rules.all()))
+        kind = "User" if isinstance(holder, get_user_model()) else "Group"
+        for act, was, now in (("rule.remove", before - after, None), ("rule.add", None, after - before)):
+            if was or now:
+                shown = [None if rules is None else {"rules": sorted(rules)} for rules in (was, now)]
+                record_here(Act(act, "rule", f"{kind}:{holder}", shown[0], shown[1]))
 
 
 class TokenRuleInline(AccessRuleInline):

@@ -129,6 +129,8 @@ UNFOLD: dict[str, Any] = {
                     _entry("Quotas", "speed", "kcoord", "quota"),
                     _entry("People", "person", "auth", "user"),
                     _entry("Sets of permissions", "groups", "auth", "group"),
+                    _entry("Audit records", "policy", "kcoord", "auditrecord"),
+                    _entry("Audit chain", "link", "kcoord", "auditchain"),
                 ],
             },
             {

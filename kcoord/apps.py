@@ -11,6 +11,10 @@ class KcoordConfig(AppConfig):
     verbose_name = "Access"
 
     def ready(self) -> None:
-        """Settings are checked by `manage.py check` and before every start."""
+        """Settings are checked by `manage.py check` and before every start; accounts and sessions are audited."""
         from kcoord import checks  # noqa: F401
+        from kcoord.audit import rows, sessions
         from kcoord.celery import app  # noqa: F401
+
+        rows.connect()
+        sessions.connect()

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from groups.api.routes import OPERATIONS as GROUPS
 from groups.nodes import standing
 from groups.nodes.agent import NodeAgent
+from kcoord.audit import caller as callers
 from kcoord.database.pool import Database
 from kcoord.http import health, logs, metrics_page, short_path
 from kcoord.http.body import BodyLimit
@@ -84,6 +85,7 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     running.db.request_age.pulse.start()
     running.get(NodeAgent).start()
     running.get(StoredQuotas).start()
+    callers.is_service(running.get(NodeAgent).node_id)
     off_loop.share_interpreter()
     garbage = GarbageSearch()
     garbage.start()

@@ -11,7 +11,7 @@ from typing import Any
 
 from celery import Celery
 from celery.exceptions import WorkerShutdown
-from celery.signals import setup_logging, task_failure, worker_shutting_down
+from celery.signals import setup_logging, task_failure, worker_init, worker_shutting_down
 
 from kcoord.database import queue_transport
 
@@ -31,6 +31,14 @@ def configure_logging(**kwargs: Any) -> None:
     from kcoord.http import logs
 
     logs.configure(settings.KCOORD.str("log.level"))
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def act_as_service(sender: Any, **kwargs: Any) -> None:
+    """What tasks do is recorded as done by this worker."""
+    from kcoord.audit import caller
+
+    caller.is_service(str(sender))
 
 
 @task_failure.connect  # type: ignore[untyped-decorator]

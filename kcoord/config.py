@@ -244,6 +244,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("events.max.per.group", 5_000, "events", "Most events kept of one group.", 100, 10_000_000),
     Setting("events.retention.days", 30, "days", "How long the events of groups are kept.", 1, 3_650),
+    Setting(
+        "audit.retention.ms",
+        400 * 86_400_000,
+        "ms",
+        "How long records of the audit are kept; the default is 400 days.",
+        86_400_000,
+        100 * 366 * 86_400_000,
+    ),
 )
 
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}

@@ -180,3 +180,54 @@ class Counter(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.value}"
+
+
+class AuditRecord(models.Model):
+    """What somebody did or was refused, sealed in a hash chain: see `kcoord.audit`. Rows are never changed."""
+
+    seq = models.BigIntegerField(primary_key=True)
+    prev = models.BinaryField()
+    hash = models.BinaryField()
+    at = MillisField()
+    kind = models.TextField()
+    principal = models.TextField()
+    principal_id = models.TextField()
+    address = models.TextField()
+    request_id = models.TextField()
+    door = models.TextField()
+    act = models.TextField()
+    resource = models.TextField()
+    name = models.TextField()
+    before = models.TextField(null=True)
+    after = models.TextField(null=True)
+    reason = models.TextField()
+    result = models.TextField()
+    error = models.TextField()
+    count = models.IntegerField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["at"], name="kcoord_audit_by_time"),
+            models.Index(fields=["resource", "name", "seq"], name="kcoord_audit_by_name"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.seq}: {self.act} by {self.principal}"
+
+
+class AuditChain(models.Model):
+    """Where the audit's chain ends and, once records are removed for their age, where it begins: one row."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
+    seq = models.BigIntegerField()
+    hash = models.BinaryField()
+    removed_through = models.BigIntegerField()
+    removed_hash = models.BinaryField()
+    removed = models.BigIntegerField()
+    removed_at = MillisField(null=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="kcoord_auditchain_one_row")]
+
+    def __str__(self) -> str:
+        return f"{self.seq} records"

@@ -50,6 +50,7 @@ MIDDLEWARE = [
     "frontend.middleware.ContentSecurityPolicy",
     "frontend.middleware.StaticFiles",
     "frontend.outage.DatabaseOutage",
+    "kcoord.audit.requests.Audited",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -228,4 +229,5 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expire_seconds": 10},
     },
     "groups: drop old events": _hourly("groups.trim_events"),
+    "audit: drop old records": _hourly("kcoord.trim_audit"),
 }

@@ -9,12 +9,14 @@ from django.urls import include, path
 from kcoord.openapi.page import DocsView, OpenAPIView
 from kcoord.rest import converters  # noqa: F401 - registers `anything`
 from kcoord.rest.acls import AclsView
+from kcoord.rest.audit import AuditView
 from kcoord.rest.quotas import QuotasView, ThrottledPrincipalsView
 from kcoord.rest.tokens import TokenDetailView, TokenRotationView, TokensView
 
 urlpatterns = [
     path("v1/openapi.json", OpenAPIView.as_view(), name="openapi"),
     path("v1/acls", AclsView.as_view()),
+    path("v1/audit", AuditView.as_view()),
     path("v1/tokens", TokensView.as_view()),
     path("v1/tokens/<anything:id>/rotate", TokenRotationView.as_view()),
     path("v1/tokens/<anything:id>", TokenDetailView.as_view()),

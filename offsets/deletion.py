@@ -13,6 +13,7 @@ from groups.core.model.events import EventKind
 from groups.core.model.replies import DeleteOffsetsReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from kcoord.audit.recording import Act
 from kcoord.metrics import OFFSETS_DELETED
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
@@ -20,6 +21,9 @@ from offsets.core.deletion import OffsetDelete, OffsetDeleteReply, refuse, spare
 from offsets.core.types import ChangeKind, Provenance
 from offsets.journal.events import offsets_event
 from offsets.store import OffsetStore
+
+MOST_RECORDED = 100
+"""Of how many partitions the audit has the offsets that were deleted; the journal has all."""
 
 
 class OffsetDeletion:
@@ -43,7 +47,12 @@ class OffsetDeletion:
             assert isinstance(locked.reply, DeleteOffsetsReply)
             results, going = spare(passed, locked.reply.subscribed)
             provenance = Provenance(ChangeKind.DELETE, principal=delete.principal)
+            before = await self._store.committed_within(locked, going[:MOST_RECORDED])
             gone = await self._store.remove(locked, going, provenance)
+            was = {"offsets": before, "partitions": len(gone)}
+            after = {"asked": len(delete.partitions), "refused": len(delete.partitions) - len(going)}
+            act = Act("offsets.delete", "group", delete.group_id, was, after, principal=delete.principal)
+            locked.acts.append(act)
             if gone:
                 event = offsets_event(EventKind.OFFSETS_DELETED, locked.group, gone, principal=delete.principal)
                 locked.events.append(event)

@@ -65,6 +65,16 @@ class OffsetStore:
         rows = await self._db.rows(locked.connection, Q.offsets_of_group, {"group": locked.pk, "limit": limit})
         return {(topic, partition, offset, metadata, pending) for topic, partition, offset, metadata, pending in rows}
 
+    async def committed_within(self, locked: LockedGroup, partitions: Sequence[TopicPartition]) -> dict[str, int]:
+        """The committed offsets of some partitions, by `topic-partition`, in the transaction that holds the group."""
+        parameters = {
+            "group_id": locked.group_id,
+            "topic": [topic for topic, _ in partitions],
+            "partition": [partition for _, partition in partitions],
+        }
+        found = await self._db.records(locked.connection, FetchedOffset.stored, Q.fetch_named, parameters)
+        return {f"{one.topic}-{one.partition}": one.committed_offset for one in found}
+
     async def fetch(self, group_id: str, partitions: Sequence[TopicPartition] | None) -> list[FetchedOffset]:
         """Committed offsets of a group: of the named partitions, or all. Partitions without an offset are absent."""
         parameters: dict[str, object] = {"group_id": group_id}

@@ -40,7 +40,13 @@ truncate groups_group, groups_member, groups_consumermember, groups_pendingmembe
          offsets_deletedtopic, offsets_sparkrun, offsets_archivedday, offsets_groupverdict, offsets_verdictrun,
          offsets_activity,
          kcoord_accessrule, kcoord_timerheartbeat, kcoord_quota, kcoord_throttled
-         restart identity cascade
+         restart identity cascade;
+alter table kcoord_auditrecord disable trigger kcoord_audit_guard_table;
+truncate kcoord_auditrecord, kcoord_auditpending restart identity;
+alter table kcoord_auditrecord enable trigger kcoord_audit_guard_table;
+update kcoord_auditchain
+set seq = 0, hash = decode(repeat('00', 32), 'hex'), removed_through = 0,
+    removed_hash = decode(repeat('00', 32), 'hex'), removed = 0, removed_at = null
 """
 
 

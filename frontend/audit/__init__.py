@@ -1,1 +1,1 @@
-"""The audit: what people and tokens changed."""
+"""The audit: what people and tokens did, and what was refused."""

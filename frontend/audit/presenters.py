@@ -1,106 +1,129 @@
-"""Acts of people and tokens as text. Pure functions."""
+"""Records of the audit as text. Pure functions."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from frontend.archive.presenters import KINDS as RUN_KINDS
-from frontend.audit.reads import Act
-from frontend.rows import Event, Millis
-from frontend.timeline import line
+from frontend.rows import Millis
 from frontend.wording import plural
-from groups.core.model.events import EventKind
+from kcoord.audit.acts import ACTS
+from kcoord.audit.encoding import Record
 
-E = EventKind
-
-WHAT: Mapping[str, tuple[str, tuple[str, ...], tuple[EventKind, ...] | None]] = {
-    "offsets": ("Offsets", ("event",), (E.OFFSETS_RESET, E.OFFSETS_RESTORED, E.OFFSETS_DELETED, E.OFFSETS_EXPIRED)),
-    "plans": ("Plans made", ("plan",), None),
-    "members": ("Members and holds", ("event",), (E.MEMBER_REMOVED, E.GROUP_HELD, E.HOLD_RELEASED)),
-    "settings": ("Settings and pins", ("event",), (E.CONFIG_CHANGED, E.RETENTION_PINNED, E.RETENTION_UNPINNED)),
-    "deletions": ("Deleted groups and topics", ("event", "topic"), (E.GROUP_DELETED,)),
-    "runs": ("Spark runs", ("run",), None),
-    "admin": ("Admin: accounts, tokens, schedules", ("admin",), None),
+WHAT: Mapping[str, tuple[str, str]] = {
+    "offsets": ("Offsets and plans", "offsets."),
+    "groups": ("Groups, members and holds", "group. member."),
+    "topics": ("Topics", "topic."),
+    "tokens": ("Tokens, rules and quotas", "token. rule. quota."),
+    "accounts": ("Accounts and sessions", "account. role. session."),
+    "runs": ("Spark runs", "run."),
+    "admin": ("Rows of the admin", "row."),
+    "requests": ("Other requests that were refused", "request"),
+    "audit": ("The audit itself", "audit."),
 }
-"""What can be filtered by: label, sources, kinds of events."""
+"""What can be filtered by: label, and beginnings of acts."""
 
-ADMIN = {"admin_1": "Added", "admin_2": "Changed", "admin_3": "Deleted"}
+DOORS = {
+    "http": "API",
+    "dashboard": "dashboard",
+    "admin": "admin",
+    "wire": "Kafka client",
+    "command": "command",
+    "service": "service",
+    "import": "recorded before the audit",
+}
+KINDS = {"token": "token", "local": "user of the machine", "node": "node", "unknown": "not signed in", "person": ""}
+
+DESTROYS = frozenset({"delete", "remove", "unpin", "trim"})
+MOST_CHANGES = 6
+MOST_CHARACTERS = 60
 
 NOT_RECORDED = (
-    "Topics that were created or got more partitions or other labels: the topic has its present state only.",
-    "Tokens that were created or deleted over the API or by a command: the list of tokens has those that exist.",
-    "Who deleted a group without committed offsets: the deletion itself is listed.",
-    "The address that a change came from. The access log of the server has it, with the token, by time.",
+    "What members do: joining, heartbeats, commits, leaving. The events and commit history of a group have that.",
+    "Reading, unless it was refused.",
+    "Watermarks that producers and probes report.",
+    "Lists of groups that people save for themselves.",
     "Settings of the service, which are read from the environment or a file when it starts.",
 )
-"""Acts that leave no record, or not all of one."""
+"""What leaves no record."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """An act as the page shows it. `subject`: what it is about, with its page; `more`: what shows it in full."""
+    """A record as the page shows it. `changes`: what was and what is, by name; `more`: how many are left out."""
 
-    act: Act
-    at: Millis
-    who: str
+    record: Record
     tone: str
     text: str
-    reason: str
-    subject: str
-    subject_kind: str
+    who: str
+    whence: str
+    changes: Sequence[tuple[str, str, str]]
+    more: int
     plan_id: str
-    run_id: str
 
     @property
-    def html_id(self) -> str:
-        """The id of its line."""
-        return f"{self.act.source}-{self.act.key}"
+    def at(self) -> Millis:
+        """When."""
+        return self.record.at
 
 
-def audit_line(act: Act) -> AuditLine:
-    """An act in words."""
-    tone, text, kind = _words(act)
-    detail = act.detail
+def acts_of(what: str) -> list[str]:
+    """The acts that a filter stands for."""
+    beginnings = tuple(WHAT[what][1].split())
+    return [act for act in ACTS if act.startswith(beginnings)]
+
+
+def audit_line(record: Record) -> AuditLine:
+    """A record in words."""
+    before, after = _values(record.before), _values(record.after)
+    changes = list(_changes(before, after))
+    text = ACTS.get(record.act, record.act)
+    if record.result == "refused":
+        text = f"{'Refused' if record.act == 'request' else f'{text}: refused'}, {record.error}"
+    if record.count > 1:
+        text = f"{text}, {plural(record.count, 'time')}"
+    whence = " · ".join(part for part in (DOORS.get(record.door, record.door), record.address) if part)
+    plan_id = str(after.get("plan_id") or before.get("plan_id") or "")
     return AuditLine(
-        act,
-        act.at,
-        act.who,
-        tone,
+        record,
+        _tone(record),
         text,
-        str(detail.get("reason") or ""),
-        act.name,
-        kind,
-        str(detail.get("plan_id") or ""),
-        str(detail.get("run_id") or ""),
+        record.principal or KINDS.get(record.kind, record.kind),
+        whence,
+        changes[:MOST_CHANGES],
+        max(len(changes) - MOST_CHANGES, 0),
+        plan_id,
     )
 
 
-def _words(act: Act) -> tuple[str, str, str]:
-    """Tone, text, and the kind of thing that it is about."""
-    if act.source == "event":
-        # The name of who did it has a column of its own.
-        detail = {name: value for name, value in act.detail.items() if name != "principal"}
-        said = line(Event(0, act.at, act.act, act.generation_id, act.member_id, detail))
-        return said.tone, "Hold ended: members can join" if act.act == E.HOLD_RELEASED.value else said.text, "group"
-    if act.source == "plan":
-        count = plural(int(act.detail.get("partitions") or 0), "partition")
-        return "idle", f"Plan made: {act.detail.get('strategy', '')}, {count}; nothing is changed yet", "group"
-    if act.source == "run":
-        return "busy", f"Run started: {RUN_KINDS.get(act.name, (act.name, ''))[0]}", "run"
-    if act.source == "topic":
-        return "bad", "Topic deleted with its watermarks and offsets", "topic"
-    model = str(act.detail.get("model") or "row")
-    text = f"{ADMIN.get(act.act, 'Changed')} {model}{_changed(str(act.detail.get('change') or ''))}"
-    return ("bad" if act.act == "admin_3" else "warn"), text, model
+def _tone(record: Record) -> str:
+    if record.result == "refused":
+        return "warn"
+    return "bad" if record.act.rpartition(".")[2] in DESTROYS else "idle"
 
 
-def _changed(message: str) -> str:
-    """Which fields a change of the admin was about, as far as its log says."""
-    try:
-        entries = json.loads(message)
-        fields = [str(name) for entry in entries for name in entry.get("changed", {}).get("fields", ())]
-    except (ValueError, AttributeError, TypeError):
-        return f": {message}" if message else ""
-    return f": {', '.join(fields)}" if fields else ""
+def _values(written: str | None) -> Mapping[str, Any]:
+    found = None if written is None else json.loads(written)
+    return found if isinstance(found, dict) else {}
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Name, old and new value of what differs; "" for a value that is not there."""
+    for name in dict.fromkeys((*before, *after)):
+        if name != "plan_id" and (before.get(name) != after.get(name) or name not in before or name not in after):
+            yield name, _short(before, name), _short(after, name)
+
+
+def _short(values: Mapping[str, Any], name: str) -> str:
+    if name not in values or values[name] is None:
+        return ""
+    value = values[name]
+    if isinstance(value, dict):
+        text = ", ".join(f"{key} {item}" for key, item in value.items())
+    elif isinstance(value, list):
+        text = ", ".join(map(str, value))
+    else:
+        text = str(value)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"

@@ -11,11 +11,15 @@ from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse_lazy
 
 from frontend import throttle
 from frontend.wording import plural
+from kcoord.audit import caller as callers
+from kcoord.audit.recording import Act
+from kcoord.audit.requests import note
 from kcoord.identity_settings import ISSUER, PASSWORDS
 
 
@@ -66,7 +70,17 @@ class ChangePassword(PasswordChangeView):
         """403 for an account without a password: there is none to change."""
         if request.user.is_authenticated and not request.user.has_usable_password():
             raise PermissionDenied("this account has no password: it signs in at the identity provider")
-        return super().dispatch(request, *args, **kwargs)
+        if request.user.is_authenticated:
+            callers.identify(request.user.get_username(), account_id=request.user.pk)
+        with transaction.atomic():  # the password with its record
+            return super().dispatch(request, *args, **kwargs)
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        """A wrong present password is recorded, as at the sign-in."""
+        if "old_password" in form.errors:
+            name = self.request.user.get_username()
+            note(Act("account.password", "account", name, error="WRONG CREDENTIALS"), callers.current())
+        return super().form_invalid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """With the current user, for the header."""

@@ -13,21 +13,21 @@ from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.allowed import SEE_PLANS, require
-from frontend.audit.presenters import audit_line
-from frontend.audit.reads import Act, AuditKey, audit
+from frontend.audit.reads import audit
 from frontend.csv_files import pieces
 from frontend.history.reads import Wanted, history
 from frontend.listing.queries import group_rows
 from frontend.plans.reads import PlanRow, all_plans
 from frontend.queries import Limits
 from frontend.rows import Member, Topic
-from frontend.views.audit import wanted_acts
+from frontend.views.audit import sight_of, wanted_records
 from frontend.views.commits import wanted_commits
 from frontend.views.group_list import wanted_groups
 from frontend.views.page import attached, page, text
 from frontend.views.plan_list import wanted_plans
 from frontend.wording import iso, iso_if_known
 from groups.readmodel import GroupSummary, unknown_group
+from kcoord.audit.encoding import Record
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import MAX_LIMIT, Page
@@ -237,17 +237,24 @@ def plans_csv(request: HttpRequest) -> HttpResponseBase:
 @page
 def audit_csv(request: HttpRequest) -> HttpResponseBase:
     """What people and tokens changed, with the filters of the page."""
-    wanted = replace(wanted_acts(request), before=None)
+    wanted, sight = replace(wanted_records(request), before=None), sight_of(request)
 
-    async def read(runtime: Runtime, before: AuditKey | None) -> tuple[Sequence[Act], AuditKey | None]:
-        found = await audit(runtime.db, replace(wanted, before=before), MAX_LIMIT)
-        return found.acts, found.next
+    async def read(runtime: Runtime, before: int | None) -> tuple[Sequence[Record], int | None]:
+        found = await audit(runtime.db, sight, replace(wanted, before=before), MAX_LIMIT)
+        return found.records, found.next
 
+    head = (
+        "seq", "at", "kind", "who", "door", "address", "request_id", "act", "resource", "name", "before", "after",
+        "reason", "result", "error", "count",
+    )  # fmt: skip
     rows = (
-        (iso(one.at), one.who, one.act.act, one.text, one.subject_kind, one.subject, one.reason, one.plan_id)
-        for one in map(audit_line, _all(read))
-    )
-    return _file("audit", ("at", "who", "act", "text", "kind", "name", "reason", "plan_id"), rows)
+        (
+            one.seq, iso(one.at), one.kind, one.principal, one.door, one.address, one.request_id, one.act, one.resource,
+            one.name, one.before, one.after, one.reason, one.result, one.error, one.count,
+        )
+        for one in _all(read)
+    )  # fmt: skip
+    return _file("audit", head, rows)
 
 
 def _parts(found: Page[T]) -> tuple[Sequence[T], str | None]:

@@ -31,6 +31,8 @@ from frontend.views.actions import (
 )
 from frontend.views.page import LONGEST_TEXT, BadAddress, message, page, show
 from frontend.wording import plural
+from kcoord.audit.recording import Act as Record
+from kcoord.audit.requests import note_items
 from kcoord.process import bridge
 from kcoord.protocol.errors import ProtocolError
 
@@ -115,6 +117,11 @@ def _perform(request: HttpRequest, act: Act, lines: Sequence[Review]) -> list[Re
         else:
             text, refusal = _ACTS[act](request, line)
             results.append(Result(line, not refusal.text, text or refusal.text))
+    note_items(
+        Record(f"group.{act.value}", "group", result.review.group_id, reason=result.text, error="NOT DONE")
+        for result in results
+        if not result.done
+    )
     return results
 
 

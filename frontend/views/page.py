@@ -20,6 +20,7 @@ from frontend import zones
 from frontend.allowed import Forbidden
 from frontend.outage import unavailable
 from frontend.wording import iso
+from kcoord.audit import caller as callers
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import Key, decode_cursor, encode_cursor
 
@@ -52,6 +53,7 @@ def page(view: View[P]) -> View[P]:
         try:
             if not request.user.is_authenticated:
                 return _to_sign_in(request)
+            callers.identify(request.user.get_username(), account_id=request.user.pk)
             response = view(request, *args, **kwargs)
         except BadAddress as error:
             response = message(request, 400, "Bad request", str(error))

@@ -18,7 +18,7 @@ from frontend.tokens.presets import PRESETS, line, rules_of
 from frontend.tokens.words import allows, is_administrator
 from frontend.views.actions import Refusal, done
 from frontend.views.page import address, cursor, cursor_address, message, page, show, text
-from kcoord.access.tokens import NewToken, Rule, create_token, rotate_token
+from kcoord.access.tokens import NewToken, Rule, create_token, delete_token, rotate_token
 from kcoord.models import ApiToken
 
 SHOWN = 50
@@ -154,7 +154,7 @@ def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
     elif request.method == "POST" and act == "revoke":
         require(request, DELETE_TOKEN)
         if request.POST.get("confirm", "").strip() == token.name:
-            token.delete()
+            delete_token(token.pk)
             return done(request, f"Revoked {token.name}. Servers refuse it within seconds.", reverse("frontend:tokens"))
         refusal = Refusal("That is not the name of this token: nothing was revoked.", 400)
     elif request.method == "POST":

@@ -22,6 +22,7 @@ from groups.catalogue.revisions import Subject
 from groups.catalogue.topic_deletion import TopicDeletion, follow_up_deletion, note_deletion
 from groups.core.model import types as core
 from groups.core.model.types import Millis, TopicView
+from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
@@ -154,6 +155,7 @@ class TopicService:
             if topic is None:
                 raise ProtocolError(Error.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
             await _changed(connection)
+            await record(self._db, connection, Act("topic.create", "topic", name, after=_shown(topic)))
             return topic
 
         return await self._change(work)
@@ -212,6 +214,8 @@ class TopicService:
             assert updated is not None
             if partitions is not None:
                 await _changed(connection)
+            act = Act("topic.update", "topic", name, before=_shown(topic), after=_shown(updated))
+            await record(self._db, connection, act)
             return updated
 
         return await self._change(work)
@@ -224,12 +228,14 @@ class TopicService:
         check_topic_name(name)
 
         async def work(connection: Connection) -> None:
-            pk, _ = await self._lock(connection, name)
+            pk, topic = await self._lock(connection, name)
             await connection.execute(Q.delete_topic_watermarks.encode(), {"id": pk})
             await connection.execute(Q.delete_topic.encode(), {"id": pk})
             now = await self._db.now_ms(connection)
             await note_deletion(TopicDeletion(connection, name, principal, now))
             await _changed(connection)
+            act = Act("topic.delete", "topic", name, before=_shown(topic), principal=principal)
+            await record(self._db, connection, act)
 
         await self._change(work)
         await follow_up_deletion(self._runtime, name)
@@ -286,6 +292,11 @@ class TopicService:
         if locked is None:
             raise unknown_topic(name)
         return locked
+
+
+def _shown(topic: Topic) -> dict[str, Any]:
+    """A topic as the audit shows it."""
+    return {"topic_id": topic.topic_id, "partitions": topic.partitions, "labels": dict(topic.labels)}
 
 
 def _with_key(*, pk: int, **topic: Any) -> tuple[int, Topic]:

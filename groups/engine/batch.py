@@ -26,11 +26,14 @@ from groups.core.model.events import GroupEvent, events_of
 from groups.core.model.group import Group
 from groups.core.model.replies import Done, Parked, Reply
 from groups.core.model.types import ClassicGroup, Env, Millis
+from groups.engine.acts import act_of
 from groups.engine.decision_context import DecisionContext
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
 from groups.store.store import GroupStore
 from groups.store.stored import OwnerLapsed, Ownership, Stored
+from kcoord.audit.caller import Caller
+from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
 from kcoord.process import off_loop
@@ -52,7 +55,7 @@ class Work:
 
     `principal`: who requests a deletion. `alone`: a batch that contained it failed, so it is retried in a separate
     transaction. `long`: it may hold the group for longer than others. `receipt`: that of its request. `owner`: it does
-    nothing unless this incarnation still owns the partition under this epoch.
+    nothing unless this incarnation still owns the partition under this epoch. `caller`: whose act it is.
     """
 
     command: Command
@@ -64,6 +67,7 @@ class Work:
     alone: bool = False
     long: bool = False
     receipt: Receipt | None = None
+    caller: Caller | None = None
     result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -104,6 +108,7 @@ class Batch:
         self._parked = parked
         self._outcomes: list[Outcome] = []
         self._events: list[GroupEvent] = []
+        self._acts: list[tuple[Act, Caller | None]] = []
         self._receipts: list[Receipt] = []
         self._answered = False
         self.stored: Stored | None = None
@@ -163,6 +168,8 @@ class Batch:
         for outcome, reply in zip(self._outcomes, replies, strict=True):
             outcome.value = await self._value(connection, outcome, reply)
         await self._store.append_events(connection, self.group_id, self._events, self.now)
+        for act, caller in self._acts:
+            await record(self._db, connection, act, caller)
         wake = self._answered or any(isinstance(effect, WakeMembers) for effect in self.effects)
         # Copies in other processes have to be told of each version.
         changed = bool(self._events) or self.stored.version != before.version
@@ -284,6 +291,9 @@ class Batch:
         self._answered = self._answered or bool(decision.answers)
         self._outcomes.append(Outcome(work, decision.group, waiter, claims, creates=before is None))
         self._events.extend(events_of(before, decision.records))
+        act = act_of(work.command, before, decision.reply, work.principal)
+        if act is not None:
+            self._acts.append((act, work.caller))
         self.effects.extend(decision.effects)
 
     async def _value(self, connection: Connection, outcome: Outcome, reply: Reply | Parked | Exception) -> Any:
@@ -293,10 +303,14 @@ class Batch:
             return reply
         pk = self.committed.pk
         assert pk is not None
+        acts: list[Act] = []
+        created = outcome.creates
         locked = LockedGroup(
-            connection, self.group_id, pk, outcome.group, reply, self.now, self._events, created=outcome.creates
+            connection, self.group_id, pk, outcome.group, reply, self.now, self._events, created=created, acts=acts
         )
-        return await outcome.work.within(locked)
+        value = await outcome.work.within(locked)
+        self._acts.extend((act, outcome.work.caller) for act in acts)
+        return value
 
     def undo(self) -> None:
         """None of this was committed: removed waiters keep waiting, added waiters are dropped."""
@@ -304,7 +318,8 @@ class Batch:
             if isinstance(outcome.value, Waiter):
                 self._parked.leave(outcome.value)
             self._parked.restore(outcome.claims)
-        self._outcomes, self._events, self.effects, self.left_over, self._receipts = [], [], [], [], []
+        self._outcomes, self._events, self._acts, self.effects = [], [], [], []
+        self.left_over, self._receipts = [], []
         self._answered, self.stored = False, None
 
     async def publish(self) -> None:

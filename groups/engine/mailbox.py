@@ -27,6 +27,7 @@ from groups.lane.heartbeats import HeartbeatLane
 from groups.store.locked import Guard, Within
 from groups.store.store import GroupStore
 from groups.store.stored import GroupAppeared, OwnerLapsed
+from kcoord.audit import caller as callers
 from kcoord.config import RENEWAL
 from kcoord.database import request_age
 from kcoord.database.clock import DatabaseClock
@@ -89,7 +90,8 @@ class Mailbox:
         """
         own = within is None and isinstance(command, OWN)
         receipt = None if own else request_age.current()
-        work = Work(command, within, guard, principal, skip_locked, owner, long=long, receipt=receipt)
+        caller = None if own else callers.of_request()
+        work = Work(command, within, guard, principal, skip_locked, owner, long=long, receipt=receipt, caller=caller)
         queue = self._queues.get(command.group_id)
         if queue is None:
             self._queues[command.group_id] = queue = deque()

@@ -74,6 +74,11 @@ class NodeAgent:
         runtime.on_stop(self._connection.close)
 
     @property
+    def node_id(self) -> str:
+        """The name of this node."""
+        return self._identity.node_id
+
+    @property
     def problem(self) -> str | None:
         """Why this process is not a node; None: it is one, or has just lost its lease."""
         return self._problem

@@ -27,6 +27,8 @@ from groups.rest.description import GroupDescription, describe_group
 from groups.rest.seen import seen_classic_group, seen_consumer_group
 from groups.rest.software import classic_with_software, consumer_with_software
 from kcoord.access.rights import Operation, Resource
+from kcoord.audit.recording import Act
+from kcoord.audit.requests import note_items
 from kcoord.http import paths
 from kcoord.http.addresses import came_by
 from kcoord.process.runtime import Runtime
@@ -129,6 +131,11 @@ class GroupsView(ControlView):
         principal = self.principal.name
         deleted = self.service(lambda runtime: runtime.get(GroupDeletion).delete(allowed, principal=principal))
         results = {**refused, **{result.group_id: result for result in deleted}}
+        note_items(
+            Act("group.delete", "group", result.group_id, reason=result.detail, error=result.error.name)
+            for result in results.values()
+            if result.error is not Error.NONE
+        )
         return Response(s.DeletedGroups({"groups": [_deleted(results[group_id]) for group_id in asked]}).data)
 
     def _refusal(self, group_id: str) -> DeletedGroup | None:

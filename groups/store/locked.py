@@ -13,6 +13,7 @@ from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
 from groups.core.model.replies import Reply
 from groups.core.model.types import Millis
+from kcoord.audit.recording import Act
 from kcoord.database.pool import Connection
 
 
@@ -22,7 +23,7 @@ class LockedGroup:
 
     `pk`: key of its row. `group`: as the command's decision left it. `reply`: what the decision said, a success.
     `events`: what work adds here is stored with the events of all decisions of the transaction. `created`: this
-    decision created the group.
+    decision created the group. `acts`: what the audit is to say about the work, with the caller of the command.
     """
 
     connection: Connection
@@ -33,6 +34,7 @@ class LockedGroup:
     now: Millis
     events: list[GroupEvent]
     created: bool
+    acts: list[Act]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from django.db.models import F, Model, Q, QuerySet, TextField, Value
 from django.db.models.functions import StrIndex
 
 from kcoord.access.tokens import NAME_MAX, OPERATIONS, RESOURCES, Rule
+from kcoord.audit.recording import Act, record_here
 from kcoord.models import AccessRule, ApiToken
 
 KINDS = ("User", "Group", "Token")
@@ -166,7 +167,10 @@ def add_rules(holder: HolderName, rules: Iterable[Rule]) -> list[AccessRule]:
             for rule in wanted
             if rule not in has
         ]
-        return AccessRule.objects.bulk_create(new)
+        added = AccessRule.objects.bulk_create(new)
+        if added:
+            record_here(Act("rule.add", "rule", str(holder), after={"rules": sorted(map(str, added))}))
+        return added
 
 
 def remove_rules(found: Iterable[AccessRule]) -> list[AccessRule]:
@@ -180,6 +184,11 @@ def remove_rules(found: Iterable[AccessRule]) -> list[AccessRule]:
             .order_by("id")
         )
         AccessRule.objects.filter(pk__in=[row.pk for row in rows]).delete()
+        by_holder: dict[str, list[str]] = {}
+        for row in rows:
+            by_holder.setdefault(str(holder_of(row)), []).append(str(row))
+        for holder, removed in by_holder.items():
+            record_here(Act("rule.remove", "rule", holder, before={"rules": sorted(removed)}))
         return rows
 
 

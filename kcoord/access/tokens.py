@@ -9,8 +9,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kcoord.access.rights import digest
+from kcoord.audit.recording import Act, record_here
+
+if TYPE_CHECKING:
+    from kcoord.models import ApiToken
 
 OPERATIONS = ("read", "describe", "alter-offsets", "delete", "kick", "admin")
 RESOURCES = ("group", "topic", "transactional-id", "cluster")
@@ -101,9 +106,36 @@ def rotate_token(token_id: int, overlap_ms: int = 0) -> NewToken | None:
             (now_ms,) = cursor.fetchone()
         token.previous_digest = token.digest if overlap_ms else None
         token.previous_until = now_ms + overlap_ms if overlap_ms else None
-        token.digest, token.prefix = digest(secret), prefix(secret)
+        token.digest = digest(secret)
+        was = {"prefix": token.prefix}
+        token.prefix = prefix(secret)
         token.save(update_fields=["digest", "prefix", "previous_digest", "previous_until"])
+        after = {"prefix": token.prefix, "previous_until": token.previous_until}
+        record_here(Act("token.rotate", "token", token.name, was, after))
     return NewToken(token.name, prefix(secret), secret)
+
+
+def delete_token(token_id: int) -> bool:
+    """Delete a token with its rules; False if there is none. Servers refuse it within `token.cache.ms`."""
+    from django.db import transaction
+
+    from kcoord.models import ApiToken
+
+    with transaction.atomic():
+        token = ApiToken.objects.select_for_update(of=("self",)).filter(pk=token_id).first()
+        if token is None:
+            return False
+        was = described(token)
+        token.delete()
+        record_here(Act("token.delete", "token", token.name, before=was))
+    return True
+
+
+def described(token: ApiToken) -> dict[str, object]:
+    """A token with its rules, as the audit shows it."""
+    rules = sorted(str(rule) for rule in token.rules.all())
+    owner = token.owner.get_username() if token.owner is not None else None
+    return {"id": token.pk, "prefix": token.prefix, "expires_at": token.expires_at, "owner": owner, "rules": rules}
 
 
 def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = None) -> NewToken:
@@ -149,4 +181,5 @@ def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = N
             )
             for rule in wanted
         )
+        record_here(Act("token.create", "token", name, after=described(token)))
     return NewToken(name, prefix(secret), secret)

@@ -17,7 +17,10 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from kcoord.access.rights import Access, Principal, bearer, trusted_caller
+from kcoord.access.rights import Access, Principal, bearer, digest, trusted_caller
+from kcoord.audit import caller as callers
+from kcoord.audit.caller import Caller, Door
+from kcoord.audit.operations import NOT_ALLOWED, note_error
 from kcoord.http import body as bodies
 from kcoord.http import context, paths, problem
 from kcoord.http.endpoint import Endpoint
@@ -117,6 +120,8 @@ class Operation:
         try:
             response = await self._answer(scope, receive)
         except ProtocolError as error:
+            if error.error in NOT_ALLOWED:
+                self._note(scope, error)
             response = problem.from_error(error)
             if error.fields.get("budget") == Budget.CONNECTIONS.key:
                 response.headers["connection"] = "close"
@@ -131,6 +136,20 @@ class Operation:
             log.exception("request_failed", endpoint=self.endpoint.operation_id)
             response = problem.response(Error.UNKNOWN_SERVER_ERROR)
         await response(scope, receive, send)
+
+    def _note(self, scope: Scope, error: ProtocolError) -> None:
+        """Record in the audit that the caller may not do this."""
+        if not runtimes.is_running():
+            return
+        client = scope.get("client")
+        caller = Caller(Door.HTTP, address=client[0] if client else "", request_id=context.request_id())
+        with callers.calling(caller):
+            if error.error is not Error.SASL_AUTHENTICATION_FAILED:
+                secret = "" if trusted_caller(scope) else digest(bearer(scope["headers"]))
+                found = trusted_caller(scope) or runtimes.current().get(Access).known(secret)
+                if found is not None:
+                    callers.identify(found.name, found.token_id)
+            note_error(runtimes.current(), self.endpoint.operation_id, error)
 
     @property
     def is_short(self) -> bool:

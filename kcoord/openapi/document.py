@@ -31,6 +31,7 @@ TAGS = (
     ("archive", "Runs of the Spark jobs, and what reconcile found."),
     ("tokens", "Access."),
     ("quotas", "How much principals may use."),
+    ("audit", "Who did what, and what was refused."),
     (SERVICE_TAG, "Health and metrics."),
 )
 

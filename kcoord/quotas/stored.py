@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import psycopg
 import structlog
 
+from kcoord.audit.recording import Act, record_here
 from kcoord.database.notifications import QUOTAS, TOKENS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
@@ -121,8 +123,6 @@ def change(kind: Kind, name: str, add: Mapping[Budget, float | None], remove: fr
     for a name that is missing, too long, or of nobody, and for a budget in both. What remains of a token, user or group
     that was deleted can be removed.
     """
-    from kcoord.models import Quota
-
     if (kind is Kind.DEFAULT) == bool(name):
         raise ValueError("name: the default quota has none" if name else f"name: say which {kind.value}")
     if len(name) > NAME_MAX:
@@ -132,9 +132,33 @@ def change(kind: Kind, name: str, add: Mapping[Budget, float | None], remove: fr
         raise ValueError(f"remove: {both[0]} cannot be set and removed at once")
     if add and kind is not Kind.DEFAULT and not _exists(kind, name):
         raise ValueError(f"name: there is no {kind.value} {name!r}")
+    with recorded(kind, name):
+        _write(kind, name, add, remove)
+
+
+@contextmanager
+def recorded(kind: Kind, name: str) -> Iterator[None]:
+    """Record in the audit what the limits of one entity were and are, in the caller's transaction."""
+    before = _limits(kind, name)
+    yield
+    subject = f"{kind.value} {name}".strip()
+    record_here(Act("quota.change", "quota", subject, before=before, after=_limits(kind, name)))
+
+
+def _write(kind: Kind, name: str, add: Mapping[Budget, float | None], remove: frozenset[Budget]) -> None:
+    from kcoord.models import Quota
+
     for budget, limit in sorted(add.items(), key=lambda item: item[0].key):
         Quota.objects.update_or_create(kind=kind.value, name=name, budget=budget.key, defaults={"limit": limit})
     Quota.objects.filter(kind=kind.value, name=name, budget__in=[budget.key for budget in remove]).delete()
+
+
+def _limits(kind: Kind, name: str) -> dict[str, str]:
+    """The limits of one entity by budget, as text: the audit has whole numbers only."""
+    from kcoord.models import Quota
+
+    found = Quota.objects.filter(kind=kind.value, name=name).values_list("budget", "limit")
+    return {budget: "unlimited" if limit is None else f"{limit:g}" for budget, limit in found}
 
 
 def _exists(kind: Kind, name: str) -> bool:

@@ -22,6 +22,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from kcoord.access.rights import Access, Principal, bearer, trusted_caller
+from kcoord.audit import caller as callers
 from kcoord.http import body as bodies
 from kcoord.http import problem
 from kcoord.http.serving import claim
@@ -43,6 +44,7 @@ class BearerAuthentication(BaseAuthentication):
         """The principal as `request.auth`. Raises ProtocolError SASL_AUTHENTICATION_FAILED."""
         trusted = trusted_caller(getattr(request._request, "scope", {}))
         if trusted is not None:
+            callers.identify(trusted.name)
             return None, trusted
         header = request.META.get("HTTP_AUTHORIZATION")
         secret = bearer([] if header is None else [(b"authorization", header.encode("latin-1", "replace"))])
@@ -52,6 +54,7 @@ class BearerAuthentication(BaseAuthentication):
 async def _admitted(runtime: Runtime, secret: str, request: Request) -> Principal:
     """The holder of a secret whose request is within its quotas. Raises THROTTLING_QUOTA_EXCEEDED."""
     principal = await runtime.get(Access).authenticate(secret)
+    callers.identify(principal.name, principal.token_id)
     quotas = runtime.get(Quotas)
     if quotas.limits_connections:
         claim(runtime, getattr(request._request, "scope", {}), principal)

@@ -196,7 +196,7 @@ def describe(
     parameters: list[Any] = [name.parameter() for name in path]
     if query is not None:
         parameters.append(query)
-    return extend_schema(
+    schema = extend_schema(
         operation_id=operation_id,
         summary=summary,
         description=description or summary,
@@ -206,3 +206,10 @@ def describe(
         responses=responses,
         examples=list(examples),
     )
+
+    def named(method: F) -> F:
+        described: F = schema(method)
+        described.operation_id = operation_id  # type: ignore[attr-defined]
+        return described
+
+    return named

@@ -13,7 +13,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kcoord.access.tokens import MOST_OVERLAP_MS, NAME_MAX, Rule, create_token, rotate_token
+from kcoord.access.tokens import MOST_OVERLAP_MS, NAME_MAX, Rule, create_token, delete_token, rotate_token
 from kcoord.http.problem import RequestRefused, invalid
 from kcoord.models import AccessRule, ApiToken
 from kcoord.process.runtime import Runtime
@@ -195,10 +195,10 @@ class TokenDetailView(TokenAdminView):
         """Delete a token with its rules."""
         self.query()
         raw = path_name(request, 2, id, lambda segment: segment.decode("ascii", "replace"))
-        deleted = 0
+        deleted = False
         if _ID.fullmatch(raw.encode()):
             with written_in_time():
-                deleted, _ = ApiToken.objects.filter(id=int(raw)).delete()
+                deleted = delete_token(int(raw))
         if not deleted:
             raise _unknown(raw)
         return Response(status=204)

@@ -21,6 +21,8 @@ from rest_framework.serializers import BaseSerializer, ListField, Serializer
 from rest_framework.views import APIView
 
 from kcoord.access.rights import Principal, Resource
+from kcoord.audit import caller as callers
+from kcoord.audit.requests import subject_of
 from kcoord.http import paths, problem
 from kcoord.process import bridge
 from kcoord.process import runtime as runtimes
@@ -123,7 +125,10 @@ class ControlView(APIView):
 
     def given(self, serializer: type[Serializer[Any]]) -> Mapping[str, Any]:
         """The validated fields of the body. Raises INVALID_REQUEST naming the first invalid one."""
-        return validated(serializer(data=self.request.data))
+        caller, data = callers.of_request(), self.request.data
+        if caller is not None:
+            caller.subject = subject_of(data)
+        return validated(serializer(data=data))
 
     def query(self, serializer: type[Serializer[Any]] | None = None) -> Mapping[str, Any]:
         """The validated parameters of the query string; without a serializer none are allowed."""

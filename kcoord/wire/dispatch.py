@@ -16,6 +16,9 @@ import structlog
 
 from kcoord import metrics
 from kcoord.access.rights import Access
+from kcoord.audit import caller as callers
+from kcoord.audit.caller import Caller, Door
+from kcoord.audit.operations import SIGN_IN, is_refusal, note_error, note_refusals
 from kcoord.database import request_age
 from kcoord.http import context
 from kcoord.process.runtime import Runtime
@@ -135,8 +138,10 @@ async def respond(gateway: Any, peer: Session, frame: Frame, receipt: Receipt) -
     request = context.RequestContext(context.new_request_id(), route=api.name, is_api=True)
     tokens = context.enter(request), request_age.enter(receipt)
     started = time.perf_counter()
+    caller = Caller(Door.WIRE, address=peer.client_host, request_id=request.request_id)
     try:
-        body = await _body(gateway, peer, api, header, frame)
+        with callers.calling(caller):
+            body = await _body(gateway, peer, api, header, frame)
     finally:
         metrics.kafka_requests(api.name, header.version).inc()
         metrics.kafka_latency(api.name).observe(time.perf_counter() - started)
@@ -175,9 +180,15 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
         if not api.is_hot:
             await runtime.get(Turnstile).pass_through(again=True)
         caller = await session.caller_of(runtime, peer.secret) if api.needs_login else None
+        if caller is not None:
+            callers.identify(caller.name, caller.token_id)
         call = Call(runtime, gateway, peer, caller, header.version, header.client_id)
-        return await api.handler(call, content)
+        answer = await api.handler(call, content)
+        note_refusals(runtime, api.name, answer)
+        return answer
     except ProtocolError as error:
+        if is_refusal(api.name, error):
+            note_error(runtime, api.name, error)
         if call is None and error.error is Error.SASL_AUTHENTICATION_FAILED:
             raise HangUp("the token of the connection is no longer valid") from None
         return api.refuse(content, header.version, error.error.code, error.detail)
@@ -202,6 +213,8 @@ async def _raw_token(gateway: Any, peer: Session, frame: Frame) -> bytes:
     try:
         await session.log_in(gateway.runtime, peer, frame)
     except ProtocolError as error:
+        with callers.calling(Caller(Door.WIRE, address=peer.client_host)):
+            note_error(gateway.runtime, SIGN_IN, error)
         raise HangUp(error.detail) from None
     return frames.SIZE.pack(0)
 

@@ -20,6 +20,7 @@ from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from kcoord.audit.recording import Act
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
@@ -129,6 +130,9 @@ class KafkaImport:
                 await locked.connection.execute(Q.import_history.encode(), lines)
             for records in chunks(current):
                 await self._offsets.write(locked, records, Provenance(ChangeKind.IMPORT, principal=principal))
+            after = {"offsets": len(current), "history": len(history.lines)}
+            act = Act("offsets.import", "group", group_id, None, after, reason or "from Kafka", principal=principal)
+            locked.acts.append(act)
             touched = list(history.current)
             event = offsets_event(
                 EventKind.OFFSETS_RESET, locked.group, touched, principal=principal, reason=reason or "from Kafka"

@@ -17,6 +17,7 @@ from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from kcoord.audit.recording import Act
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.setting import Value
@@ -110,7 +111,7 @@ class GroupCreation:
             )
         if config:
             try:
-                await self._configs.alter_within(locked.connection, new.group_id, config, new.principal)
+                await self._configs.alter_within(locked.connection, new.group_id, config, new.principal, recorded=True)
             except ProtocolError as refusal:
                 return refusal
         if new.offsets and not repeated:
@@ -122,6 +123,9 @@ class GroupCreation:
             partitions = [(start.topic, start.partition) for start in new.offsets]
             event = offsets_event(EventKind.OFFSETS_RESET, locked.group, partitions, principal=new.principal)
             locked.events.append(event)
+        after = {"offsets": {f"{one.topic}-{one.partition}": one.offset for one in new.offsets}, "config": config}
+        before = None if locked.created else {"offsets": len(there)}
+        locked.acts.append(Act("group.create", "group", new.group_id, before, after, principal=new.principal))
         return CreatedGroup(locked.created, config)
 
     async def _check(self, offsets: Sequence[StartOffset]) -> None:

@@ -24,6 +24,7 @@ from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from groups.store.locked import LockedGroup
 from kcoord.access.rights import Operation, Principal
+from kcoord.audit.recording import Act
 from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -306,6 +307,7 @@ class PlanService:
             await asyncio.sleep(0)  # pipelined statements never wait, so yield to others
         for removed in chunks(change.removed):
             await self._offsets.remove(locked, removed, provenance)
+        locked.acts.append(_act(step, found, change, principal))
         if step is _APPLY:
             await self._store.applied(locked, found.id, principal)
         else:
@@ -367,3 +369,19 @@ def _kind(step: _Step, found: PlanHeader) -> ChangeKind:
     if step is _UNDO:
         return ChangeKind.RESTORE
     return ChangeKind.IMPORT if found.strategy == Strategy.FROM_FILE.value else ChangeKind.RESET
+
+
+MOST_RECORDED = 100
+"""Of how many partitions the audit has the offsets; the plan has those of all."""
+
+
+def _act(step: _Step, found: PlanHeader, change: Change, principal: str) -> Act:
+    """What the audit says: the offsets that the change sets, None where it removes one, and the state of the plan."""
+    offsets: dict[str, int | None] = {
+        f"{record.topic}-{record.partition}": record.offset for record in change.records[:MOST_RECORDED]
+    }
+    offsets.update((f"{topic}-{partition}", None) for topic, partition in change.removed[:MOST_RECORDED])
+    before = {"plan_id": found.id, "state": found.state.value}
+    after = {"state": step.verb, "set": len(change.records), "removed": len(change.removed), "offsets": offsets}
+    name = "offsets.apply" if step is _APPLY else "offsets.undo"
+    return Act(name, "group", found.group_id, before, after, found.reason, principal=principal)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from psycopg.types.json import Jsonb
 
 from groups.store.locked import LockedGroup
+from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import EVERYTHING, Visible
@@ -119,7 +120,7 @@ class PlanStore:
         reason: str,
         principal: str,
     ) -> None:
-        """Store a new plan with its lines."""
+        """Store a new plan with its lines, and record it in the audit."""
 
         async def work(connection: Connection) -> None:
             header = {
@@ -136,6 +137,9 @@ class PlanStore:
             for some in chunks(lines):
                 await connection.execute(Q.insert_plan_lines.encode(), {"id": plan_id, **_columns(some)})
                 await asyncio.sleep(0)
+            after = {"plan_id": plan_id, "strategy": strategy, "parameters": dict(parameters), **asdict(totals)}
+            act = Act("offsets.plan", "group", group_id, after=after, reason=reason, principal=principal)
+            await record(self._db, connection, act)
 
         await self._db.transaction(work, long=True)
 

@@ -15,6 +15,7 @@ from groups.core.model.events import EventKind, GroupEvent
 from groups.core.model.group import Group
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -32,8 +33,9 @@ MAX_PINS = 1_000
 _ALL_TOPICS = ""
 
 T = TypeVar("T")
-Change = Callable[[Connection, Millis, list[GroupEvent], Group | None], Awaitable[T]]
-"""A change of pins: (connection, now, events to add to, the group if there is one) -> the caller's result."""
+Change = Callable[[Connection, Millis, list[GroupEvent], Group | None, list[Act]], Awaitable[T]]
+"""A change of pins: (connection, now, events to add to, the group if there is one, acts to add to) -> the caller's
+result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,12 @@ class PinService:
         _check(topic)
 
         async def insert(
-            connection: Connection, now: Millis, events: list[GroupEvent], group: Group | None
+            connection: Connection, now: Millis, events: list[GroupEvent], group: Group | None, acts: list[Act]
         ) -> Pin | ProtocolError:
             found = await self._db.record(connection, _pin, Q.read_pin, _key(group_id, topic))
             if found is not None:
+                was = {"topic": topic, "pinned_at": found.pinned_at}
+                acts.append(Act("offsets.pin", "group", group_id, was, was, reason, principal=principal))
                 return found
             if await self._db.value(connection, Q.count_pins, {"group_id": group_id}) >= MAX_PINS:
                 return _too_many()
@@ -94,6 +98,8 @@ class PinService:
             pin = await self._db.record(connection, _pin, Q.insert_pin, parameters)
             assert pin is not None
             events.append(_event(EventKind.RETENTION_PINNED, group, topic, principal, reason))
+            after = {"topic": topic, "pinned_at": pin.pinned_at}
+            acts.append(Act("offsets.pin", "group", group_id, None, after, reason, principal=principal))
             return pin
 
         result = await self._change(group_id, insert)
@@ -108,10 +114,14 @@ class PinService:
         """
         _check(topic)
 
-        async def delete(connection: Connection, now: Millis, events: list[GroupEvent], group: Group | None) -> bool:
+        async def delete(
+            connection: Connection, now: Millis, events: list[GroupEvent], group: Group | None, acts: list[Act]
+        ) -> bool:
             removed = await self._db.value(connection, Q.delete_pin, _key(group_id, topic)) is not None
             if removed:
                 events.append(_event(EventKind.RETENTION_UNPINNED, group, topic, principal, ""))
+            was = {"topic": topic} if removed else None
+            acts.append(Act("offsets.unpin", "group", group_id, was, None, principal=principal))
             return removed
 
         return await self._change(group_id, delete)
@@ -120,7 +130,7 @@ class PinService:
         """Under the group's lock, so that nothing expires once its pin is answered; the group need not exist."""
 
         async def within(locked: LockedGroup) -> _Result[T]:
-            return _Result(await change(locked.connection, locked.now, locked.events, locked.group))
+            return _Result(await change(locked.connection, locked.now, locked.events, locked.group, locked.acts))
 
         result = await self._groups.execute(Tick(group_id), within)
         if isinstance(result, _Result):
@@ -128,9 +138,12 @@ class PinService:
 
         async def alone(connection: Connection) -> T:
             events: list[GroupEvent] = []
+            acts: list[Act] = []
             now = await self._db.now_ms(connection)
-            value = await change(connection, now, events, None)
+            value = await change(connection, now, events, None, acts)
             await self._groups.record(connection, group_id, events, now)
+            for act in acts:
+                await record(self._db, connection, act)
             return value
 
         return await self._db.transaction(alone)

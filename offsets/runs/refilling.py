@@ -17,6 +17,7 @@ from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from kcoord.audit.recording import Act
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
@@ -80,6 +81,9 @@ class RefillService:
                 return False
             for some in chunks(records):
                 await self._offsets.write(locked, some, provenance)
+            after = {"offsets": len(records)}
+            act = Act("offsets.restore", "group", group_id, None, after, "from the archive", principal=principal)
+            locked.acts.append(act)
             touched = [(record.topic, record.partition) for record in records]
             locked.events.append(
                 offsets_event(

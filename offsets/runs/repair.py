@@ -21,6 +21,7 @@ from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.access.rights import Operation, Principal
+from kcoord.audit.recording import Act
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.sql import queries
@@ -123,6 +124,10 @@ def _mend(finding: Mapping[str, Any]) -> Mend:
     )
 
 
+MOST_RECORDED = 100
+"""Of how many partitions the audit has the offsets; the journal has all."""
+
+
 class RepairService:
     """Fixes committed offsets, for one process."""
 
@@ -162,12 +167,18 @@ class RepairService:
         right = [one.mend for one in done if one.outcome == MENDED]
         records = [_record(mend) for mend in right if mend.offset is not None]
         gone = [mend.key for mend in right if mend.offset is None]
+        before = {"offsets": await self._store.committed_within(locked, [m.key for m in right][:MOST_RECORDED])}
         await self._store.write(locked, records, Provenance(ChangeKind.RESTORE, principal=principal))
         await self._store.remove(locked, gone, Provenance(ChangeKind.DELETE, principal=principal))
         told = partial(offsets_event, principal=principal, reason=f"repair of reconcile {run_id}")
         if records:
             keys = [(record.topic, record.partition) for record in records]
             locked.events.append(told(EventKind.OFFSETS_RESTORED, locked.group, keys))
+        was = await self._store.committed_within(locked, [mend.key for mend in right][:MOST_RECORDED])
+        after = {"run": run_id, "set": len(records), "removed": len(gone), "offsets": was}
+        if right:
+            act = Act("offsets.repair", "group", locked.group_id, before, after, principal=principal)
+            locked.acts.append(act)
         if gone:
             locked.events.append(told(EventKind.OFFSETS_DELETED, locked.group, gone))
         return done

@@ -14,6 +14,7 @@ from typing import Any, Unpack
 
 import structlog
 
+from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
@@ -164,7 +165,8 @@ class SparkRuns:
         found = await self.run(run_id)
         if not found.is_open:
             raise RunRefused(409, f"the run has already ended: {found.state}")
-        await self._write(Q.cancel_spark_run, {"id": found.id})
+        act = Act("run.cancel", "run", found.id, {"kind": found.kind, "state": found.state}, principal=principal)
+        await self._write(Q.cancel_spark_run, {"id": found.id}, act)
         log.info("spark_run_cancelled", kind=found.kind, run=found.id, principal=principal)
         return await self.run(run_id)
 
@@ -202,6 +204,8 @@ class SparkRuns:
         request = {"id": run_id, "kind": kind, "now": now, "requested_by": principal, "host": socket.gethostname()}
         request["log_path"] = str(self._logs.path(run_id))
         await connection.execute(Q.request_spark_run.encode(), request)
+        after = {"kind": kind, "state": "requested"}
+        await record(self._db, connection, Act("run.start", "run", run_id, after=after, principal=principal))
 
     def _watcher(self, run_id: str) -> Callable[[int], None]:
         loop = asyncio.get_running_loop()
@@ -222,9 +226,11 @@ class SparkRuns:
     async def _fail(self, run_id: str, error: str) -> None:
         await self._write(Q.fail_spark_request, {"id": run_id, "error": error})
 
-    async def _write(self, statement: str, parameters: dict[str, Any]) -> None:
+    async def _write(self, statement: str, parameters: dict[str, Any], act: Act | None = None) -> None:
         async def execute(connection: Connection) -> None:
             await connection.execute(statement.encode(), parameters)
+            if act is not None:
+                await record(self._db, connection, act)
 
         await self._db.transaction(execute)
 

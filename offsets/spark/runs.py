@@ -269,6 +269,9 @@ def _start(connection: Connection, kind: str, request: RunRequest) -> Run:
         "pid": os.getpid(),
         "log_path": request.log_path,
     }
-    if connection.execute(Q.start_run.encode(), parameters).fetchone() is None:
-        raise JobError(f"{run_id} is not a requested run of {kind} that has yet to start")
+    with connection.transaction():
+        if connection.execute(Q.start_run.encode(), parameters).fetchone() is None:
+            raise JobError(f"{run_id} is not a requested run of {kind} that has yet to start")
+        if request.run_id is None:  # nobody requested it over the API, which would have recorded it
+            connection.execute(Q.record_run.encode(), parameters)
     return Run(run_id, kind, connection)

@@ -13,7 +13,7 @@ from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
 from tests.docs.walks import Walk, walking
 
-MOST_FILES = {"join": 63, "consumer-heartbeat": 72, "offsets/commit": 60}
+MOST_FILES = {"join": 65, "consumer-heartbeat": 73, "offsets/commit": 61}
 """The listener of notifications may run meanwhile: it is one of them.
 
 Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group

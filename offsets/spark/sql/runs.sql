@@ -33,6 +33,12 @@ set state = 'running', started_at = excluded.started_at, heartbeat_at = excluded
 where offsets_sparkrun.state = 'requested' and offsets_sparkrun.kind = excluded.kind
 returning id
 
+-- name: record_run
+-- In the audit: a run that a command of this machine began.
+select kcoord_audit_append(null, 'local', %(requested_by)s::text, '', %(host)s::text, '', 'command', 'run.start', 'run',
+                           %(id)s::uuid::text, null, '{"kind":' || to_json(%(kind)s::text) || ',"state":"running"}', '',
+                           'done', '', 1)
+
 -- name: beat
 update offsets_sparkrun
 set heartbeat_at = (extract(epoch from clock_timestamp()) * 1000)::bigint, stage = %(stage)s,

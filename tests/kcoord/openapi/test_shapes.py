@@ -41,6 +41,7 @@ GET /v1/acls listAcls
 GET /v1/archive/runs listRuns
 GET /v1/archive/runs/{run_id} describeRun
 GET /v1/archive/runs/{run_id}/log readRunLog
+GET /v1/audit listAudit
 GET /v1/coordinator findCoordinator
 GET /v1/coordinator-partitions listCoordinatorPartitions
 GET /v1/groups listGroups

@@ -1,0 +1,112 @@
+"""The acts that the audit records, and which operations and pages perform them.
+
+An operation or page that is in neither of the tables below is recorded under its own name when it is refused; when it
+succeeds, the service that does the work records it. `tests/audit/test_walk.py` proves that for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ACTS: Mapping[str, str] = {
+    "group.create": "Group created",
+    "group.delete": "Group deleted",
+    "group.hold": "Group held",
+    "group.release": "Hold ended",
+    "group.config": "Settings changed",
+    "member.remove": "Member removed",
+    "offsets.plan": "Reset planned",
+    "offsets.apply": "Plan applied",
+    "offsets.undo": "Plan undone",
+    "offsets.delete": "Offsets deleted",
+    "offsets.pin": "Offsets pinned",
+    "offsets.unpin": "Pin removed",
+    "offsets.import": "Offsets imported",
+    "offsets.restore": "Offsets restored",
+    "offsets.repair": "Offsets repaired",
+    "topic.create": "Topic created",
+    "topic.update": "Topic changed",
+    "topic.delete": "Topic deleted",
+    "token.create": "Token created",
+    "token.change": "Token changed",
+    "token.rotate": "Token rotated",
+    "token.delete": "Token revoked",
+    "rule.add": "Rule added",
+    "rule.remove": "Rule removed",
+    "quota.change": "Quota changed",
+    "run.start": "Spark run started",
+    "run.cancel": "Spark run cancelled",
+    "account.create": "Account created",
+    "account.change": "Account changed",
+    "account.delete": "Account deleted",
+    "account.password": "Password changed",
+    "role.create": "Account group created",
+    "role.change": "Account group changed",
+    "role.delete": "Account group deleted",
+    "row.create": "Row added in the admin",
+    "row.change": "Row changed in the admin",
+    "row.delete": "Row deleted in the admin",
+    "session.sign-in": "Signed in",
+    "session.sign-out": "Signed out",
+    "request": "Request",
+    "audit.trim": "Old records removed",
+}
+"""Every act by name, with its label."""
+
+OPERATIONS: Mapping[str, str] = {
+    "createGroup": "group.create",
+    "deleteGroup": "group.delete",
+    "deleteGroups": "group.delete",
+    "holdGroup": "group.hold",
+    "releaseHold": "group.release",
+    "updateGroupConfig": "group.config",
+    "kickMember": "member.remove",
+    "planOffsets": "offsets.plan",
+    "applyOffsetPlan": "offsets.apply",
+    "undoOffsetPlan": "offsets.undo",
+    "deleteOffsets": "offsets.delete",
+    "createPin": "offsets.pin",
+    "deletePin": "offsets.unpin",
+    "createTopic": "topic.create",
+    "updateTopic": "topic.update",
+    "deleteTopic": "topic.delete",
+    "createToken": "token.create",
+    "rotateToken": "token.rotate",
+    "deleteToken": "token.delete",
+    "createAcls": "rule.add",
+    "deleteAcls": "rule.remove",
+    "alterQuotas": "quota.change",
+    "startRun": "run.start",
+    "cancelRun": "run.cancel",
+}
+"""Operations of the API by id."""
+
+PAGES: Mapping[str, str] = {
+    "login": "session.sign-in",
+    "logout": "session.sign-out",
+    "password": "account.password",
+    "create-group": "group.create",
+    "delete-group": "group.delete",
+    "hold-group": "group.hold",
+    "kick-member": "member.remove",
+    "config": "group.config",
+    "pins": "offsets.pin",
+    "reset-offsets": "offsets.plan",
+    "offset-plan": "offsets.apply",
+    "delete-offsets": "offsets.delete",
+    "start-run": "run.start",
+    "cancel-run": "run.cancel",
+    "create-token": "token.create",
+    "token": "token.change",
+}
+"""Pages by the names of their URLs."""
+
+KAFKA: Mapping[str, str] = {
+    "create_topics": "topic.create",
+    "delete_topics": "topic.delete",
+    "create_partitions": "topic.update",
+    "incremental_alter_configs": "group.config",
+    "delete_groups": "group.delete",
+    "offset_delete": "offsets.delete",
+}
+"""APIs of Kafka's protocol."""

@@ -1,0 +1,140 @@
+"""Refused requests in the audit, bounded: who sends them as fast as possible must not be able to fill the table.
+
+The first refusal of a kind is recorded at once. A kind is who was refused (or from which network, if nobody knows
+who), through which door, what for, and with which error. Those of the same kind that follow within a minute are
+counted, and recorded together when the minute is over. A process remembers so many kinds and no more; what comes
+beyond them is counted as one kind.
+
+A process that is killed loses the counts of its last minute, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from ipaddress import IPv6Address, ip_address
+
+import structlog
+
+from kcoord.audit.caller import Caller, Kind
+from kcoord.audit.recording import Act, record
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+
+log = structlog.get_logger(__name__)
+
+WINDOW_SECONDS = 60.0
+MOST_KNOWN = 500
+"""The most kinds of refusals of principals that a process remembers."""
+MOST_UNKNOWN = 100
+"""The most kinds of refusals of callers without a valid token or account: they cannot crowd out the others."""
+SUBSCRIBER_BITS = 64
+"""A subscriber of a provider has at least 2^64 IPv6 addresses; the first half of one identifies it (RFC 6177)."""
+
+Key = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Seen:
+    act: Act
+    caller: Caller
+    more: int = 0
+
+
+class Refusals:
+    """The refusals of one process. Use it on the loop of its runtime."""
+
+    def __init__(self, runtime: Runtime, window_seconds: float = WINDOW_SECONDS) -> None:
+        self._db = runtime.db
+        self._window_seconds = window_seconds
+        self._seen: dict[Key, _Seen] = {}
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._unwritten: list[_Seen] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        runtime.on_stop(self.close)
+
+    def note_later(self, act: Act, caller: Caller) -> None:
+        """As `note`, behind the answer."""
+        self._spawn(self.note(act, caller))
+
+    async def note(self, act: Act, caller: Caller) -> None:
+        """Record a refusal, or count it. If Postgres is not available it is recorded later, and logged now."""
+        key = key_of(act, caller)
+        seen = self._seen.get(key)
+        if seen is None and self._is_full(caller):
+            key = caller.door.value, "too many kinds", str(_is_known(caller))
+            act, caller = Act("request", "path", error="TOO MANY KINDS"), Caller(caller.door, caller.kind)
+            seen = self._seen.get(key)
+        if seen is not None:
+            seen.more += 1
+            return
+        self._seen[key] = _Seen(act, replace(caller))
+        self._timers[key] = asyncio.get_running_loop().call_later(self._window_seconds, self._end, key)
+        await self._write([_Seen(act, replace(caller), 1)])
+
+    def _is_full(self, caller: Caller) -> bool:
+        known = _is_known(caller)
+        most = MOST_KNOWN if known else MOST_UNKNOWN
+        return sum(_is_known(seen.caller) is known for seen in self._seen.values()) >= most
+
+    def _end(self, key: Key) -> None:
+        """The minute of a kind is over."""
+        del self._timers[key]
+        seen = self._seen.pop(key)
+        if seen.more or self._unwritten:
+            self._spawn(self._write([seen] if seen.more else []))
+
+    async def _write(self, some: list[_Seen]) -> None:
+        writing, self._unwritten = [*self._unwritten, *some], []
+
+        async def work(connection: Connection) -> None:
+            for one in writing:
+                await record(self._db, connection, replace(one.act, count=one.more), one.caller)
+
+        try:
+            await self._db.transaction(work, receipt=lambda: None)
+        except ProtocolError as error:
+            # At most one for each kind, each minute; those of the first minutes of an outage are kept.
+            self._unwritten = [*writing, *self._unwritten][: MOST_KNOWN + MOST_UNKNOWN]
+            log.warning("refusals_not_recorded_yet", refusals=len(self._unwritten), reason=error.detail)
+
+    def _spawn(self, work: object) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work, name="kcoord-refusal")  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Record what was counted."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        counted = [seen for seen in self._seen.values() if seen.more]
+        self._seen.clear()
+        if counted or self._unwritten:
+            await self._write(counted)
+
+
+def key_of(act: Act, caller: Caller) -> Key:
+    """The kind of a refusal."""
+    who = caller.name if _is_known(caller) else network(caller.address)
+    return caller.kind.value, who, caller.door.value, act.act, act.error
+
+
+def network(address: str) -> str:
+    """What tells one client from another: its address, its /64 for IPv6 unless that is a mapped IPv4 address."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address[:200]  # a Unix socket has none
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    host_bits = 128 - SUBSCRIBER_BITS
+    return f"{IPv6Address(int(found) >> host_bits << host_bits)}/{SUBSCRIBER_BITS}"
+
+
+def _is_known(caller: Caller) -> bool:
+    return caller.kind is not Kind.UNKNOWN

@@ -1,0 +1,156 @@
+"""Requests to Django in the audit: who makes them, from where, and those that are refused.
+
+One middleware stands around the pages, the admin and the control plane of the API. What a view does is recorded by the
+service that does it; what is refused, by whatever code, is recorded here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+import structlog
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest, UnreadablePostError
+from django.http.request import RawPostDataException
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+
+from kcoord.audit import caller as callers
+from kcoord.audit.acts import OPERATIONS, PAGES
+from kcoord.audit.caller import Caller, Door
+from kcoord.audit.recording import Act
+from kcoord.audit.refusals import Refusals
+from kcoord.http import context
+from kcoord.process import bridge
+from kcoord.process import runtime as runtimes
+from kcoord.protocol.errors import ProtocolError
+
+log = structlog.get_logger(__name__)
+
+API, ADMIN = "/v1/", "/admin/"
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+LONGEST_BODY = 65_536
+"""Bytes of a body that is looked at for the name in it, if nobody else read it."""
+NOT_REFUSALS = frozenset({405, 413, 415})
+"""Statuses of requests that nobody has looked at."""
+
+Handler = Callable[[HttpRequest], Any]
+
+
+@sync_and_async_middleware
+def Audited(get_response: Handler) -> Handler:  # noqa: N802 - settings name it like a class
+    """Give each request its caller, and record it if it is refused."""
+    if iscoroutinefunction(get_response):
+
+        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+            with callers.calling(caller_of(request)) as caller:
+                awaited: Awaitable[HttpResponseBase] = get_response(request)
+                response = await awaited
+                act = refusal(request, response, caller)
+                if act is not None and runtimes.is_running():
+                    await runtimes.current().get(Refusals).note(act, caller)
+                return response
+
+        return asynchronous
+
+    def synchronous(request: HttpRequest) -> HttpResponseBase:
+        with callers.calling(caller_of(request)) as caller:
+            response: HttpResponseBase = get_response(request)
+            act = refusal(request, response, caller)
+            if act is not None:
+                note(act, caller)
+            return response
+
+    return synchronous
+
+
+def note(act: Act, caller: Caller) -> None:
+    """Record a refusal from a thread that runs no event loop."""
+    try:
+        bridge.call(lambda runtime: runtime.get(Refusals).note(act, caller))
+    except ProtocolError as error:
+        log.warning("refusal_not_recorded", act=act.act, principal=caller.name, reason=error.detail)
+
+
+def note_items(acts: Iterable[Act]) -> None:
+    """Record what was refused of a request that is answered item by item, from a thread that runs no event loop."""
+    caller = callers.current()
+    for act in acts:
+        note(act, caller)
+
+
+def caller_of(request: HttpRequest) -> Caller:
+    """The caller of a request that nobody has authenticated yet."""
+    door = Door.HTTP if request.path.startswith(API) else Door.DASHBOARD
+    door = Door.ADMIN if request.path.startswith(ADMIN) else door
+    return Caller(door, address=str(request.META.get("REMOTE_ADDR") or ""), request_id=context.request_id())
+
+
+def refusal(request: HttpRequest, response: HttpResponseBase, caller: Caller) -> Act | None:
+    """The record of a request that was refused; None if it was not.
+
+    That is one that is answered 401 or 403, or would have changed something and is answered another 4xx. A panel that
+    is fetched after its session ended is not one.
+    """
+    status, match = response.status_code, request.resolver_match
+    reads = request.method in READING
+    if caller.refused or match is None or not 400 <= status < 500 or status in NOT_REFUSALS:
+        return None
+    if reads and (status not in (401, 403) or (status == 401 and caller.door is not Door.HTTP)):
+        return None
+    error, detail = _problem(response)
+    act = act_of(request)
+    name = next((str(value) for value in match.kwargs.values()), "") or caller.subject or _subject(request)
+    return Act(act, resource_of(act), name or request.path if act == "request" else name, reason=detail, error=error)
+
+
+def act_of(request: HttpRequest) -> str:
+    """What a request is for."""
+    match = request.resolver_match
+    if match is None:
+        return "request"
+    view = getattr(match.func, "cls", None)
+    if view is not None:
+        operation = getattr(getattr(view, (request.method or "").lower(), None), "operation_id", "")
+        return OPERATIONS.get(operation, "request")
+    if match.namespace == "frontend" and request.method not in READING:
+        return PAGES.get(match.url_name or "", "request")
+    return "request"
+
+
+def resource_of(act: str) -> str:
+    """What kind of thing an act is about."""
+    subject = act.partition(".")[0]
+    return {"member": "group", "offsets": "group", "request": "path"}.get(subject, subject)
+
+
+def _subject(request: HttpRequest) -> str:
+    """The name in the query, form or body of a request that was refused before anybody read it."""
+    found = subject_of(request.GET.dict()) or subject_of(request.POST.dict() if request.POST else None)
+    if found:
+        return found
+    try:
+        if not 0 < int(request.headers.get("Content-Length") or 0) <= LONGEST_BODY:
+            return ""
+        return subject_of(json.loads(request.body))
+    except (ValueError, RecursionError, RawPostDataException, UnreadablePostError):
+        return ""
+
+
+def subject_of(content: object) -> str:
+    """What the content of a request names."""
+    if not isinstance(content, Mapping):
+        return ""
+    names = (content.get(key) for key in ("group_id", "name", "principal", "kind", "topic"))
+    return next((name for name in names if isinstance(name, str)), "")
+
+
+def _problem(response: HttpResponseBase) -> tuple[str, str]:
+    """The error of a problem response and its text; of a page its status."""
+    try:
+        body = json.loads(getattr(response, "content", b""))
+        return str(body["error"]), str(body["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP {response.status_code}", ""

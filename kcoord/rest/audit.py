@@ -1,0 +1,110 @@
+"""The audit over the REST API: an addition to the contract (http-api.md 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kcoord.audit.acts import ACTS
+from kcoord.audit.caller import Door, Kind
+from kcoord.audit.encoding import to_json
+from kcoord.audit.reading import AuditFilter, Sight, read_records
+from kcoord.process.runtime import Runtime
+from kcoord.rest.fields import Choice, Instant, Int32, NextCursor, PageQuery, Text
+from kcoord.rest.paging import Page, decode_cursor, encode_cursor
+from kcoord.rest.schema import describe
+from kcoord.rest.views import ControlView
+
+RESULTS = ("done", "refused")
+MOST_FILTERS = 50
+
+
+class AuditQuery(PageQuery):
+    """Parameters of the audit."""
+
+    act = serializers.ListField(
+        child=Choice(list(ACTS)), required=False, max_length=MOST_FILTERS, help_text="One of these acts. Repeatable."
+    )
+    resource = Text(required=False, max_length=64, help_text="The kind of thing, such as `group` or `token`.")
+    name = Text(required=False, max_length=255, help_text="Part of the name of the thing, case-insensitive.")
+    principal = Text(required=False, max_length=255, help_text="Part of the principal's name, case-insensitive.")
+    result = Choice(RESULTS, required=False, help_text="Only what was done, or only what was refused.")
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """The declared fields and `from`, which is a Python keyword and cannot be declared."""
+        return {
+            **super().get_fields(),
+            "from": Instant(required=False, help_text="Only records at or after this instant."),
+            "to": Instant(required=False, help_text="Only records before this instant."),
+        }
+
+
+class AuditRecordView(serializers.Serializer[Any]):
+    """A record of the audit."""
+
+    seq = serializers.IntegerField(help_text="Its number in the chain.")
+    at = Instant()
+    kind = serializers.ChoiceField([kind.value for kind in Kind], help_text="What the principal is.")
+    principal = serializers.CharField(help_text="Name of the account, token, user of the machine, or node.")
+    principal_id = serializers.CharField(help_text="Id of the account or token.")
+    address = serializers.CharField(help_text="Address of the client.")
+    request_id = serializers.CharField()
+    door = serializers.ChoiceField([door.value for door in Door], help_text="How the request came in.")
+    act = serializers.ChoiceField(list(ACTS))
+    resource = serializers.CharField(help_text="What kind of thing it is about.")
+    name = serializers.CharField(help_text="The name of the thing.")
+    before = serializers.DictField(allow_null=True, help_text="What was there before, by name.")
+    after = serializers.DictField(allow_null=True, help_text="What is there since, by name.")
+    reason = serializers.CharField(help_text="Why, as the principal says, or why it was refused.")
+    result = serializers.ChoiceField(RESULTS)
+    error = serializers.CharField(help_text="The error of what was refused.")
+    count = Int32(help_text="How often, within about a minute.", min_value=1)
+    prev = serializers.CharField(help_text="Hash of the record before, in hex.")
+    hash = serializers.CharField(help_text="Hash of the record, in hex.")
+
+
+class AuditPage(serializers.Serializer[Any]):
+    """A page of the audit, newest first."""
+
+    records = AuditRecordView(many=True)
+    next_cursor = NextCursor()
+
+
+class AuditView(ControlView):
+    """`/v1/audit`."""
+
+    @describe(
+        "listAudit",
+        "List what was done and refused, newest first",
+        tag="audit",
+        query=AuditQuery,
+        response=AuditPage,
+        description="A caller with `admin` on everything sees all records. Others see what was done to groups and "
+        "topics that they may describe and, with `describe` on the cluster, Spark runs; without addresses and request "
+        "ids, and of groups without `before`, `after` and `reason` unless they may describe all topics.",
+    )
+    def get(self, request: Request) -> Response:
+        """A page of records."""
+        query = self.query(AuditQuery)
+        sight = Sight.of(self.principal)
+        wanted = AuditFilter(
+            acts=query.get("act"),
+            resources=[query["resource"]] if "resource" in query else None,
+            result=query.get("result"),
+            who=query.get("principal"),
+            name=query.get("name"),
+            since=query.get("from"),
+            until=query.get("to"),
+            before=int(decode_cursor(query["cursor"], int)[0]) if "cursor" in query else None,
+        )
+
+        async def read(runtime: Runtime) -> Page[dict[str, Any]]:
+            async with runtime.db.connection() as connection:
+                found, before = await read_records(runtime.db, connection, sight, wanted, query["limit"])
+            return Page([to_json(record) for record in found], None if before is None else encode_cursor(before))
+
+        page = self.service(read)
+        return Response(AuditPage({"records": page.items, "next_cursor": page.next_cursor}).data)
