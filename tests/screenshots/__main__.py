@@ -117,7 +117,7 @@ def _signed_in(browser: Browser, showcase: Showcase) -> StorageState:
 def _store(picture: bytes, path: Path) -> None:
     """Few colours suffice, and make it a third of the size. The rare ones of marks and lines must be among them."""
     with Image.open(io.BytesIO(picture)) as image:
-        few = image.convert("RGB").quantize(COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few = image.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
         few.save(path, optimize=True)
 
 
