@@ -1,51 +1,56 @@
-"""What accounts may do: the Django permissions that actions of pages take, and what an account lacks, in words.
+"""What people may do: the operation on a resource that each action takes, and what a person lacks, in words.
 
-A page shows an action that the account may not perform disabled, with the permission that is missing: people then know
-what to ask for. The view of each action checks the same permission.
+An action takes the same operation on the same resource as the endpoint of `/v1` that does it. A page shows an action
+that the person may not perform disabled, with the operation that is missing: people then know what to ask for. The view
+of each action requires the same operation, and the services check it once more where they take a principal.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.http import HttpRequest
 
-HOLD, KICK = "groups.change_group", "groups.delete_member"
-CREATE_GROUP, DELETE_GROUP = "groups.add_group", "groups.delete_group"
-DELETE_OFFSETS = "offsets.delete_committedoffset"
-CHANGE_CONFIG = "groups.change_groupconfigoverride"
-PIN = "offsets.change_retentionpin"
-PLAN, APPLY, SEE_PLANS = "offsets.add_offsetplan", "offsets.change_offsetplan", "offsets.view_offsetplan"
-SEE_TOKENS, CREATE_TOKEN = "kcoord.view_apitoken", "kcoord.add_apitoken"
-CHANGE_TOKEN, DELETE_TOKEN = "kcoord.change_apitoken", "kcoord.delete_apitoken"
+from frontend.viewer import Viewer, viewer_of
+from kcoord.access.administration import manages_tokens
+from kcoord.access.rights import CLUSTER_NAME, Operation, Resource
 
-MEANINGS = {
-    HOLD: "hold a group",
-    KICK: "remove a member",
-    CREATE_GROUP: "create a group",
-    DELETE_GROUP: "delete a group",
-    DELETE_OFFSETS: "delete committed offsets",
-    CHANGE_CONFIG: "change the settings of a group",
-    PIN: "pin offsets",
-    PLAN: "plan a reset",
-    APPLY: "apply or undo a plan",
-    SEE_PLANS: "see plans",
-    SEE_TOKENS: "see tokens",
-    CREATE_TOKEN: "create a token",
-    CHANGE_TOKEN: "rotate a token",
-    DELETE_TOKEN: "revoke a token",
-}
-"""Permission -> what it takes to have it for."""
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What an action takes. `to`: the action, as in `To hold a group, …`."""
+
+    operation: Operation
+    resource: Resource
+    to: str
+
+
+HOLD = Need(Operation.KICK, Resource.GROUP, "hold a group")
+KICK = Need(Operation.KICK, Resource.GROUP, "remove a member")
+CREATE_GROUP = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "create a group")
+DELETE_GROUP = Need(Operation.DELETE, Resource.GROUP, "delete a group")
+DELETE_OFFSETS = Need(Operation.DELETE, Resource.GROUP, "delete committed offsets")
+CHANGE_CONFIG = Need(Operation.ADMIN, Resource.GROUP, "change the settings of a group")
+PIN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "pin offsets")
+PLAN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "plan a reset")
+APPLY = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "apply or undo a plan")
+SEE_CLUSTER = Need(Operation.DESCRIBE, Resource.CLUSTER, "see how the service is")
+SEE_RUNS = Need(Operation.DESCRIBE, Resource.CLUSTER, "see runs")
+RUN = Need(Operation.ADMIN, Resource.CLUSTER, "start or cancel a run")
+
+ADMINISTER = (
+    "To manage tokens, your account needs admin on every group, topic and transactional id, and on the cluster."
+)
+SEE_ALL = "To {to}, your account needs describe on the cluster, and on every group and topic."
 
 
 class Forbidden(Exception):
-    """The account lacks a permission; the message says which is needed."""
+    """The person lacks a right; the message says which is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action that a page offers. `missing`: why the account may not perform it, "" if it may; `bad`: destructive."""
+    """An action that a page offers. `missing`: why the person may not perform it, "" if allowed; `bad`: destructive."""
 
     label: str
     url: str
@@ -53,21 +58,57 @@ class Action:
     bad: bool = False
 
 
-def missing(user: Any, permission: str) -> str:
-    """Why an account may not do something, as a sentence; "" if it may. `permission` "": everybody may."""
-    if not permission or user.has_perm(permission):
+def missing(viewer: Viewer, need: Need | None, name: str | None = None) -> str:
+    """Why a person may not do something, as a sentence; "" if allowed. `need` None: everybody may.
+
+    `name`: of the group or topic. None asks about any: whether there is a name with which the person may do it.
+    """
+    if need is None:
         return ""
-    to = MEANINGS.get(permission)
-    return f"{f'To {to}, your' if to else 'Your'} account needs the permission {permission}."
+    rules = viewer.principal.rules
+    if need.resource is Resource.CLUSTER:
+        name = CLUSTER_NAME
+    if name is None:
+        anywhere = rules.visible(need.operation, need.resource)
+        allowed = bool(anywhere.names or anywhere.prefixes)
+    else:
+        allowed = rules.allows(need.operation, need.resource, name)
+    if allowed:
+        return ""
+    on = f"{need.resource.value} {name}" if name else f"a {need.resource.value}"
+    if need.resource is Resource.CLUSTER:
+        on = "the cluster"
+    return f"To {need.to}, your account needs {need.operation.value} on {on}."
 
 
-def action(user: Any, label: str, url: str, permission: str = "", *, bad: bool = False) -> Action:
-    """An action as an account sees it."""
-    return Action(label, url, missing(user, permission), bad)
+def tokens_missing(viewer: Viewer) -> str:
+    """Why a person may not manage tokens, "" if allowed: tokens can do everything that their rules say."""
+    return "" if manages_tokens(viewer.principal) else ADMINISTER
 
 
-def require(request: HttpRequest, permission: str) -> None:
-    """Raise Forbidden unless the account has a Django permission."""
-    lacking = missing(request.user, permission)
+def action(
+    viewer: Viewer, label: str, url: str, need: Need | None = None, name: str | None = None, *, bad: bool = False
+) -> Action:
+    """An action as a person sees it."""
+    return Action(label, url, missing(viewer, need, name), bad)
+
+
+def require(request: HttpRequest, need: Need, name: str | None = None) -> None:
+    """Raise Forbidden unless the person may do it."""
+    _refuse(missing(viewer_of(request), need, name))
+
+
+def require_tokens(request: HttpRequest) -> None:
+    """Raise Forbidden unless the person may manage tokens."""
+    _refuse(tokens_missing(viewer_of(request)))
+
+
+def require_all(request: HttpRequest, to: str) -> None:
+    """Raise Forbidden unless the person sees the cluster and all that it has: for what cannot be filtered."""
+    viewer = viewer_of(request)
+    _refuse("" if viewer.sees_all and viewer.sees_cluster else SEE_ALL.format(to=to))
+
+
+def _refuse(lacking: str) -> None:
     if lacking:
         raise Forbidden(lacking)

@@ -5,15 +5,17 @@ process hears of changes (`event: beat`, `{"listening": true}`): a page that get
 shows the past, and so does one whose server has lost its connection to Postgres. `event: changed` names the groups
 that have changed (`{"groups": [...], "nodes": false}`; `null`: any may have) and says whether coordinator partitions
 have other owners. The page fetches its panel again, so several changes can be merged into one, and a lost one is
-harmless.
+harmless. A stream names only groups that its reader may describe, and says nothing when only others have changed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 from asgiref.sync import sync_to_async
 from django.db import connections
@@ -21,8 +23,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.views.decorators.http import require_GET
 
 from frontend.signed_in import Reader, Readers, while_signed_in
+from kcoord.access.people import People
+from kcoord.access.rights import Resource
 from kcoord.database.notifications import Changes, Notifications, Subscription
 from kcoord.process import runtime as runtimes
+from kcoord.protocol.errors import ProtocolError
+from kcoord.rest.paging import Visible
 
 BEAT_SECONDS = 3.0
 """How often the stream says that it lives. Pages take it for dead after 7.5 s (`static/frontend/stream.js`)."""
@@ -33,6 +39,8 @@ MOST_NAMED = 100
 LIFETIME_SECONDS = 15 * 60.0
 """A stream ends after this; the browser reconnects, and its session is checked again."""
 RETRY_MS = 2_000
+CHECKED_SECONDS = 2.0
+"""How long a stream believes which groups its reader may describe: reading it for each change would cost too much."""
 
 
 @require_GET
@@ -46,7 +54,13 @@ async def live(request: HttpRequest) -> HttpResponseBase:
     session_seconds = float(await request.session.aget_expiry_age())
     # Otherwise each open page would hold the connection that its session was read with.
     await sync_to_async(connections.close_all)()
-    events = _of_reader(Reader(request, user.pk), stream(runtimes.current().notifications), session_seconds)
+    runtime = runtimes.current()
+    people, user_id = runtime.get(People), int(user.pk)
+
+    async def seen() -> Visible:
+        return (await people.principal(user_id)).visible(Resource.GROUP)
+
+    events = _of_reader(Reader(request, user.pk), stream(runtime.notifications, seen), session_seconds)
     response = StreamingHttpResponse(events, content_type="text/event-stream")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Accel-Buffering"] = "no"
@@ -67,8 +81,14 @@ async def _of_reader(
         readers.remove(reader)
 
 
-async def stream(notifications: Notifications, lifetime_seconds: float = LIFETIME_SECONDS) -> AsyncGenerator[str, None]:
-    """The events. They end with the process, their lifetime, or when the client disconnects."""
+async def stream(
+    notifications: Notifications, seen: Callable[[], Awaitable[Visible]], lifetime_seconds: float = LIFETIME_SECONDS
+) -> AsyncGenerator[str, None]:
+    """The events. They end with the process, their lifetime, or when the client disconnects.
+
+    `seen` reads which groups may be named; it is asked again when it was last asked CHECKED_SECONDS ago.
+    """
+    visible, asked_at = Visible(), -math.inf
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + lifetime_seconds
     async with notifications.subscribe() as subscription:
@@ -79,6 +99,12 @@ async def stream(notifications: Notifications, lifetime_seconds: float = LIFETIM
             if told != notifications.listening or loop.time() >= beat_at:
                 told, beat_at = notifications.listening, loop.time() + BEAT_SECONDS
                 yield _event("beat", {"listening": told})
+            if changes.groups and loop.time() - asked_at >= CHECKED_SECONDS:
+                try:
+                    visible, asked_at = await seen(), loop.time()
+                except ProtocolError:
+                    return  # the browser connects again, and is told of all changes then
+            changes = _visible(changes, visible)
             if changes.groups or changes.nodes:
                 yield _event("changed", {"groups": _named(changes), "nodes": changes.nodes})
                 await asyncio.sleep(DEBOUNCE_SECONDS)
@@ -90,6 +116,10 @@ async def _changes(subscription: Subscription, seconds: float) -> Changes:
         return await asyncio.wait_for(subscription.get(), seconds)
     except TimeoutError:
         return Changes()
+
+
+def _visible(changes: Changes, visible: Visible) -> Changes:
+    return replace(changes, groups=frozenset(name for name in changes.groups if name is None or name in visible))
 
 
 def _named(changes: Changes) -> list[str] | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from frontend import rows
+from frontend.allowed import Forbidden
 from frontend.consumer.queries import consumer_part
 from frontend.consumer.rows import ConsumerPart
 from frontend.group.queries import member_rows, offset_rows
@@ -18,6 +19,7 @@ from frontend.group.rows import FIRST_PAGE, NO_MEMBERS, NO_OFFSETS, MemberRows, 
 from frontend.offsets.queries import DEFAULT_RANGE, Range, lag_part
 from frontend.offsets.rows import NO_LAG, LagPart
 from frontend.rows import Millis
+from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
@@ -131,20 +133,28 @@ class TopicList:
     next: str | None
 
 
-async def group_page(db: Database, group_id: str, limits: Limits) -> GroupPage | None:
-    """Everything about one group, None if the group does not exist."""
+async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits) -> GroupPage | None:
+    """Everything about one group, None if there is no such group for the viewer.
+
+    Raises Forbidden for a consumer group whose members use a topic that the viewer may not describe, as `/v1` does.
+    """
+    if not viewer.sees_group(group_id):
+        return None
 
     async def read(connection: Connection) -> GroupPage | None:
         header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
         if header is None:
             return None
-        group = {"pk": header.pk, "epoch": header.assignment_epoch}
+        await require_members(db, connection, viewer, header)
+        group = {"pk": header.pk, "epoch": header.assignment_epoch, **viewer.parameters()}
         counts = await db.record(connection, rows.GroupCounts, Q.group_counts, group)
         timer = await db.record(connection, rows.MemberTimer, Q.earliest_timer, group)
         now = await db.now_ms(connection)
-        lag = await lag_part(db, connection, header.pk, group_id, now, limits.lag, limits.topics, limits.q)
-        offsets = await offset_rows(db, connection, header.pk, limits.q, limits.offset_table, limits.offsets, now)
-        events = await _events(db, connection, group_id, None, limits.events + 1)
+        lag = await lag_part(db, connection, viewer, header.pk, group_id, now, limits.lag, limits.topics, limits.q)
+        offsets = await offset_rows(
+            db, connection, viewer, header.pk, limits.q, limits.offset_table, limits.offsets, now
+        )
+        events = await _events(db, connection, viewer, group_id, None, limits.events + 1)
         assert counts is not None
         picture = await _picture(db, connection, group, limits)
         members = await member_rows(db, connection, group, limits.member_table, limits.members, counts.members, now)
@@ -189,7 +199,7 @@ class _Picture(NamedTuple):
     offsets: tuple[rows.DrawnOffset, ...]
 
 
-async def _picture(db: Database, connection: Connection, group: dict[str, int], limits: Limits) -> _Picture:
+async def _picture(db: Database, connection: Connection, group: dict[str, Any], limits: Limits) -> _Picture:
     searched = {**group, "q": limits.q, "limit": limits.topics + 1}
     found = await db.records(connection, rows.GroupTopic, Q.group_topics, searched)
     topics = tuple(found[: limits.topics])
@@ -216,15 +226,16 @@ async def now(db: Database) -> Millis:
         return await db.now_ms(connection)
 
 
-async def group_brief(db: Database, group_id: str) -> GroupBrief | None:
-    """A summary of one group, None if it does not exist."""
-    return (await group_briefs(db, [group_id])).get(group_id)
+async def group_brief(db: Database, viewer: Viewer, group_id: str) -> GroupBrief | None:
+    """A summary of one group, None if there is no such group for the viewer."""
+    return (await group_briefs(db, viewer, [group_id])).get(group_id)
 
 
-async def group_briefs(db: Database, group_ids: Sequence[str]) -> Mapping[str, GroupBrief]:
-    """Summaries by id of those groups that exist."""
+async def group_briefs(db: Database, viewer: Viewer, group_ids: Sequence[str]) -> Mapping[str, GroupBrief]:
+    """Summaries by id of those groups that exist for the viewer."""
+    seen = [group_id for group_id in group_ids if viewer.sees_group(group_id)]
     async with db.snapshot() as connection:
-        wanted = {"group_ids": list(group_ids), "now": await db.now_ms(connection)}
+        wanted = {"group_ids": seen, "now": await db.now_ms(connection), **viewer.parameters()}
         found = await db.records(connection, GroupBrief, Q.group_briefs, wanted)
     return {brief.group_id: brief for brief in found}
 
@@ -235,23 +246,28 @@ async def coordinator(db: Database, partition: int) -> rows.Coordinator | None:
         return await db.record(connection, rows.Coordinator, Q.group_coordinator, {"partition": partition})
 
 
-async def event_page(db: Database, group_id: str, before: int | None, limit: int = 100) -> EventPage:
-    """Events of a group older than the event `before`; the newest if it is None. Events outlive their group."""
+async def event_page(db: Database, viewer: Viewer, group_id: str, before: int | None, limit: int = 100) -> EventPage:
+    """Events of a group older than the event `before`; the newest if it is None. Events outlive their group.
+
+    Of a group that the viewer may not describe there are none.
+    """
 
     async def read(connection: Connection) -> EventPage:
-        header = await db.row(connection, Q.group_header, {"group_id": group_id})
-        events = await _events(db, connection, group_id, before, limit + 1)
         now = await db.now_ms(connection)
+        if not viewer.sees_group(group_id):
+            return EventPage(now, False, (), False)
+        header = await db.row(connection, Q.group_header, {"group_id": group_id})
+        events = await _events(db, connection, viewer, group_id, before, limit + 1)
         return EventPage(now, header is not None, tuple(events[:limit]), len(events) > limit)
 
     return await _snapshot(db, read)
 
 
-async def topic_list(db: Database, q: str, after: str | None, before: str | None) -> TopicList:
-    """A page of topics by name. At most one of `after` and `before` is given."""
+async def topic_list(db: Database, viewer: Viewer, q: str, after: str | None, before: str | None) -> TopicList:
+    """A page of topics by name, those that the viewer may describe. At most one of `after` and `before` is given."""
 
     async def read(connection: Connection) -> TopicList:
-        like = {"q": q or None}
+        like = {"q": q or None, **viewer.with_groups()}
         start = after
         if before is not None:
             earlier = await db.column(connection, Q.topics_before, {**like, "before": before, "limit": PAGE_SIZE + 1})
@@ -274,10 +290,21 @@ async def topic_list(db: Database, q: str, after: str | None, before: str | None
 
 
 async def _events(
-    db: Database, connection: Connection, group_id: str, before: int | None, limit: int
+    db: Database, connection: Connection, viewer: Viewer, group_id: str, before: int | None, limit: int
 ) -> list[rows.Event]:
-    parameters = {"group_id": group_id, "before": before, "limit": limit}
-    return await db.records(connection, rows.Event, Q.events_before, parameters)
+    parameters = {"group_id": group_id, "before": before, "limit": limit, **viewer.parameters()}
+    return await db.records(connection, viewer.event, Q.events_before, parameters)
+
+
+async def require_members(db: Database, connection: Connection, viewer: Viewer, header: rows.GroupHeader) -> None:
+    """Raise Forbidden for a consumer group whose members use a topic that the viewer may not describe."""
+    if header.type != "consumer" or viewer.topics.unlimited:
+        return
+    if await db.value(connection, Q.uses_hidden_topics, {"pk": header.pk, **viewer.parameters()}):
+        raise Forbidden(
+            f"Members of group {header.group_id} use topics that your account may not describe. Its offsets, lag and "
+            "events on other topics can be seen, its members cannot."
+        )
 
 
 async def _snapshot(db: Database, read: Callable[[Connection], Awaitable[T]]) -> T:

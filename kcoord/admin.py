@@ -27,6 +27,7 @@ from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
 from kcoord.access import tokens
+from kcoord.access.administration import ForAdministrators, ForClusterAdministrators, ForTokenManagers
 from kcoord.access.rights import digest
 from kcoord.admin_rights import AccessRuleInline, ChangedByAdministrators, RulesRecorded, TokenRuleInline
 from kcoord.audit.recording import Act, record_here
@@ -56,8 +57,8 @@ def instant(field: str, label: str) -> Shown:
     return shown
 
 
-class ReadOnly:
-    """Rows written by the service only: the admin shows them to users who may view the model, and offers no actions."""
+class ReadOnly(ForAdministrators):
+    """Rows written by the service only: the admin shows them to administrators, and offers no actions."""
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Rows cannot be added."""
@@ -116,7 +117,7 @@ class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ChangedByAdministrators, ModelAdmin):  # type: ignore[misc]
+class ApiTokenAdmin(ChangedByAdministrators, ForTokenManagers, ModelAdmin):  # type: ignore[misc]
     """Tokens. The secret is generated here, shown once in the response, and stored nowhere."""
 
     form = ApiTokenForm
@@ -215,7 +216,7 @@ class QuotaForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Quota)
-class QuotaAdmin(ModelAdmin):  # type: ignore[misc]
+class QuotaAdmin(ForClusterAdministrators, ModelAdmin):  # type: ignore[misc]
     """How much principals may use."""
 
     form = QuotaForm

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.apps import apps
+from django.contrib import admin
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
@@ -12,7 +14,8 @@ from django.urls import reverse_lazy
 
 def _may_view(app: str, model: str) -> Callable[[HttpRequest], bool]:
     def may(request: HttpRequest) -> bool:
-        return request.user.has_perm(f"{app}.view_{model}")
+        shown = admin.site._registry.get(apps.get_model(app, model))
+        return shown is not None and shown.has_view_permission(request)
 
     return may
 

@@ -78,7 +78,7 @@ class GroupFinder:
         found = await off_loop.records(self._connection, GroupSummary, Q.group_summaries, shown)
         if not self._visible_topics.unlimited:
             lags = dict(await self._lags(ids, None))
-            found = [replace(summary, lag=lags.get(summary.pk)) for summary in found]
+            found = [replace(summary, lag=lags.get(summary.pk), time_lag_ms=None) for summary in found]
         by_pk = {summary.pk: summary for summary in found}
         return [by_pk[pk] for pk in ids]
 

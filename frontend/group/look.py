@@ -14,6 +14,7 @@ from frontend import queries
 from frontend.queries import GroupPage, Limits
 from frontend.rows import Coordinator
 from frontend.verdicts.queries import judged
+from frontend.viewer import Viewer
 from groups.core.coordinator import partition_of
 from groups.engine.decision_context import DecisionContexts
 from kcoord.process.runtime import Runtime
@@ -65,9 +66,12 @@ class _Parts:
             return otherwise
 
 
-async def look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
-    """What the page of a group shows, None if it does not exist. Raises COORDINATOR_NOT_AVAILABLE."""
-    found = await queries.group_page(runtime.db, group_id, limits)
+async def look(runtime: Runtime, viewer: Viewer, group_id: str, limits: Limits) -> Look | None:
+    """What the page of a group shows, None if there is no such group for the viewer.
+
+    Raises Forbidden as `queries.group_page` does, ProtocolError COORDINATOR_NOT_AVAILABLE.
+    """
+    found = await queries.group_page(runtime.db, viewer, group_id, limits)
     if found is None:
         return None
     parts = _Parts(group_id)
@@ -75,11 +79,15 @@ async def look(runtime: Runtime, group_id: str, limits: Limits) -> Look | None:
     if found.consumer is not None:
         assignors = await parts.read("assignors", lambda: _assignors(runtime, group_id), assignors)
     rule = await parts.read("when offsets expire", lambda: runtime.get(RetentionService).rule(group_id), None)
-    findings = await parts.read("findings of reconcile", lambda: runtime.get(FindingReads).of_group(group_id), None)
+    findings = await parts.read(
+        "findings of reconcile",
+        lambda: runtime.get(FindingReads).of_group(group_id, seen_by=viewer.seen_by),
+        None,
+    )
     partition = partition_of(group_id, runtime.config.int("offsets.topic.num.partitions"))
     owner = await parts.read("the coordinator", lambda: queries.coordinator(runtime.db, partition), None)
     unjudged: tuple[GroupPage, Sequence[Verdict]] = (found, ())
-    page, verdicts = await parts.read("verdicts", lambda: judged(runtime, found), unjudged)
+    page, verdicts = await parts.read("verdicts", lambda: judged(runtime, viewer, found), unjudged)
     return Look(page, assignors, rule, findings, owner, verdicts, tuple(parts.failed))
 
 

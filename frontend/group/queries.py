@@ -7,6 +7,7 @@ from typing import Any
 
 from frontend.group.rows import Load, MemberRows, OffsetRows, Table
 from frontend.rows import Member, Millis, PartitionOffset
+from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 from offsets.core.lag import Watermark, longest, partition_lag, position
@@ -20,16 +21,19 @@ ENDLESS = 2**62
 
 
 async def member_rows(
-    db: Database, connection: Connection, group: Mapping[str, int], table: Table, limit: int, count: int, now: Millis
+    db: Database, connection: Connection, group: Mapping[str, Any], table: Table, limit: int, count: int, now: Millis
 ) -> MemberRows:
-    """Members of the group with this key (`pk`) and `epoch` of its target, of which there are `count`."""
+    """Members of a group, of which there are `count`.
+
+    `group`: its key (`pk`), the `epoch` of its target, and the parameters of the viewer.
+    """
     parameters = {
         **group, "limit": limit, "skip": table.skip, "q": table.q, "sort": table.sort,
         "unsettled_first": count > limit,
     }  # fmt: skip
     found = await db.records(connection, _member, Q.group_members, parameters)
     members = tuple(member for member, _ in found)
-    wanted = {"pk": group["pk"], "member_ids": [member.member_id for member in members]}
+    wanted = {**group, "member_ids": [member.member_id for member in members]}
     parts: dict[str, list[tuple[Load, TimeLag | None]]] = {}
     for member_id, load, time in await db.records(connection, _part, Q.member_loads, wanted):
         parts.setdefault(member_id, []).append((load, time(now) if time else None))
@@ -96,10 +100,10 @@ def _time_lag(committed_offset: int, watermark: Watermark, samples: Sequence[Sam
 
 
 async def offset_rows(
-    db: Database, connection: Connection, pk: int, q: str, table: Table, limit: int, now: Millis
+    db: Database, connection: Connection, viewer: Viewer, pk: int, q: str, table: Table, limit: int, now: Millis
 ) -> OffsetRows:
     """Partitions of the topics whose names contain `q`. Their number is counted only if not all are wanted."""
-    parameters = {"pk": pk, "q": q, "limit": limit}
+    parameters = {"pk": pk, "q": q, "limit": limit, **viewer.parameters()}
     matching = None
     if table.is_plain and (not q or limit == 1):
         offsets = await db.records(connection, PartitionOffset, Q.partition_offsets, parameters)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from frontend.history.chart import Point
 from frontend.history.reads import History, Wanted, history_in
 from frontend.history.span import Span
 from frontend.rows import Millis
+from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
@@ -60,28 +61,30 @@ class Compared:
     name: str
 
 
-async def past(db: Database, group_id: str, span: Span, causes: frozenset[str] | None) -> Past:
+async def past(db: Database, viewer: Viewer, group_id: str, span: Span, causes: frozenset[str] | None) -> Past:
     """Rebalances, lag and commits of a group over a span; they outlive the group. Raises COORDINATOR_NOT_AVAILABLE."""
     wanted = Wanted(since=span.first, until=span.last, causes=causes)
     async with db.snapshot() as connection:
-        rebalances = await history_in(db, connection, group_id, wanted)
-        (lag,) = await lags(db, connection, [Compared("group", group_id)], span)
-        changes = await _changes(db, connection, group_id, span)
+        rebalances = await history_in(db, connection, viewer, group_id, wanted)
+        (lag,) = await lags(db, connection, viewer, [Compared("group", group_id)], span)
+        changes = await _changes(db, connection, viewer, group_id, span)
     return Past(rebalances, lag, changes)
 
 
-async def compared(db: Database, wanted: Sequence[Compared], span: Span) -> list[PastLag]:
-    """The lag of each over a span."""
+async def compared(db: Database, viewer: Viewer, wanted: Sequence[Compared], span: Span) -> list[PastLag]:
+    """The lag of each over a span; none of what the viewer may not describe."""
     async with db.snapshot() as connection:
-        return await lags(db, connection, wanted, span)
+        return await lags(db, connection, viewer, wanted, span)
 
 
-async def lags(db: Database, connection: Connection, wanted: Sequence[Compared], span: Span) -> list[PastLag]:
+async def lags(
+    db: Database, connection: Connection, viewer: Viewer, wanted: Sequence[Compared], span: Span
+) -> list[PastLag]:
     """The lag of each over a span, all in steps of the same length."""
     pairs: list[tuple[int, str, str]] = []
     left_out = []
     for number, one in enumerate(wanted):
-        parts, left = await _parts(db, connection, one)
+        parts, left = await _parts(db, connection, viewer, one)
         pairs += [(number, group_id, topic) for group_id, topic in parts]
         left_out.append(left)
     step_ms = span.step_ms * max(-(-len(pairs) * span.steps // MOST_LOOKUPS), 1)
@@ -100,13 +103,18 @@ async def lags(db: Database, connection: Connection, wanted: Sequence[Compared],
     ]
 
 
-async def _parts(db: Database, connection: Connection, one: Compared) -> tuple[list[tuple[str, str]], int]:
+async def _parts(
+    db: Database, connection: Connection, viewer: Viewer, one: Compared
+) -> tuple[list[tuple[str, str]], int]:
     """The groups and topics that one that is compared consists of, and how many more there are at least."""
+    if not (viewer.sees_group if one.what == "group" else viewer.sees_topic)(one.name):
+        return [], 0
+    seen = viewer.with_groups()
     if one.what == "group":
-        asked: dict[str, str | int] = {"group_id": one.name, "limit": MOST_TOPICS + 1}
+        asked: dict[str, Any] = {"group_id": one.name, "limit": MOST_TOPICS + 1, **seen}
         topics = await db.column(connection, Q.sampled_topics, asked)
         return [(one.name, topic) for topic in topics[:MOST_TOPICS]], max(len(topics) - MOST_TOPICS, 0)
-    asked = {"topic": one.name, "rows": TOPIC_ROWS, "limit": GROUPS_OF_TOPIC + 1}
+    asked = {"topic": one.name, "rows": TOPIC_ROWS, "limit": GROUPS_OF_TOPIC + 1, **seen}
     groups = await db.column(connection, Q.groups_of_topic, asked)
     return [(group_id, one.name) for group_id in groups[:GROUPS_OF_TOPIC]], max(len(groups) - GROUPS_OF_TOPIC, 0)
 
@@ -126,7 +134,9 @@ def _points(values: Iterable[tuple[int, int | None]], span: Span, step_ms: Milli
     return [Point(min(middle + step * step_ms, span.last), value) for step, value in values if value is not None]
 
 
-async def _changes(db: Database, connection: Connection, group_id: str, span: Span) -> list[Point]:
+async def _changes(db: Database, connection: Connection, viewer: Viewer, group_id: str, span: Span) -> list[Point]:
+    if not viewer.sees_group(group_id):
+        return []
     parameters = {
         "group_id": group_id,
         "first": span.first,
@@ -134,6 +144,7 @@ async def _changes(db: Database, connection: Connection, group_id: str, span: Sp
         "step_ms": span.step_ms,
         "steps": span.steps,
         "most": MOST_LINES,
+        **viewer.parameters(),
     }
     found: dict[int, int] = dict(await db.rows(connection, Q.changes_by_step, parameters))
     if not found:

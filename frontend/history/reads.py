@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from frontend.history.episodes import KINDS, Episode, episodes
 from frontend.rows import Event, Millis
+from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
@@ -47,14 +48,17 @@ class History:
     older: int | None
 
 
-async def history(db: Database, group_id: str, wanted: Wanted) -> History:
+async def history(db: Database, viewer: Viewer, group_id: str, wanted: Wanted) -> History:
     """The rebalances of a group, from its events; they outlive the group. Raises COORDINATOR_NOT_AVAILABLE."""
     async with db.snapshot() as connection:
-        return await history_in(db, connection, group_id, wanted)
+        return await history_in(db, connection, viewer, group_id, wanted)
 
 
-async def history_in(db: Database, connection: Connection, group_id: str, wanted: Wanted) -> History:
+async def history_in(db: Database, connection: Connection, viewer: Viewer, group_id: str, wanted: Wanted) -> History:
     """As `history`, in a snapshot that has begun."""
+    now = await db.now_ms(connection)
+    if not viewer.sees_group(group_id):
+        return History(now, False, (), (), None)
     asked = {
         "group_id": group_id,
         "kinds": list(KINDS),
@@ -62,10 +66,10 @@ async def history_in(db: Database, connection: Connection, group_id: str, wanted
         "since": wanted.since,
         "until": wanted.until,
         "limit": EVENTS_READ + 1,
+        **viewer.parameters(),
     }
     header = await db.row(connection, Q.group_standing, {"group_id": group_id})
-    events = await db.records(connection, Event, Q.rebalance_events, asked)
-    now = await db.now_ms(connection)
+    events = await db.records(connection, viewer.event, Q.rebalance_events, asked)
     more = len(events) > EVENTS_READ
     events = events[:EVENTS_READ][::-1]
     state, members = header if header is not None else (None, None)
@@ -96,7 +100,7 @@ class EventsOfSpan:
     more: bool
 
 
-async def events_of(db: Database, group_id: str, wanted: Wanted, limit: int = 100) -> EventsOfSpan:
+async def events_of(db: Database, viewer: Viewer, group_id: str, wanted: Wanted, limit: int = 100) -> EventsOfSpan:
     """Events of a group in a span, also of one that was deleted. Raises COORDINATOR_NOT_AVAILABLE."""
     asked = {
         "group_id": group_id,
@@ -104,9 +108,12 @@ async def events_of(db: Database, group_id: str, wanted: Wanted, limit: int = 10
         "since": wanted.since,
         "until": wanted.until,
         "limit": limit + 1,
+        **viewer.parameters(),
     }
     async with db.snapshot() as connection:
-        header = await db.row(connection, Q.group_standing, {"group_id": group_id})
-        events = await db.records(connection, Event, Q.events_in_span, asked)
         now = await db.now_ms(connection)
+        if not viewer.sees_group(group_id):
+            return EventsOfSpan(now, False, (), False)
+        header = await db.row(connection, Q.group_standing, {"group_id": group_id})
+        events = await db.records(connection, viewer.event, Q.events_in_span, asked)
     return EventsOfSpan(now, header is not None, tuple(events[:limit]), len(events) > limit)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from frontend.allowed import DELETE_GROUP, HOLD, missing
 from frontend.queries import GroupBrief
 from frontend.states import State, state
+from frontend.viewer import Viewer
 from frontend.views.groups import group_url
 from frontend.wording import plural
 
@@ -26,7 +26,7 @@ class Act(StrEnum):
 
 
 LABELS = {Act.HOLD: "Hold", Act.RELEASE: "End hold", Act.DELETE: "Delete"}
-PERMISSIONS = {Act.HOLD: HOLD, Act.RELEASE: HOLD, Act.DELETE: DELETE_GROUP}
+NEEDS = {Act.HOLD: HOLD, Act.RELEASE: HOLD, Act.DELETE: DELETE_GROUP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +51,23 @@ class Review:
     obstacle: str = ""
 
 
-def offered(user: Any) -> Sequence[Offer]:
-    """The acts as an account sees them; none if it may perform none of them."""
-    offers = [Offer(act.value, LABELS[act], missing(user, PERMISSIONS[act]), bad=act is Act.DELETE) for act in Act]
+def offered(viewer: Viewer) -> Sequence[Offer]:
+    """The acts as a person sees them; none if the person may perform none of them on any group."""
+    offers = [Offer(act.value, LABELS[act], missing(viewer, NEEDS[act]), bad=act is Act.DELETE) for act in Act]
     return offers if any(not offer.missing for offer in offers) else ()
 
 
-def review(act: Act, group_ids: Iterable[str], briefs: Mapping[str, GroupBrief]) -> list[Review]:
-    """What the act would do to each group, in the given order."""
-    return [_review(act, group_id, briefs.get(group_id)) for group_id in group_ids]
+def review(viewer: Viewer, act: Act, group_ids: Iterable[str], briefs: Mapping[str, GroupBrief]) -> list[Review]:
+    """What the act would do to each group, in the given order, or what the person lacks for it."""
+    return [_review(viewer, act, group_id, briefs.get(group_id)) for group_id in group_ids]
 
 
-def _review(act: Act, group_id: str, brief: GroupBrief | None) -> Review:
+def _review(viewer: Viewer, act: Act, group_id: str, brief: GroupBrief | None) -> Review:
     url = group_url(group_id)
     if brief is None:
         return Review(group_id, url, None, None, obstacle="There is no such group; it may have been deleted.")
-    effect, obstacle = _OUTLOOKS[act](brief)
+    lacking = missing(viewer, NEEDS[act], group_id)
+    effect, obstacle = ("", lacking) if lacking else _OUTLOOKS[act](brief)
     return Review(group_id, url, brief, state(brief.state), effect, obstacle)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from frontend.allowed import Forbidden
 from frontend.queries import PAGE_SIZE, TOPICS_PER_LINE
 from frontend.rows import Millis
-from groups.readmodel import GroupFilter, GroupSort, GroupSummary
+from frontend.viewer import Viewer
+from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.database.pool import Database
 from offsets.group_list import GroupFinder
 from offsets.group_orders import cursor_at, position
@@ -40,16 +42,19 @@ class GroupList:
     next: str | None = None
 
 
-async def group_list(db: Database, wanted: Wanted) -> GroupList:
+async def group_list(db: Database, viewer: Viewer, wanted: Wanted) -> GroupList:
     """A page of groups with the counts.
 
     Raises ProtocolError: INVALID_REQUEST for a cursor of another order, INVALID_REGULAR_EXPRESSION,
-    COORDINATOR_NOT_AVAILABLE.
+    COORDINATOR_NOT_AVAILABLE; Forbidden for a condition on all topics of a viewer who may not describe them.
     """
+    _check(viewer, wanted)
+    if not _is_possible(viewer, wanted):
+        return await unreadable(db)
     back = wanted.before is not None
     start = position(wanted.sort, wanted.before or wanted.after, before=back)
     async with db.snapshot() as connection:
-        finder = GroupFinder(db, connection)
+        finder = GroupFinder(db, connection, viewer.listed_by(wanted.groups), viewer.topics)
         found = await finder.find(wanted.groups, wanted.sort, start, PAGE_SIZE + 1)
         more = len(found) > PAGE_SIZE
         found = found[:PAGE_SIZE]
@@ -67,14 +72,17 @@ async def group_list(db: Database, wanted: Wanted) -> GroupList:
 
 
 async def group_rows(
-    db: Database, wanted: Wanted, after: str | None, limit: int
+    db: Database, viewer: Viewer, wanted: Wanted, after: str | None, limit: int
 ) -> tuple[Sequence[GroupSummary], str | None]:
     """The first `limit` groups after a cursor, and the cursor where to continue; None: these were the last.
 
     Raises what `group_list` raises.
     """
+    _check(viewer, wanted)
+    if not _is_possible(viewer, wanted):
+        return (), None
     async with db.snapshot() as connection:
-        finder = GroupFinder(db, connection)
+        finder = GroupFinder(db, connection, viewer.listed_by(wanted.groups), viewer.topics)
         found = await finder.find(wanted.groups, wanted.sort, position(wanted.sort, after), limit + 1)
         shown = found[:limit]
         groups = await finder.summaries([one.id for one in shown], topics=TOPICS_PER_LINE, committed=True)
@@ -82,6 +90,19 @@ async def group_rows(
 
 
 async def unreadable(db: Database) -> GroupList:
-    """The list for a regular expression that cannot be used."""
+    """A list without groups: for a regular expression that cannot be used, or a topic that there is not."""
     async with db.connection() as connection:
         return GroupList(await db.now_ms(connection), (), {}, {})
+
+
+def _check(viewer: Viewer, wanted: Wanted) -> None:
+    """The time lag is known of all topics of a group together."""
+    if viewer.topics.unlimited:
+        return
+    if wanted.sort in OF_ALL_TOPICS or wanted.groups.min_time_lag_ms is not None:
+        raise Forbidden("To sort or filter groups by their time lag, your account needs describe on every topic.")
+
+
+def _is_possible(viewer: Viewer, wanted: Wanted) -> bool:
+    """A topic that the viewer may not describe is one that no group has."""
+    return wanted.groups.topic is None or viewer.sees_topic(wanted.groups.topic)

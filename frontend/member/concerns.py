@@ -10,6 +10,7 @@ from frontend.consumer.states import member_state as consumer_state
 from frontend.member.reads import MemberPage
 from frontend.rows import Millis
 from frontend.states import State, member_state
+from frontend.viewer import Viewer
 from groups.core.model.verdicts import VerdictKind
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
@@ -30,7 +31,7 @@ class Concerns:
     verdicts: Sequence[Verdict] = ()
 
 
-async def concerns(runtime: Runtime, page: MemberPage) -> Concerns | None:
+async def concerns(runtime: Runtime, viewer: Viewer, page: MemberPage) -> Concerns | None:
     """None: its group does not have the member. Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
 
     Verdicts by members are as of the page, those by offsets as last stored.
@@ -41,6 +42,7 @@ async def concerns(runtime: Runtime, page: MemberPage) -> Concerns | None:
     member, service = present.described.member, runtime.get(VerdictChecks)
     async with runtime.db.snapshot() as connection:
         verdicts = await service.of_group(connection, header.pk, page.now, (Check.MEMBERS,))
+        verdicts = [verdict for verdict in verdicts if not verdict.topic or viewer.sees_topic(verdict.topic)]
         asked = _named([verdict for verdict in verdicts if verdict.kind is VerdictKind.STALLED])
         parameters = {
             "pk": header.pk,

@@ -14,6 +14,7 @@ from frontend.states import generation_word
 from frontend.timeline import lines
 from frontend.verdicts.presenters import KINDS, VerdictLine
 from frontend.verdicts.presenters import lines as verdict_lines
+from frontend.viewer import Viewer
 from frontend.wording import client_at, number, plural
 from groups.core.model.events import EventKind
 from groups.core.model.verdicts import VerdictKind
@@ -61,7 +62,7 @@ class Subscribed:
     readable: bool = True
 
 
-def present(page: MemberPage, concerns: Concerns, stale_ms: Millis) -> dict[str, Any]:
+def present(page: MemberPage, viewer: Viewer, concerns: Concerns, stale_ms: Millis) -> dict[str, Any]:
     """The context of a member that its group has. `stale_ms`: from when a watermark is stale."""
     found, header = page.present, page.header
     assert found is not None
@@ -84,7 +85,7 @@ def present(page: MemberPage, concerns: Concerns, stale_ms: Millis) -> dict[str,
         "deadlines": _deadlines(found, header),
         "rebalance_timeout_ms": described.rebalance_timeout_ms,
         "software": described.software,
-        "subscribed": _subscribed(found),
+        "subscribed": _subscribed(found, viewer),
         "totals": found.totals,
         "summed": number(SUMMED) if member.owned > found.totals.partitions else "",
         "partitions": _lines(found.partitions, page.now, stale_ms),
@@ -126,7 +127,7 @@ def _deadlines(found: Present, header: GroupHeader) -> list[Deadline]:
     return sorted(named, key=lambda deadline: deadline.at)
 
 
-def _subscribed(found: Present) -> Subscribed:
+def _subscribed(found: Present, viewer: Viewer) -> Subscribed:
     detail = found.detail
     if detail is not None:
         matched = "not resolved yet" if detail.matched is None else f"matches {plural(detail.matched, 'topic')}"
@@ -141,7 +142,7 @@ def _subscribed(found: Present) -> Subscribed:
     read = decode_subscription(bytes(metadata)) if metadata else None
     if read is None:
         return Subscribed(readable=False)
-    names = sorted(read.topics)
+    names = sorted(topic for topic in read.topics if viewer.sees_topic(topic))
     return Subscribed(names[:NAMES_SHOWN], more=max(len(names) - NAMES_SHOWN, 0))
 
 

@@ -9,7 +9,9 @@ from typing import Any
 from frontend import rows
 from frontend.consumer.queries import NAMES_PER_MEMBER
 from frontend.consumer.rows import Detail
+from frontend.queries import require_members
 from frontend.rows import Millis
+from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
@@ -125,16 +127,25 @@ class MemberPage:
     events: Sequence[rows.Event]
 
 
-async def member_page(db: Database, group_id: str, member_id: str, after: tuple[str, int] = START) -> MemberPage:
-    """The member, with its partitions after a topic and partition. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+async def member_page(
+    db: Database, viewer: Viewer, group_id: str, member_id: str, after: tuple[str, int] = START
+) -> MemberPage:
+    """The member, with its partitions after a topic and partition, as far as the viewer may describe them.
+
+    Raises Forbidden as `frontend.queries.group_page` does, ProtocolError COORDINATOR_NOT_AVAILABLE.
+    """
     async with db.snapshot() as connection:
         now = await db.now_ms(connection)
-        searched = {"group_id": group_id, "member_id": member_id, "most": EVENTS_SEARCHED, "limit": EVENTS}
-        events = await db.records(connection, rows.Event, Q.member_events, searched)
+        if not viewer.sees_group(group_id):
+            return MemberPage(now, None, None, None, ())
+        seen = viewer.parameters()
+        searched = {"group_id": group_id, "member_id": member_id, "most": EVENTS_SEARCHED, "limit": EVENTS, **seen}
+        events = await db.records(connection, viewer.event, Q.member_events, searched)
         header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
         if header is None:
             return MemberPage(now, None, None, None, events)
-        named = {"pk": header.pk, "epoch": header.assignment_epoch, "member_id": member_id}
+        await require_members(db, connection, viewer, header)
+        named = {"pk": header.pk, "epoch": header.assignment_epoch, "member_id": member_id, **seen}
         parameters = {**named, "protocol": header.protocol_name}
         described = await db.record(connection, _described, Q.one_member, parameters)
         if described is None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from frontend.offsets.rows import Bucket, LagPart, LatestSample, Millis, TopicLag
 from frontend.rows import PartitionTotals
+from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
@@ -38,13 +39,22 @@ BY_NAME = {drawn.name: drawn for drawn in RANGES}
 
 
 async def lag_part(
-    db: Database, connection: Connection, pk: int, group_id: str, now: Millis, drawn: Range, topics: int, q: str = ""
+    db: Database,
+    connection: Connection,
+    viewer: Viewer,
+    pk: int,
+    group_id: str,
+    now: Millis,
+    drawn: Range,
+    topics: int,
+    q: str = "",
 ) -> LagPart:
     """Lag of the group with this key, with its history, for at most `topics` topics whose names contain `q`.
 
-    The totals cover all topics.
+    The totals cover all topics that the viewer may describe.
     """
-    found = await db.records(connection, _line, Q.topic_lags, {"pk": pk, "limit": topics + 1, "q": q})
+    asked = {"pk": pk, "limit": topics + 1, "q": q, **viewer.parameters()}
+    found = await db.records(connection, _line, Q.topic_lags, asked)
     lags = [line.lag for line in found[:topics] if line.lag is not None]
     first, last = now - drawn.length_ms, now + 1
     names = {"group_id": group_id, "topics": [lag.topic for lag in lags]}
@@ -52,7 +62,7 @@ async def lag_part(
     recent = {**names, "since": now - SAMPLE_AGE_MS}
     latest = await db.records(connection, LatestSample, Q.latest_lag_samples, recent)
     history = await db.records(connection, Bucket, Q.lag_history, {**names, **past})
-    total = await db.records(connection, Bucket, Q.total_lag_history, past)
+    total = await db.records(connection, Bucket, Q.total_lag_history, {**past, **viewer.parameters()})
     return LagPart(
         totals=found[0].totals,
         topics=lags,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from frontend.offsets.catching_up import Rate
 from frontend.offsets.queries import HOUR_MS
 from frontend.offsets.ticks import BOXES_OF_A_TOPIC, MOST_BOXES
+from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
@@ -71,19 +72,20 @@ class Progress:
         return self.partitions - self.as_planned - self.ahead
 
 
-async def tick_list(db: Database, group_id: str) -> TickList:
-    """Topics and partitions of a group; empty if it does not exist."""
+async def tick_list(db: Database, viewer: Viewer, group_id: str) -> TickList:
+    """Topics and partitions of a group; empty if there is no such group for the viewer."""
     async with db.snapshot() as connection:
-        pk = await _pk(db, connection, group_id)
+        pk = await _pk(db, connection, viewer, group_id)
         if pk is None:
             return TickList((), {})
-        topics = await db.records(connection, TickTopic, Q.reset_topics, {"pk": pk, "limit": MOST_TOPICS})
+        seen = {"pk": pk, **viewer.parameters()}
+        topics = await db.records(connection, TickTopic, Q.reset_topics, {**seen, "limit": MOST_TOPICS})
         boxed, left = [], MOST_BOXES
         for topic in topics:
             if topic.partitions <= min(BOXES_OF_A_TOPIC, left):
                 boxed.append(topic.topic)
                 left -= topic.partitions
-        parameters = {"pk": pk, "topics": boxed, "limit": MOST_BOXES}
+        parameters = {**seen, "topics": boxed, "limit": MOST_BOXES}
         found = await db.records(connection, TickPartition, Q.reset_partitions, parameters)
     boxes: dict[str, list[TickPartition]] = {topic: [] for topic in boxed}
     for one in found:
@@ -91,11 +93,12 @@ async def tick_list(db: Database, group_id: str) -> TickList:
     return TickList(topics, boxes)
 
 
-async def progress(db: Database, group_id: str, plan_id: str) -> tuple[Progress | None, Rate | None]:
+async def progress(db: Database, viewer: Viewer, group_id: str, plan_id: str) -> tuple[Progress | None, Rate | None]:
     """Where the partitions of a plan are, and how fast the group has read their topics in the last hour."""
     async with db.snapshot() as connection:
-        pk = await _pk(db, connection, group_id)
-        found = await db.record(connection, Progress, Q.plan_progress, {"pk": pk or 0, "id": plan_id})
+        pk = await _pk(db, connection, viewer, group_id)
+        asked = {"pk": pk or 0, "id": plan_id, **viewer.parameters()}
+        found = await db.record(connection, Progress, Q.plan_progress, asked)
         if found is None or pk is None:
             return found, None
         since = await db.now_ms(connection) - HOUR_MS
@@ -104,6 +107,8 @@ async def progress(db: Database, group_id: str, plan_id: str) -> tuple[Progress 
     return found, None if rate is None or rate.partitions > MOST_RATED else rate
 
 
-async def _pk(db: Database, connection: Connection, group_id: str) -> int | None:
+async def _pk(db: Database, connection: Connection, viewer: Viewer, group_id: str) -> int | None:
+    if not viewer.sees_group(group_id):
+        return None
     row = await db.row(connection, Q.group_pk, {"group_id": group_id})
     return None if row is None else int(row[0])

@@ -59,7 +59,8 @@ Describe = Callable[[Any, Millis, Limits], Sequence[HealthLine]]
 
 def health(parts: Mapping[str, Part], now: Millis, limits: Limits, urls: Mapping[str, str]) -> list[HealthLine]:
     """All lines. `urls`: by name, of those that have a page."""
-    return [line for name in PARTS for line in part_lines(name, parts[name], now, limits, urls.get(name, ""))]
+    shown = [name for name in PARTS if name in parts]
+    return [line for name in shown for line in part_lines(name, parts[name], now, limits, urls.get(name, ""))]
 
 
 def part_lines(name: str, part: Part, now: Millis, limits: Limits, url: str) -> list[HealthLine]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import psycopg
 import structlog
 
+from frontend.viewer import Viewer
 from groups.nodes.overview import NodeOverviews
 from groups.nodes.overview import Overview as Nodes
 from kcoord.database import task_health
@@ -19,6 +21,7 @@ from kcoord.database.task_health import TaskHealth
 from kcoord.http.health import Check, readiness
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
+from kcoord.rest.paging import Visible
 from kcoord.sql import queries
 from offsets.runs.service import SparkRun, SparkRuns
 from offsets.verdicts.reads import Attention, Minute, VerdictReads
@@ -38,7 +41,9 @@ SECONDS = 3.0
 AT_ONCE = 3
 """Parts that are read at the same time: members need connections, too."""
 REPEATED_SECONDS = 1.0
-"""How long what was read is shown to everybody, so that many viewers cost as much as one."""
+"""How long what was read is shown to all who see the same, so that many viewers cost as much as one."""
+MOST_KEPT = 200
+"""Sets of visible groups and topics of which a process keeps what was read."""
 
 SPARK_KINDS = ("archive", "reconcile", "report")
 
@@ -91,30 +96,57 @@ class Archive:
     runs: Sequence[SparkRun]
 
 
+@dataclass(slots=True)
+class _Kept:
+    """The last state of some parts, and when it was read (monotonic seconds)."""
+
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    read_at: float = 0.0
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
 class OverviewParts:
     """Reads the parts and keeps the last state of each."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._db = runtime.db
-        self._kept: dict[str, Part] = {}
-        self._read_at = 0.0
-        self._reading = asyncio.Lock()
         self._gate = asyncio.Semaphore(AT_ONCE)
+        self._service = _Kept()
+        self._groups: dict[tuple[Visible, Visible, Visible], _Kept] = {}
 
-    async def read(self) -> Mapping[str, Part]:
-        """All parts by name. Raises nothing that a database can cause."""
-        async with self._reading:
-            if time.monotonic() - self._read_at >= REPEATED_SECONDS:
-                parts = await asyncio.gather(*(self._part(name, read) for name, read in self._readers().items()))
-                self._kept = dict(zip(self._readers(), parts, strict=True))
-                self._read_at = time.monotonic()
-            return self._kept
+    async def read(self, viewer: Viewer) -> Mapping[str, Part]:
+        """All parts by name that the viewer may see; people who see the same groups and topics share what was read.
 
-    def _readers(self) -> Mapping[str, Callable[[], Awaitable[Any]]]:
+        How the service is, and how busy, is for who may describe the cluster. Raises nothing that a database can cause.
+        """
+        key = viewer.groups, viewer.topics, viewer.listed
+        kept = self._groups.pop(key, None) or _Kept()
+        self._groups[key] = kept  # the one used last comes last
+        if len(self._groups) > MOST_KEPT:
+            self._groups.pop(next(iter(self._groups)))
+        parts = await self._read(kept, self._of_groups(viewer))
+        return {**parts, **(await self.read_service() if viewer.sees_cluster else {})}
+
+    async def read_service(self) -> Mapping[str, Part]:
+        """The parts of the service by name."""
+        return await self._read(self._service, self._of_service())
+
+    async def _read(self, kept: _Kept, readers: Mapping[str, Callable[[], Awaitable[Any]]]) -> Mapping[str, Part]:
+        async with kept.reading:
+            if time.monotonic() - kept.read_at >= REPEATED_SECONDS:
+                parts = await asyncio.gather(
+                    *(self._part(kept.parts.get(name, Part()), name, read) for name, read in readers.items())
+                )
+                kept.parts = dict(zip(readers, parts, strict=True))
+                kept.read_at = time.monotonic()
+            return kept.parts
+
+    def _of_groups(self, viewer: Viewer) -> Mapping[str, Callable[[], Awaitable[Any]]]:
+        return {"attention": partial(self._attention, viewer), "counts": partial(self._counts, viewer)}
+
+    def _of_service(self) -> Mapping[str, Callable[[], Awaitable[Any]]]:
         return {
-            "attention": self._attention,
-            "counts": self._counts,
             "activity": self._activity,
             "server": self._server,
             "nodes": self._nodes,
@@ -124,7 +156,7 @@ class OverviewParts:
             "archive": self._archive,
         }
 
-    async def _part(self, name: str, read: Callable[[], Awaitable[Any]]) -> Part:
+    async def _part(self, before: Part, name: str, read: Callable[[], Awaitable[Any]]) -> Part:
         try:
             async with asyncio.timeout(SECONDS), self._gate:
                 return Part(await read(), await self._now())
@@ -135,18 +167,18 @@ class OverviewParts:
         except psycopg.Error as error:
             failed = "The database refused to read it."
             log.warning("overview_part_failed", part=name, exc_info=error)
-        return replace(self._kept.get(name, Part()), failed=failed)
+        return replace(before, failed=failed)
 
     async def _now(self) -> Millis:
         async with self._db.connection() as connection:
             return await self._db.now_ms(connection)
 
-    async def _attention(self) -> Attention:
-        return await self._runtime.get(VerdictReads).attention(GROUPS_SHOWN)
+    async def _attention(self, viewer: Viewer) -> Attention:
+        return await self._runtime.get(VerdictReads).attention(GROUPS_SHOWN, viewer.groups, viewer.topics)
 
-    async def _counts(self) -> Sequence[tuple[str, str, int]]:
+    async def _counts(self, viewer: Viewer) -> Sequence[tuple[str, str, int]]:
         async with self._db.connection() as connection:
-            return await self._db.rows(connection, Q.count_groups)
+            return await self._db.rows(connection, Q.count_groups, viewer.with_groups(viewer.listed))
 
     async def _activity(self) -> Sequence[Minute]:
         return await self._runtime.get(VerdictReads).activity(await self._now() - ACTIVITY_MS)

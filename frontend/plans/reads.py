@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frontend.rows import Millis
-from kcoord.database.pool import Database
+from frontend.viewer import Viewer
+from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import INT64_MAX
 from kcoord.sql import queries
+from offsets.plans.visible import seen_totals
 
 Q = queries("frontend")
 
@@ -62,8 +64,11 @@ class PlanList:
     next: PlanKey | None
 
 
-async def all_plans(db: Database, wanted: PlanFilter, limit: int = PAGE_SIZE) -> PlanList:
-    """A page of plans. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+async def all_plans(runtime: Runtime, viewer: Viewer, wanted: PlanFilter, limit: int = PAGE_SIZE) -> PlanList:
+    """A page of the plans of groups that the viewer may describe, with totals over the topics that it may describe.
+
+    Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
+    """
     start = (INT64_MAX, LAST_ID) if wanted.until is None else (wanted.until, "0" * 8 + "-0000-0000-0000-" + "0" * 12)
     at, plan_id = start if wanted.before is None else min(start, wanted.before)
     parameters = {
@@ -74,10 +79,19 @@ async def all_plans(db: Database, wanted: PlanFilter, limit: int = PAGE_SIZE) ->
         "q": wanted.q or None,
         "who": wanted.who or None,
         "limit": limit + 1,
+        **viewer.with_groups(),
     }
+    db = runtime.db
     async with db.snapshot() as connection:
         found = await db.records(connection, PlanRow, Q.all_plans, parameters)
         now = await db.now_ms(connection)
     more = len(found) > limit
-    plans = tuple(found[:limit])
+    plans = await _seen(runtime, viewer, found[:limit])
     return PlanList(now, plans, (plans[-1].created_at, plans[-1].id) if more else None)
+
+
+async def _seen(runtime: Runtime, viewer: Viewer, plans: Sequence[PlanRow]) -> tuple[PlanRow, ...]:
+    if viewer.topics.unlimited:
+        return tuple(plans)
+    totals = await seen_totals(runtime, [plan.id for plan in plans], viewer.topics)
+    return tuple(replace(plan, totals=totals[plan.id]) for plan in plans)

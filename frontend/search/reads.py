@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from psycopg import errors as pg
 
 from frontend.rows import Millis
+from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
@@ -80,29 +81,29 @@ class Hits:
     unfinished: Sequence[str] = ()
 
 
-async def find(db: Database, q: str, *, plans: bool) -> Hits:
-    """What has `q` in its name, ignoring case; names that begin with it come first. `plans`: these as well.
+async def find(db: Database, viewer: Viewer, q: str) -> Hits:
+    """What has `q` in its name, ignoring case, and can be seen; names that begin with it come first.
 
     Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
     """
     deadline = time.monotonic() + ALL_SECONDS
     found: dict[str, Sequence[Any]] = {}
     unfinished = []
+    seen = {"q": q, **viewer.with_groups()}
     parts: dict[str, Callable[[Connection], Awaitable[Sequence[Any]]]] = {
         "groups": lambda connection: _names(
-            db, connection, GroupHit, Q.groups_beginning, Q.groups_containing, q, lambda hit: hit.group_id
+            db, connection, GroupHit, Q.groups_beginning, Q.groups_containing, seen, lambda hit: hit.group_id
         ),
         "topics": lambda connection: _names(
-            db, connection, TopicHit, Q.topics_beginning, Q.topics_containing, q, lambda hit: hit.name
+            db, connection, TopicHit, Q.topics_beginning, Q.topics_containing, seen, lambda hit: hit.name
         ),
         "members": lambda connection: db.records(
-            connection, MemberHit, Q.members_containing, {"q": q, "most": MOST_ROWS, "limit": MEMBERS_READ}
+            connection, MemberHit, Q.members_containing, {**seen, "most": MOST_ROWS, "limit": MEMBERS_READ}
+        ),
+        "plans": lambda connection: db.records(
+            connection, PlanHit, Q.plans_containing, {**seen, "most": MOST_ROWS, "limit": SHOWN}
         ),
     }
-    if plans:
-        parts["plans"] = lambda connection: db.records(
-            connection, PlanHit, Q.plans_containing, {"q": q, "most": MOST_ROWS, "limit": SHOWN}
-        )
     for name, part in parts.items():
         read = await _within(db, deadline, part)
         if read is None:
@@ -112,12 +113,14 @@ async def find(db: Database, q: str, *, plans: bool) -> Hits:
     return Hits(**found, unfinished=tuple(unfinished))
 
 
-async def groups_like(db: Database, q: str, limit: int) -> Sequence[GroupHit]:
+async def groups_like(db: Database, viewer: Viewer, q: str, limit: int) -> Sequence[GroupHit]:
     """A few groups whose id has `q` in it; none if that takes too long."""
+
+    seen = {"q": q, **viewer.with_groups()}
 
     async def read(connection: Connection) -> Sequence[GroupHit]:
         found = await _names(
-            db, connection, GroupHit, Q.groups_beginning, Q.groups_containing, q, lambda hit: hit.group_id
+            db, connection, GroupHit, Q.groups_beginning, Q.groups_containing, seen, lambda hit: hit.group_id
         )
         return found[:limit]
 
@@ -144,14 +147,17 @@ async def _names(
     kind: type[T],
     beginning: str,
     containing: str,
-    q: str,
+    seen: Mapping[str, Any],
     name_of: Callable[[T], str],
 ) -> Sequence[T]:
-    """The first names that begin with `q`, and if these are few, names that contain it."""
-    prefixed = {"q": q, "end": q + "\U0010ffff", "limit": SHOWN}
+    """The first names that begin with `q`, and if these are few, names that contain it.
+
+    `seen`: `q`, and the parameters of the viewer.
+    """
+    prefixed = {**seen, "end": seen["q"] + "\U0010ffff", "limit": SHOWN}
     found = {name_of(hit): hit for hit in await db.records(connection, kind, beginning, prefixed)}
     if len(found) < SHOWN:
-        parts = {"q": q, "most": MOST_ROWS, "limit": 2 * SHOWN}
+        parts = {**seen, "most": MOST_ROWS, "limit": 2 * SHOWN}
         more = await db.records(connection, kind, containing, parts)
         for hit in sorted(more, key=name_of):
             found.setdefault(name_of(hit), hit)

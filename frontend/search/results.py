@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from frontend.allowed import SEE_PLANS, SEE_TOKENS, missing
+from frontend.allowed import tokens_missing
 from frontend.search import reads
 from frontend.search.verbs import Asked, address, allowed, asked
 from frontend.states import state
+from frontend.viewer import Viewer
 from frontend.views.groups import group_url
 from frontend.views.member import member_url
 from frontend.wording import plural
@@ -61,30 +62,29 @@ class Results:
         return sum(len(section.results) for section in self.sections)
 
 
-def search(user: Any, q: str) -> Results:
-    """Everything with `q` in its name that the account may see. Raises ProtocolError if the database cannot be used."""
-    verbs = [one for one in asked(q) if allowed(one.verb, user)][:VERBS_SHOWN]
-    plans = not missing(user, SEE_PLANS)
+def search(user: Any, viewer: Viewer, q: str) -> Results:
+    """Everything with `q` in its name that the person may see. Raises ProtocolError if the database cannot be used."""
+    verbs = [one for one in asked(q) if allowed(one.verb, user, viewer)][:VERBS_SHOWN]
 
     async def read(runtime: Runtime) -> tuple[reads.Hits, dict[str, Sequence[reads.GroupHit]]]:
         abouts = dict.fromkeys(one.about for one in verbs if one.about)
-        about = {name: await reads.groups_like(runtime.db, name, GROUPS_OF_VERB) for name in abouts}
-        return await reads.find(runtime.db, q, plans=plans), about
+        about = {name: await reads.groups_like(runtime.db, viewer, name, GROUPS_OF_VERB) for name in abouts}
+        return await reads.find(runtime.db, viewer, q), about
 
     hits, about = bridge.call(read)
     sections = [
-        Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, about)]),
+        Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, user, viewer, about)]),
         Section("groups", "Groups", [_group(hit) for hit in hits.groups], _list_of(q, hits.groups)),
         *_member_sections(q, hits.members),
         Section("topics", "Topics", [_topic(hit) for hit in hits.topics], _topics_of(q, hits.topics)),
         Section("plans", "Offset plans", [_plan(hit) for hit in hits.plans]),
-        Section("tokens", "Tokens", _tokens(q) if user.is_staff and not missing(user, SEE_TOKENS) else []),
+        Section("tokens", "Tokens", [] if tokens_missing(viewer) else _tokens(q)),
     ]
     unfinished = " and ".join(NAMES[name] for name in hits.unfinished)
     return Results([section for section in sections if section.results], unfinished)
 
 
-def _verb(one: Asked, groups: dict[str, Sequence[reads.GroupHit]]) -> list[Result]:
+def _verb(one: Asked, user: Any, viewer: Viewer, groups: dict[str, Sequence[reads.GroupHit]]) -> list[Result]:
     verb = one.verb
     if verb.control:
         return [Result(verb.label, "#", control=verb.control)]
@@ -97,6 +97,7 @@ def _verb(one: Asked, groups: dict[str, Sequence[reads.GroupHit]]) -> list[Resul
     return [
         Result(f"{verb.label} {hit.group_id}", group_url(hit.group_id) + verb.tail, state(hit.state).label)
         for hit in groups[one.about]
+        if allowed(verb, user, viewer, hit.group_id)
     ]
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from django.urls import NoReverseMatch, reverse
 
-from frontend.allowed import CREATE_GROUP, CREATE_TOKEN, DELETE_GROUP, HOLD, PIN, PLAN, missing
+from frontend.allowed import CREATE_GROUP, DELETE_GROUP, HOLD, PIN, PLAN, SEE_CLUSTER, Need, missing, tokens_missing
+from frontend.viewer import Viewer
 
 SMALL_WORDS = frozenset({"of", "for", "the", "a", "an", "to", "in", "on", "group"})
 
@@ -19,13 +20,14 @@ class Verb:
     """Something to do. `words`: what it may be called; `route`: the name of its page.
 
     `tail` is added to the address of a group: the verb is then about one. `control`: the id of a control of the header
-    instead of a page.
+    instead of a page. `tokens`: it is for those who manage tokens.
     """
 
     label: str
     words: str
     route: str = ""
-    permission: str = ""
+    need: Need | None = None
+    tokens: bool = False
     tail: str | None = None
     control: str = ""
 
@@ -34,26 +36,26 @@ VERBS = (
     Verb("Overview", "overview home attention verdicts stuck health", "frontend:home"),
     Verb("Groups", "groups list", "frontend:groups"),
     Verb("Topics", "topics catalogue watermarks", "frontend:topics"),
-    Verb("Archive", "archive runs spark reconcile", "frontend:archive"),
-    Verb("Nodes", "nodes coordinators health partitions", "frontend:nodes"),
+    Verb("Archive", "archive runs spark reconcile", "frontend:archive", SEE_CLUSTER),
+    Verb("Nodes", "nodes coordinators health partitions", "frontend:nodes", SEE_CLUSTER),
     Verb("Plans", "plans resets", "frontend:plans"),
     Verb("Audit", "audit changes who", "frontend:audit"),
-    Verb("Health", "health readiness celery postgres", "frontend:health"),
+    Verb("Health", "health readiness celery postgres", "frontend:health", SEE_CLUSTER),
     Verb("Compare groups", "compare groups lag", "frontend:compare"),
-    Verb("Tokens", "tokens access rules", "frontend:tokens"),
-    Verb("Create a token", "create new add token", "frontend:create-token", CREATE_TOKEN),
+    Verb("Tokens", "tokens access rules", "frontend:tokens", tokens=True),
+    Verb("Create a token", "create new add token", "frontend:create-token", tokens=True),
     Verb("Create a group", "create new add group", "frontend:create-group", CREATE_GROUP),
     Verb("Change your password", "change password account", "frontend:password"),
     Verb("API documentation", "api documentation docs openapi", "docs"),
     Verb("Time zone: UTC or local", "time zone utc local clock", control="zone"),
     Verb("Colours: light, dark or those of the system", "theme colours dark light mode", control="theme"),
-    Verb("Reset offsets of", "reset offsets plan rewind", permission=PLAN, tail="/reset"),
-    Verb("Hold", "hold keep out", permission=HOLD, tail="/hold"),
-    Verb("End the hold of", "end hold release", permission=HOLD, tail="/hold"),
-    Verb("Delete group", "delete remove", permission=DELETE_GROUP, tail="/delete"),
+    Verb("Reset offsets of", "reset offsets plan rewind", need=PLAN, tail="/reset"),
+    Verb("Hold", "hold keep out", need=HOLD, tail="/hold"),
+    Verb("End the hold of", "end hold release", need=HOLD, tail="/hold"),
+    Verb("Delete group", "delete remove", need=DELETE_GROUP, tail="/delete"),
     Verb("Configuration of", "configuration config settings overrides", tail="/config"),
     Verb("States of", "states state machine diagram transitions", tail="/states"),
-    Verb("Pins of", "pins pin retention", permission=PIN, tail="/pins"),
+    Verb("Pins of", "pins pin retention", need=PIN, tail="/pins"),
     Verb("Simulate the assignment of", "simulate assignment members partitions", tail="/simulate"),
     Verb("Rebalances of", "rebalances history episodes", tail="/rebalances"),
     Verb("Events of", "events", tail="/events"),
@@ -107,9 +109,9 @@ def address(verb: Verb) -> str | None:
         return None
 
 
-def allowed(verb: Verb, user: Any) -> bool:
-    """The account may do it; pages of the admin are for staff."""
+def allowed(verb: Verb, user: Any, viewer: Viewer, group_id: str | None = None) -> bool:
+    """The person may do it, to this group or any; pages of the admin are for staff."""
     where = address(verb) if verb.route else ""
     if where is not None and re.match(r"/admin/", where) and not user.is_staff:
         return False
-    return not missing(user, verb.permission)
+    return not (verb.tokens and tokens_missing(viewer)) and not missing(viewer, verb.need, group_id)

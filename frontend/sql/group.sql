@@ -16,9 +16,15 @@ where p.partition = %(partition)s
 select %(now)s::bigint as now, g.group_id, g.type, g.state,
        (select count(*) from groups_member m where m.group_id = g.id)
        + (select count(*) from groups_consumermember m where m.group_id = g.id) as members,
-       (select count(*) from offsets_committedoffset o where o.group_id = g.id) as offsets,
-       (select count(distinct topic) from offsets_committedoffset o where o.group_id = g.id) as topics, g.held_until,
-       l.lag, l.at as lag_sampled_at
+       (select count(*) from offsets_committedoffset o
+        where o.group_id = g.id
+          and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s,
+                          %(topic_denied)s, %(topic_denied_prefixes)s)) as offsets,
+       (select count(distinct topic) from offsets_committedoffset o
+        where o.group_id = g.id
+          and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s,
+                          %(topic_denied)s, %(topic_denied_prefixes)s)) as topics,
+       g.held_until, case when %(all_topics)s then l.lag end as lag, l.at as lag_sampled_at
 from groups_group g
 left join offsets_grouplag l on l.group_id = g.id
 where g.group_id = any(%(group_ids)s::text[])
@@ -52,6 +58,24 @@ from (select member_id, 'session' as kind, session_deadline as deadline
 where deadline is not null
 order by deadline, member_id
 limit 1
+
+-- name: uses_hidden_topics
+-- Members of a consumer group subscribe to, own or are meant to have a topic that cannot be seen.
+select exists (select from groups_assignment a
+               where a.group_id = %(pk)s
+                 and not kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s,
+                                     %(topic_denied)s, %(topic_denied_prefixes)s))
+       or exists (select from groups_consumermember m
+                  cross join lateral unnest(m.subscribed_topic_names) n (topic)
+                  where m.group_id = %(pk)s
+                    and not kcoord_sees(n.topic, %(topic_names)s, %(topic_prefixes)s,
+                                        %(topic_denied)s, %(topic_denied_prefixes)s))
+       or exists (select from groups_consumermember m
+                  cross join lateral jsonb_object_keys(m.target) k (topic_id)
+                  join groups_topic t on t.topic_id = k.topic_id::uuid
+                  where m.group_id = %(pk)s
+                    and not kcoord_sees(t.name, %(topic_names)s, %(topic_prefixes)s,
+                                        %(topic_denied)s, %(topic_denied_prefixes)s))
 
 -- name: group_members
 -- The members that match `q` (in an id, a client id or a host), sorted, from `skip` on. Without `sort` in the order of
@@ -88,6 +112,7 @@ load as (
     left join groups_topic t on t.name = o.topic
     left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
     where a.group_id = %(pk)s and %(sort)s in ('lag', 'partitions')
+      and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     group by a.member_id),
 chosen as (
     select matched.*, row_number() over (
@@ -103,7 +128,10 @@ chosen as (
     limit %(limit)s offset %(skip)s)
 select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync,
        m.pending_sync, m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
-       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.member_id = m.member_id) as owned,
+       (select count(*) from groups_assignment a
+        where a.group_id = %(pk)s and a.member_id = m.member_id
+          and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s,
+                          %(topic_denied)s, %(topic_denied_prefixes)s)) as owned,
        m.matching
 from chosen m
 order by m.rank
@@ -119,7 +147,8 @@ with part as materialized (
     left join offsets_committedoffset o on o.group_id = a.group_id and o.topic = a.topic and o.partition = a.partition
     left join groups_topic t on t.name = a.topic
     left join groups_watermark w on w.topic_id = t.id and w.partition = a.partition
-    where a.group_id = %(pk)s and a.member_id = any(%(member_ids)s)),
+    where a.group_id = %(pk)s and a.member_id = any(%(member_ids)s)
+      and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)),
 total as (
     select member_id, count(*) filter (where committed_offset is not null and sampled_at is not null) as measured,
            (sum(lag) filter (where committed_offset is not null and sampled_at is not null))::bigint as lag
@@ -159,6 +188,8 @@ from unnest(%(member_ids)s::text[]) as m (member_id)
 cross join lateral (select topic, pending, array_agg(partition order by partition) as partitions
                     from groups_assignment
                     where group_id = %(pk)s and member_id = m.member_id
+                      and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s,
+                                      %(topic_denied)s, %(topic_denied_prefixes)s)
                     group by topic, pending
                     order by topic, pending
                     limit %(topics)s) o
@@ -172,18 +203,21 @@ with owned as (
     select distinct topic
     from groups_assignment
     where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+      and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     order by topic
     limit %(limit)s),
 committed as (
     select distinct topic
     from offsets_committedoffset
     where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+      and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     order by topic
     limit %(limit)s),
 awaited as (
     select n.name as topic
     from groups_topic n
     where strpos(lower(n.name), lower(%(q)s)) > 0
+      and kcoord_sees(n.name, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
       and (n.topic_id::text in (select jsonb_object_keys(target)
                                 from groups_consumermember
                                 where group_id = %(pk)s and not (state = 0 and member_epoch = %(epoch)s))) is true
@@ -234,11 +268,14 @@ from (select topic, partition, a.member_id as owner, o.committed_offset, o.metad
              o.expire_timestamp
       from (select topic, partition, member_id from groups_assignment
             where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+              and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
             order by topic, partition
             limit %(limit)s) a
       full join (select topic, partition, committed_offset, metadata, commit_timestamp, expire_timestamp
                  from offsets_committedoffset
                  where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+                   and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s,
+                                   %(topic_denied)s, %(topic_denied_prefixes)s)
                  order by topic, partition
                  limit %(limit)s) o using (topic, partition)
       order by topic, partition
@@ -269,10 +306,14 @@ from (select k.topic, k.partition, a.member_id as owner, o.committed_offset, o.m
                           case when %(sort)s = 'committed' then o.commit_timestamp end nulls last, k.topic, k.partition
              ) as rank
       from (select topic, partition, member_id from groups_assignment
-            where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0) a
+            where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+              and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s,
+                              %(topic_denied)s, %(topic_denied_prefixes)s)) a
       full join (select topic, partition, committed_offset, metadata, commit_timestamp, expire_timestamp
                  from offsets_committedoffset
-                 where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0) o
+                 where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+                   and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s,
+                                   %(topic_denied)s, %(topic_denied_prefixes)s)) o
           on o.topic = a.topic and o.partition = a.partition
       cross join lateral (select coalesce(a.topic, o.topic) as topic, coalesce(a.partition, o.partition) as partition) k
       left join groups_topic t on t.name = k.topic
@@ -312,10 +353,3 @@ left join lateral (
     where topic_id = t.id and partition = d.partition and at > coalesce(b.at, -1)
     order by at
     limit 1) n on true
-
--- name: events_before
-select id, at, kind, generation_id, member_id, detail
-from groups_event
-where group_name = %(group_id)s and (%(before)s::bigint is null or id < %(before)s)
-order by id desc
-limit %(limit)s

@@ -1,36 +1,3 @@
--- name: rebalance_events
--- Ids of events are given in the order of time, and `offsets_activity` says about every minute which was the last one: the
--- events of a group before and after a span are not read. An event may be stored a moment after a later one, so that the bound
--- is taken from the instant after the next.
-select id, at, kind, generation_id, member_id, detail
-from groups_event
-where group_name = %(group_id)s
-  and kind = any(%(kinds)s::text[])
-  and (%(before)s::bigint is null or id < %(before)s)
-  and (%(since)s::bigint is null or at >= %(since)s)
-  and (%(until)s::bigint is null or at < %(until)s)
-  and id > coalesce((select event_id from offsets_activity where at <= %(since)s::bigint - 60000
-                     order by at desc limit 1), 0)
-  and id <= coalesce((select event_id from offsets_activity where at >= %(until)s::bigint
-                      order by at offset 1 limit 1), 9223372036854775807)
-order by id desc
-limit %(limit)s
-
--- name: events_in_span
--- As above, of all kinds.
-select id, at, kind, generation_id, member_id, detail
-from groups_event
-where group_name = %(group_id)s
-  and (%(before)s::bigint is null or id < %(before)s)
-  and (%(since)s::bigint is null or at >= %(since)s)
-  and (%(until)s::bigint is null or at < %(until)s)
-  and id > coalesce((select event_id from offsets_activity where at <= %(since)s::bigint - 60000
-                     order by at desc limit 1), 0)
-  and id <= coalesce((select event_id from offsets_activity where at >= %(until)s::bigint
-                      order by at offset 1 limit 1), 9223372036854775807)
-order by id desc
-limit %(limit)s
-
 -- name: sampled_topics
 -- The topics on which a group's lag was sampled, by steps through the key: one index lookup each.
 with recursive own as (
@@ -41,7 +8,11 @@ with recursive own as (
             order by s.topic limit 1)
     from own
     where own.topic is not null)
-select topic from own where topic is not null limit %(limit)s
+select topic
+from own
+where topic is not null
+  and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
+limit %(limit)s
 
 -- name: lag_by_step
 -- Of each group and topic the last sample of each step: the rows that are read are as many as are drawn, however often
@@ -66,6 +37,7 @@ from generate_series(0, %(steps)s::int - 1) as n (step)
 cross join lateral (
     select from offset_commit_log l
     where l.group_name = %(group_id)s
+      and kcoord_sees(l.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
       and l.at >= %(first)s::bigint and l.at < %(last)s::bigint
       and l.at >= %(first)s::bigint + n.step * %(step_ms)s::bigint
       and l.at < %(first)s::bigint + (n.step + 1) * %(step_ms)s::bigint
@@ -81,5 +53,6 @@ from (select distinct o.group_id
       from (select group_id from offsets_committedoffset where topic = %(topic)s order by partition limit %(rows)s) o) f
 join groups_group g on g.id = f.group_id
 left join offsets_topiclag l on l.group_id = f.group_id and l.topic = %(topic)s
+where kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
 order by l.lag desc nulls last, g.group_id
 limit %(limit)s

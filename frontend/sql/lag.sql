@@ -6,6 +6,7 @@ with owned as (
     select topic, count(*) as partitions
     from groups_assignment
     where group_id = %(pk)s
+      and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     group by topic),
 committed as (
     select o.topic, count(*) as committed, count(*) filter (where a.partition is null) as unowned,
@@ -18,6 +19,7 @@ committed as (
     left join groups_topic t on t.name = o.topic
     left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
     where o.group_id = %(pk)s
+      and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     group by o.topic),
 line as (
     select topic, coalesce(o.partitions, 0) + coalesce(c.unowned, 0) as partitions,
@@ -75,6 +77,7 @@ from (select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int a
                           from offsets_lagsample s
                           where (s.group_name, s.topic, s.at) >= (%(group_id)s, own.topic, %(first)s::bigint)
                             and (s.group_name, s.topic, s.at) < (%(group_id)s, own.topic, %(last)s::bigint)) looked
+      where kcoord_sees(own.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
       group by at) looks
 group by slice
 order by slice

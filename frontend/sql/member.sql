@@ -2,7 +2,10 @@
 -- A member of either protocol. `metadata`: of a classic member, for the protocol that its group agreed on.
 select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync,
        m.pending_sync, m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
-       (select count(*) from groups_assignment a where a.group_id = %(pk)s and a.member_id = m.member_id) as owned,
+       (select count(*) from groups_assignment a
+        where a.group_id = %(pk)s and a.member_id = m.member_id
+          and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s,
+                          %(topic_denied)s, %(topic_denied_prefixes)s)) as owned,
        m.rebalance_timeout_ms, m.previous_epoch, m.protocol_names, m.metadata,
        (select c.name || ' ' || c.version
         from groups_clientsoftware c
@@ -41,6 +44,7 @@ select count(*) as partitions, count(o.partition) as committed, count(o.partitio
 from (select topic, partition
       from groups_assignment
       where group_id = %(pk)s and member_id = %(member_id)s
+        and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
       order by topic, partition
       limit %(most)s) a
 left join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = a.topic and o.partition = a.partition
@@ -59,6 +63,7 @@ held as (
     select topic, partition, pending
     from groups_assignment
     where group_id = %(pk)s and member_id = %(member_id)s
+      and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
       and (topic, partition) > (%(after_topic)s, %(after_partition)s::int)
     order by topic, partition
     limit %(limit)s),
@@ -69,6 +74,7 @@ wanted as (
     left join groups_topic n on n.topic_id = t.key::uuid
     cross join lateral jsonb_array_elements(t.value) p
     where (coalesce(n.name, t.key), p.value::int) > (%(after_topic)s, %(after_partition)s::int)
+      and kcoord_sees(n.name, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     order by 1, 2
     limit %(limit)s),
 part as (
@@ -106,18 +112,6 @@ left join lateral (
     order by s.at
     limit 1) n on true
 order by k.topic, k.partition
-
--- name: member_events
--- Those that name the member, among the newest of its group: no index is of members.
-select id, at, kind, generation_id, member_id, detail
-from (select id, at, kind, generation_id, member_id, detail
-      from groups_event
-      where group_name = %(group_id)s
-      order by id desc
-      limit %(most)s) e
-where member_id = %(member_id)s
-order by id desc
-limit %(limit)s
 
 -- name: topics_owned_of
 -- Topics of which a member owns one of these partitions; of partition -1, any.

@@ -1,5 +1,9 @@
 -- name: count_groups
-select type, state, count(*) from groups_group group by type, state order by type, state
+select type, state, count(*)
+from groups_group
+where kcoord_sees(group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+group by type, state
+order by type, state
 
 -- name: timers_ran_at
 select ticked_at from kcoord_timerheartbeat where id = 1

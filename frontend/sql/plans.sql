@@ -6,6 +6,7 @@ select p.id::text as id, p.group_name as group_id, p.strategy, p.totals, p.state
 from offsets_offsetplan p
 where (p.created_at, p.id) < (%(before_at)s::bigint, %(before_id)s::uuid)
   and p.created_at >= %(since)s
+  and kcoord_sees(p.group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
   and (%(state)s::text is null or p.state = %(state)s)
   and (%(q)s::text is null or strpos(lower(p.group_name), lower(%(q)s)) > 0)
   and (%(who)s::text is null or p.created_by = %(who)s or p.applied_by = %(who)s or p.undone_by = %(who)s)

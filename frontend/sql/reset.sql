@@ -11,6 +11,7 @@ from offsets_committedoffset o
 left join groups_topic t on t.name = o.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
 where o.group_id = %(pk)s
+  and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 group by o.topic
 order by 4 desc nulls last, o.topic
 limit %(limit)s
@@ -23,6 +24,7 @@ from offsets_committedoffset o
 left join groups_topic t on t.name = o.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
 where o.group_id = %(pk)s and o.topic = any(%(topics)s)
+  and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 order by o.topic, o.partition
 limit %(limit)s
 
@@ -35,12 +37,18 @@ select count(*) as partitions,
        sum(greatest(w.log_end_offset - greatest(l.new_offset, w.log_start_offset), 0))::bigint as planned_lag,
        sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))::bigint as lag,
        (select coalesce(array_agg(distinct p.topic), '{}') from
-           (select topic from offsets_plannedoffset where plan_id = %(id)s limit 10000) p) as topics
+           (select topic
+            from offsets_plannedoffset
+            where plan_id = %(id)s
+              and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s,
+                              %(topic_denied)s, %(topic_denied_prefixes)s)
+            limit 10000) p) as topics
 from offsets_plannedoffset l
 left join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = l.topic and o.partition = l.partition
 left join groups_topic t on t.name = l.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = l.partition
 where l.plan_id = %(id)s
+  and kcoord_sees(l.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 
 -- name: reading_rate
 -- How much lag changed on some topics between their first and last sample since `since`, and how far the logs of their

@@ -10,6 +10,7 @@ select set_config('statement_timeout', %(limit)s, true)
 select group_id, state, type
 from groups_group
 where group_id ~>=~ %(q)s and group_id ~<~ %(end)s
+  and kcoord_sees(group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
 order by group_id using ~<~
 limit %(limit)s
 
@@ -17,12 +18,14 @@ limit %(limit)s
 select group_id, state, type
 from (select group_id, state, type from groups_group limit %(most)s) g
 where strpos(lower(group_id), lower(%(q)s)) > 0
+  and kcoord_sees(group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
 limit %(limit)s
 
 -- name: topics_beginning
 select name, partitions
 from groups_topic
 where name ~>=~ %(q)s and name ~<~ %(end)s
+  and kcoord_sees(name, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 order by name using ~<~
 limit %(limit)s
 
@@ -30,6 +33,7 @@ limit %(limit)s
 select name, partitions
 from (select name, partitions from groups_topic limit %(most)s) t
 where strpos(lower(name), lower(%(q)s)) > 0
+  and kcoord_sees(name, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 limit %(limit)s
 
 -- name: members_containing
@@ -38,12 +42,20 @@ select g.group_id, m.member_id, m.instance_id, m.client_id, m.client_host
 from ((select group_id, member_id, instance_id, client_id, client_host
        from (select group_id, member_id, instance_id, client_id, client_host from groups_member limit %(most)s) c
        where strpos(lower(concat_ws(chr(10), member_id, instance_id, client_id, client_host)), lower(%(q)s)) > 0
+         and exists (select from groups_group g
+                     where g.id = c.group_id
+                       and kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s,
+                                       %(group_denied)s, %(group_denied_prefixes)s))
        limit %(limit)s)
       union all
       (select group_id, member_id, instance_id, client_id, client_host
        from (select group_id, member_id, instance_id, client_id, client_host from groups_consumermember
              limit %(most)s) k
        where strpos(lower(concat_ws(chr(10), member_id, instance_id, client_id, client_host)), lower(%(q)s)) > 0
+         and exists (select from groups_group g
+                     where g.id = k.group_id
+                       and kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s,
+                                       %(group_denied)s, %(group_denied_prefixes)s))
        limit %(limit)s)) m
 join groups_group g on g.id = m.group_id
 
@@ -54,5 +66,6 @@ from (select id, group_name, strategy, state, reason, created_at, created_by
       from offsets_offsetplan
       limit %(most)s) p
 where strpos(lower(concat_ws(chr(10), id, group_name, strategy, reason, created_by)), lower(%(q)s)) > 0
+  and kcoord_sees(group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
 order by created_at desc
 limit %(limit)s

@@ -32,6 +32,7 @@ found as (
     from known k
     join groups_group g on g.id = k.group_id
     left join offsets_topiclag l on l.group_id = g.id and l.topic = %(topic)s
+    where kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
     order by l.lag desc nulls last, g.group_id
     limit %(limit)s offset %(skip)s)
 select f.pk, f.group_id, f.type, f.state, f.lag, f.max_lag, f.time_lag_ms, f.sampled_at, f.total,

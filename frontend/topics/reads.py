@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from frontend.rows import Millis
+from frontend.viewer import Viewer
 from kcoord.database.pool import Database
 from kcoord.sql import queries
 
@@ -83,11 +84,13 @@ class TopicPage:
     cells: Sequence[Cell]
 
 
-async def topic_page(db: Database, name: str, first: int, skip: int) -> TopicPage | None:
-    """Partitions from `first` on, and groups after the first `skip`; None: there is no such topic.
+async def topic_page(db: Database, viewer: Viewer, name: str, first: int, skip: int) -> TopicPage | None:
+    """Partitions from `first` on, and groups after the first `skip`; None: there is no such topic for the viewer.
 
     Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
     """
+    if not viewer.sees_topic(name):
+        return None
     async with db.snapshot() as connection:
         header = await db.record(connection, TopicHeader, Q.topic_header, {"name": name})
         if header is None:
@@ -95,7 +98,7 @@ async def topic_page(db: Database, name: str, first: int, skip: int) -> TopicPag
         last = min(first + PARTITIONS, header.partitions) - 1
         span = {"pk": header.pk, "topic": name, "first": first, "last": last}
         partitions = await db.records(connection, TopicPartition, Q.topic_partitions, span)
-        paged = {"topic": name, "rows": GROUP_ROWS, "limit": GROUPS, "skip": skip}
+        paged = {"topic": name, "rows": GROUP_ROWS, "limit": GROUPS, "skip": skip, **viewer.with_groups()}
         groups = await db.records(connection, TopicGroup, Q.topic_groups, paged)
         cells = await db.records(connection, Cell, Q.topic_cells, {**span, "groups": [group.pk for group in groups]})
         return TopicPage(await db.now_ms(connection), header, partitions, groups, cells)

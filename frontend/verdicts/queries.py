@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from frontend.queries import COMPARED, MOST_CELLS, GroupPage
+from frontend.viewer import Viewer
 from groups.core.model.verdicts import VerdictKind
 from kcoord.process.runtime import Runtime
 from offsets.core.verdicts import Verdict
 from offsets.verdicts.checks import Check, VerdictChecks
 
 
-async def judged(runtime: Runtime, page: GroupPage) -> tuple[GroupPage, Sequence[Verdict]]:
+async def judged(runtime: Runtime, viewer: Viewer, page: GroupPage) -> tuple[GroupPage, Sequence[Verdict]]:
     """The page with the members that miss heartbeats, and the verdicts on its group, the worst first.
 
     They are as of the page; those on the offsets of a large group are as last stored. Raises ProtocolError
@@ -22,6 +23,7 @@ async def judged(runtime: Runtime, page: GroupPage) -> tuple[GroupPage, Sequence
     service = runtime.get(VerdictChecks)
     async with runtime.db.snapshot() as connection:
         verdicts = await service.of_group(connection, page.header.pk, page.now, checks, named=MOST_CELLS)
+    verdicts = [verdict for verdict in verdicts if not verdict.topic or viewer.sees_topic(verdict.topic)]
     page = replace(page, stalled=frozenset(_partitions(verdicts, VerdictKind.STALLED)))
     if all(verdict.kind is not VerdictKind.LATE for verdict in verdicts):
         return page, verdicts  # while sessions do not count, nobody is late

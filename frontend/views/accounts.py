@@ -16,6 +16,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse_lazy
 
 from frontend import throttle
+from frontend.viewer import viewer_of
+from frontend.views.page import menu_of
 from frontend.wording import plural
 from kcoord.audit import caller as callers
 from kcoord.audit.recording import Act
@@ -84,7 +86,8 @@ class ChangePassword(PasswordChangeView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """With the current user, for the header."""
-        return super().get_context_data(viewer=self.request.user, section="", **kwargs)
+        header = {"account": self.request.user, "menu": menu_of(viewer_of(self.request)), "section": ""}
+        return super().get_context_data(**header, **kwargs)
 
 
 def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:

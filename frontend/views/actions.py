@@ -1,7 +1,7 @@
 """What operators do to a group: each action has its own page that says what will happen, and a form that does it.
 
-Django's permissions on the models concerned decide who may do what. If the service refuses, the page shows the reason
-and the form as it was filled in.
+Each takes what the endpoint of `/v1` takes that does the same (`frontend.allowed`). If the service refuses, the page
+shows the reason and the form as it was filled in.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from frontend import queries
 from frontend.allowed import DELETE_GROUP, HOLD, KICK, require
 from frontend.commands import service_url
 from frontend.states import state
+from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import message, page, show
 from frontend.wording import duration, plural, ranges
@@ -71,14 +72,15 @@ def done(request: HttpRequest, text: str, url: str) -> HttpResponse:
 
 def actor(request: HttpRequest) -> str:
     """The name recorded in events and the journal."""
-    return request.user.get_username()
+    return viewer_of(request).principal.name
 
 
-def header(group_id: str) -> queries.GroupBrief | None:
-    """The group that an action is about, None if it does not exist."""
+def header(request: HttpRequest, group_id: str) -> queries.GroupBrief | None:
+    """The group that an action is about, None if it does not exist for this person."""
     if "\0" in group_id:
         return None
-    return bridge.call(lambda runtime: queries.group_brief(runtime.db, group_id))
+    viewer = viewer_of(request)
+    return bridge.call(lambda runtime: queries.group_brief(runtime.db, viewer, group_id))
 
 
 def gone(request: HttpRequest, group_id: str) -> HttpResponse:
@@ -106,8 +108,8 @@ def form(
 @page
 def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """Delete an empty group with its offsets. Its name has to be typed: the deletion cannot be undone."""
-    require(request, DELETE_GROUP)
-    brief, url = header(group_id), service_url(request)
+    require(request, DELETE_GROUP, group_id)
+    brief, url = header(request, group_id), service_url(request)
     if brief is None:
         return gone(request, group_id)
     refusal = Refusal()
@@ -142,8 +144,8 @@ HOLDS = (
 @page
 def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """Keep members out for a while, or let them in again."""
-    require(request, HOLD)
-    brief = header(group_id)
+    require(request, HOLD, group_id)
+    brief = header(request, group_id)
     if brief is None:
         return gone(request, group_id)
     refusal = Refusal()
@@ -196,8 +198,8 @@ async def release_now(runtime: Runtime, group_id: str, principal: str) -> Done:
 @page
 def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
     """Remove one member. Its id is passed in the query: it may contain a slash."""
-    require(request, KICK)
-    brief = header(group_id)
+    require(request, KICK, group_id)
+    brief = header(request, group_id)
     if brief is None:
         return gone(request, group_id)
     member_id = request.GET.get("member", "")

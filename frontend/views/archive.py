@@ -12,8 +12,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import queries
-from frontend.allowed import require
+from frontend.allowed import RUN, SEE_RUNS, missing, require
 from frontend.archive.presenters import FINDINGS, KINDS, RunLine, finding_line, result_facts, run_line
+from frontend.viewer import viewer_of
 from frontend.views.actions import Refusal, actor, attempt, done
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
@@ -28,8 +29,6 @@ from offsets.runs.run_process import LogTail
 from offsets.runs.service import KINDS as ALL_KINDS
 from offsets.runs.service import STARTABLE, SparkRun, SparkRuns
 
-START, CANCEL = "offsets.add_sparkrun", "offsets.change_sparkrun"
-"""Django permissions that start and end runs."""
 PAGE_SIZE = 50
 BUSY, QUIET = Pace(every_ms=2_000, gap_ms=1_000), Pace(every_ms=15_000, gap_ms=5_000)
 
@@ -69,6 +68,7 @@ class Overview:
 @page
 def archive(request: HttpRequest) -> HttpResponse:
     """All runs, newest first, one page at a time."""
+    require(request, SEE_RUNS)
     kind = choice(request, "kind", ALL_KINDS)
     cursor = text(request, "after") or None
     found = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
@@ -84,7 +84,7 @@ def archive(request: HttpRequest) -> HttpResponse:
         "reconciled": found.reconciled and _line(found.reconciled, found.now),
         "kinds": _kinds(request, kind),
         "kind": KINDS[kind][0] if kind else "",
-        "starts": startable if found.path and request.user.has_perm(START) else [],
+        "starts": startable if found.path and not missing(viewer_of(request), RUN) else [],
         "newest_url": address(request, after=None) if cursor else None,
         "older_url": address(request, after=found.listed.next_cursor) if found.listed.next_cursor else None,
         "stream": reverse("frontend:live"),
@@ -134,6 +134,8 @@ async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> O
 @page
 def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """One run: its progress, what it did, its log."""
+    require(request, SEE_RUNS)
+    may_run = not missing(viewer_of(request), RUN)
     read = _run(run_id)
     if read is None:
         return _no_run(request)
@@ -143,8 +145,8 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "line": _line(run, now),
         "meaning": KINDS.get(run.kind, ("", ""))[1],
         "facts": result_facts(run),
-        "log": tail,
-        "cancel_url": f"{run_url(run.id)}/cancel" if run.is_open and request.user.has_perm(CANCEL) else "",
+        "log": tail if may_run else None,  # a log may name any group and topic
+        "cancel_url": f"{run_url(run.id)}/cancel" if run.is_open and may_run else "",
         "findings_url": _findings_url(run) if run.kind == "reconcile" and run.findings else "",
         "stream": reverse("frontend:live") if run.is_open else "",
         "pace": BUSY if run.is_open else QUIET,
@@ -179,7 +181,7 @@ def _findings_url(run: SparkRun) -> str:
 @page
 def start_run(request: HttpRequest) -> HttpResponse:
     """Start a run, after a page that says what it does."""
-    require(request, START)
+    require(request, RUN)
     kind = choice(request, "kind", STARTABLE) or STARTABLE[0]
     refusal = Refusal()
     if request.method == "POST":
@@ -200,7 +202,7 @@ async def _now_and_path(runtime: Runtime) -> tuple[int, str]:
 @page
 def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """End a run, after a page that says what that means."""
-    require(request, CANCEL)
+    require(request, RUN)
     refusal = Refusal()
     if request.method == "POST":
         asked = str(run_id)
@@ -221,11 +223,12 @@ def findings(request: HttpRequest) -> HttpResponse:
     kind, group_id, run_id = choice(request, "kind", FINDINGS), text(request, "group"), text(request, "run") or None
     cursor = text(request, "after") or None
     wanted = FindingFilter([kind] if kind else None, group_id or None)
+    viewer, seen_by = viewer_of(request), viewer_of(request).seen_by
 
     async def read(runtime: Runtime) -> tuple[SparkRun | None, Page[Finding], dict[str, int], int]:
         reads = runtime.get(FindingReads)
-        run, listed = await reads.findings(wanted, run_id=run_id, cursor=cursor, limit=PAGE_SIZE)
-        counts = await reads.counts(run.id, group_id or None) if run else {}
+        run, listed = await reads.findings(wanted, run_id=run_id, cursor=cursor, limit=PAGE_SIZE, seen_by=seen_by)
+        counts = await reads.counts(run.id, group_id or None, seen_by=seen_by) if run else {}
         return run, listed, counts, await queries.now(runtime.db)
 
     try:
@@ -236,7 +239,7 @@ def findings(request: HttpRequest) -> HttpResponse:
         raise
     context = {
         "now": now,
-        "line": run and _line(run, now),
+        "line": run and _line(run, now) if viewer.sees_cluster else None,
         "lines": [finding_line(finding, group_url(finding.group_id)) for finding in listed.items],
         "kind": kind,
         "group_id": group_id,
@@ -244,18 +247,19 @@ def findings(request: HttpRequest) -> HttpResponse:
         "kinds": [(name, f"{label} ({counts.get(name, 0):,})") for name, (label, _, _) in FINDINGS.items()],
         "filtered": bool(kind or group_id),
         "clear_url": _findings_url(run) if run else reverse("frontend:findings"),
-        "summary": _summary(run, counts, bool(group_id)),
+        "summary": _summary(run, counts, bool(group_id) or not viewer.sees_all),
         "newest_url": address(request, after=None) if cursor else None,
         "older_url": address(request, after=listed.next_cursor) if listed.next_cursor else None,
     }
     return show(request, "findings", context, section="archive")
 
 
-def _summary(run: SparkRun | None, counts: dict[str, int], of_group: bool) -> str:
+def _summary(run: SparkRun | None, counts: dict[str, int], in_part: bool) -> str:
+    """`in_part`: of one group, or what the viewer may see."""
     if run is None:
         return "No run of reconcile has succeeded yet"
     stored = sum(counts.values())
-    if of_group or not run.findings or run.findings <= stored:
+    if in_part or not run.findings or run.findings <= stored:
         return plural(stored, "finding")
     if not stored:
         return plural(run.findings, "finding")

@@ -8,9 +8,9 @@ from django.views.decorators.http import require_safe
 
 from frontend.audit.presenters import NOT_RECORDED, WHAT, AuditLine, acts_of, audit_line
 from frontend.audit.reads import audit
+from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import address, choice, cursor, cursor_address, instant, page, show, text
-from kcoord.access.people import principal_of
 from kcoord.audit.reading import AuditFilter, Sight
 from kcoord.process import bridge
 
@@ -45,7 +45,7 @@ def audit_page(request: HttpRequest) -> HttpResponse:
 
 def sight_of(request: HttpRequest) -> Sight:
     """What the account may see."""
-    return Sight.of(principal_of(request.user))
+    return Sight.of(viewer_of(request).principal)
 
 
 def wanted_records(request: HttpRequest) -> AuditFilter:

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend import queries
+from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, choice, fixed, instant, message, page, show, text
 from frontend.wording import short_id
@@ -55,8 +56,8 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
     """The journal of a group, newest first; it outlives the group."""
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
-    wanted, kind = wanted_commits(request), request.GET.get("kind", "")
-    found = None if "\0" in group_id else _read(group_id, wanted, text(request, "after") or None)
+    wanted, kind, viewer = wanted_commits(request), request.GET.get("kind", ""), viewer_of(request)
+    found = None if "\0" in group_id else _read(viewer, group_id, wanted, text(request, "after") or None)
     if found is None:
         return message(request, 404, "No such group", f"{group_id} has no commit history, or it is no longer kept.")
     context = {
@@ -98,11 +99,13 @@ def _kinds(kind: str) -> list[ChangeKind] | None:
     return [ChangeKind(kind)] if kind else None
 
 
-def _read(group_id: str, wanted: JournalFilter, cursor: str | None) -> Page[JournalLine] | None:
+def _read(viewer: Viewer, group_id: str, wanted: JournalFilter, cursor: str | None) -> Page[JournalLine] | None:
     """A page of the journal; None if it has nothing about the group. Raises BadAddress for an invalid filter."""
 
     async def read(runtime: Runtime) -> Page[JournalLine]:
-        return await runtime.get(JournalReads).commits(group_id, wanted, cursor=cursor, limit=PAGE_SIZE)
+        return await runtime.get(JournalReads).commits(
+            group_id, wanted, cursor=cursor, limit=PAGE_SIZE, visible=viewer.topics
+        )
 
     try:
         return bridge.call(read)
@@ -120,11 +123,13 @@ def _partition(written: str) -> int:
     return int(written)
 
 
-def journal(group_id: str, wanted: JournalFilter, *, limit: int) -> list[Line]:
-    """The newest lines of a group's journal; none if it has nothing about the group."""
+def journal(viewer: Viewer, group_id: str, wanted: JournalFilter, *, limit: int) -> list[Line]:
+    """The newest lines of a group's journal that can be seen; none if it has nothing about the group."""
+    if not viewer.sees_group(group_id):
+        return []
 
     async def read(runtime: Runtime) -> Page[JournalLine]:
-        return await runtime.get(JournalReads).commits(group_id, wanted, limit=limit)
+        return await runtime.get(JournalReads).commits(group_id, wanted, limit=limit, visible=viewer.topics)
 
     try:
         return [_line(row) for row in bridge.call(read).items]

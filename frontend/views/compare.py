@@ -12,6 +12,7 @@ from frontend import queries, zones
 from frontend.history.chart import COUNT, LENGTH, Chart, Point, Series, chart
 from frontend.history.past import GROUPS_OF_TOPIC, MOST_TOPICS, Compared, PastLag, compared
 from frontend.history.span import Span
+from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import LONGEST_TEXT, BadAddress, choice, fixed, page, show
 from frontend.views.spans import preset_links, span_of, step_links
@@ -48,11 +49,11 @@ def compare(request: HttpRequest) -> HttpResponse:
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
     what = choice(request, "what", KINDS) or "groups"
-    names = _names(request)
+    names, viewer = _names(request), viewer_of(request)
     now = bridge.call(lambda runtime: queries.now(runtime.db))
     span = span_of(request, now)
     wanted = [Compared(KINDS[what], name) for name in names]
-    found = bridge.call(lambda runtime: compared(runtime.db, wanted, span)) if wanted else []
+    found = bridge.call(lambda runtime: compared(runtime.db, viewer, wanted, span)) if wanted else []
     context = {
         "now": now,
         "span": span,

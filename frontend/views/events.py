@@ -7,8 +7,9 @@ from django.views.decorators.http import require_safe
 
 from frontend.history.reads import Wanted, events_of
 from frontend.timeline import lines
-from frontend.views.groups import group_url, missing
-from frontend.views.page import address, cursor, cursor_address, fixed, instant, page, show
+from frontend.viewer import viewer_of
+from frontend.views.groups import group_url
+from frontend.views.page import address, cursor, cursor_address, fixed, instant, missing, page, show
 from kcoord.process import bridge
 
 
@@ -20,9 +21,9 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
         return missing(request, group_id)
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
-    before = cursor(request, "before", int)
+    before, viewer = cursor(request, "before", int), viewer_of(request)
     wanted = Wanted(int(before[0]) if before else None, instant(request, "from"), instant(request, "to"))
-    found = bridge.call(lambda runtime: events_of(runtime.db, group_id, wanted))
+    found = bridge.call(lambda runtime: events_of(runtime.db, viewer, group_id, wanted))
     spanned = wanted.since is not None or wanted.until is not None
     if not found.exists and not found.events and not spanned:
         return missing(request, group_id)

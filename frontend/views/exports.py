@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend import queries
-from frontend.allowed import SEE_PLANS, require
 from frontend.audit.reads import audit
 from frontend.csv_files import pieces
 from frontend.history.reads import Wanted, history
@@ -20,6 +19,7 @@ from frontend.listing.queries import group_rows
 from frontend.plans.reads import PlanRow, all_plans
 from frontend.queries import Limits
 from frontend.rows import Member, Topic
+from frontend.viewer import viewer_of
 from frontend.views.audit import sight_of, wanted_records
 from frontend.views.commits import wanted_commits
 from frontend.views.group_list import wanted_groups
@@ -51,10 +51,10 @@ Read = Callable[[Runtime, C | None], Awaitable[tuple[Sequence[T], C | None]]]
 @page
 def groups_csv(request: HttpRequest) -> HttpResponseBase:
     """The groups that match the filters of the list."""
-    wanted = replace(wanted_groups(request), after=None, before=None)
+    wanted, viewer = replace(wanted_groups(request), after=None, before=None), viewer_of(request)
 
     async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[GroupSummary], str | None]:
-        return await group_rows(runtime.db, wanted, after, MAX_LIMIT)
+        return await group_rows(runtime.db, viewer, wanted, after, MAX_LIMIT)
 
     head = (
         "group_id", "type", "state", "state_since", "generation", "members", "lag", "time_lag_ms", "lag_sampled_at",
@@ -75,10 +75,10 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
 @page
 def topics_csv(request: HttpRequest) -> HttpResponseBase:
     """The topics that match the search."""
-    q = text(request, "q")
+    q, viewer = text(request, "q"), viewer_of(request)
 
     async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[Topic], str | None]:
-        found = await queries.topic_list(runtime.db, q, after, None)
+        found = await queries.topic_list(runtime.db, viewer, q, after, None)
         return found.topics, found.next
 
     head = "topic", "partitions", "watermarks", "oldest_watermark", "read_by", "committed_by", "created_at"
@@ -97,7 +97,8 @@ def topics_csv(request: HttpRequest) -> HttpResponseBase:
 def members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The members of a group; what they own is in the file of its partitions."""
     limits = Limits(members=EVERYTHING, topics=1, cells=1, offsets=1, events=1, member_topics=1)
-    found = bridge.call(lambda runtime: queries.group_page(runtime.db, group_id, limits))
+    viewer = viewer_of(request)
+    found = bridge.call(lambda runtime: queries.group_page(runtime.db, viewer, group_id, limits))
     if found is None:
         raise unknown_group(group_id)
     head = (
@@ -118,9 +119,11 @@ def _member(member: Member) -> Sequence[object]:
 @page
 def offsets_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The committed offsets of a group."""
+    topics = viewer_of(request).topics
 
     async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[CommittedPartition], str | None]:
-        return _parts(await runtime.get(OffsetReads).committed(group_id, cursor=cursor, limit=MAX_LIMIT))
+        reads = runtime.get(OffsetReads)
+        return _parts(await reads.committed(group_id, cursor=cursor, limit=MAX_LIMIT, visible=topics))
 
     head = (
         "topic", "partition", "owner", "committed_offset", "committed_at", "log_start_offset", "log_end_offset", "lag",
@@ -140,10 +143,11 @@ def offsets_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 @page
 def commits_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The commit history of a group, newest first, with the filters of the page."""
-    wanted = wanted_commits(request)
+    wanted, topics = wanted_commits(request), viewer_of(request).topics
 
     async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[JournalLine], str | None]:
-        return _parts(await runtime.get(JournalReads).commits(group_id, wanted, cursor=cursor, limit=MAX_LIMIT))
+        reads = runtime.get(JournalReads)
+        return _parts(await reads.commits(group_id, wanted, cursor=cursor, limit=MAX_LIMIT, visible=topics))
 
     head = "at", "kind", "topic", "partition", "committed_offset", "member_id", "client_id", "principal", "generation"
     rows = (
@@ -160,13 +164,14 @@ def commits_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 @page
 def rebalances_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """All rebalances of a group that are kept, newest first."""
+    viewer = viewer_of(request)
     head = (
         "began_at", "ended_at", "length_ms", "generation", "trigger", "reason", "members_before", "members_after",
         "outcome", "phases_ms",
     )  # fmt: skip
 
     async def read(runtime: Runtime, before: int | None) -> tuple[Sequence[Sequence[object]], int | None]:
-        found = await history(runtime.db, group_id, Wanted(before))
+        found = await history(runtime.db, viewer, group_id, Wanted(before))
         if not found.exists and not found.shown and before is None:
             raise unknown_group(group_id)
         return [
@@ -185,10 +190,11 @@ def rebalances_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 @page
 def plan_csv(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpResponseBase:
     """The lines of an offset plan."""
+    topics = viewer_of(request).topics
     plan = bridge.call(lambda runtime: runtime.get(PlanService).get(group_id, str(plan_id)))
 
     async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[Sequence[object]], str | None]:
-        found = await runtime.get(PlanService).lines(plan, cursor=cursor, limit=MAX_LIMIT)
+        found = await runtime.get(PlanService).lines(plan, cursor=cursor, limit=MAX_LIMIT, visible=topics)
         return [
             (
                 line.topic, line.partition, line.old_offset, line.requested, line.new, line.log and line.log.start,
@@ -208,13 +214,12 @@ def plan_csv(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpRes
 @page
 def plans_csv(request: HttpRequest) -> HttpResponseBase:
     """The plans of all groups that match the filters of the page."""
-    require(request, SEE_PLANS)
-    wanted = replace(wanted_plans(request), before=None)
+    wanted, viewer = replace(wanted_plans(request), before=None), viewer_of(request)
 
     async def read(
         runtime: Runtime, before: tuple[int, str] | None
     ) -> tuple[Sequence[PlanRow], tuple[int, str] | None]:
-        found = await all_plans(runtime.db, replace(wanted, before=before), MAX_LIMIT)
+        found = await all_plans(runtime, viewer, replace(wanted, before=before), MAX_LIMIT)
         return found.plans, found.next
 
     head = (

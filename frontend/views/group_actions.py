@@ -17,8 +17,9 @@ from frontend import queries
 from frontend.allowed import require
 from frontend.clock import now_ms
 from frontend.commands import Command, service_url
-from frontend.listing.bulk import LABELS, MOST_GROUPS, PERMISSIONS, Act, Review, review
+from frontend.listing.bulk import LABELS, MOST_GROUPS, NEEDS, Act, Review, review
 from frontend.listing.saved import LONGEST_QUERY, list_url, written_view
+from frontend.viewer import viewer_of
 from frontend.views.actions import (
     Refusal,
     actor,
@@ -65,14 +66,15 @@ def group_actions(request: HttpRequest) -> HttpResponse:
     """Review an act on several groups, then perform it."""
     given = request.POST if request.method == "POST" else request.GET
     asked = _asked(given)
-    require(request, PERMISSIONS[asked.act])
+    viewer = viewer_of(request)
+    require(request, NEEDS[asked.act])
     if not asked.group_ids:
         return message(request, 400, "No group selected", "Tick groups in the list first, then choose what to do.")
     if len(asked.group_ids) > MOST_GROUPS:
         text = f"{len(asked.group_ids):,} groups are selected; at most {MOST_GROUPS} can be reviewed at once."
         return message(request, 400, "Too many groups", f"{text} Nothing was done.")
-    briefs = bridge.call(lambda runtime: queries.group_briefs(runtime.db, asked.group_ids))
-    lines = review(asked.act, asked.group_ids, briefs)
+    briefs = bridge.call(lambda runtime: queries.group_briefs(runtime.db, viewer, asked.group_ids))
+    lines = review(viewer, asked.act, asked.group_ids, briefs)
     refusal = Refusal()
     if request.method == "POST":
         refusal = _unconfirmed(request, asked.act)

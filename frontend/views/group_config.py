@@ -13,8 +13,10 @@ from frontend import queries
 from frontend.allowed import CHANGE_CONFIG, missing, require
 from frontend.commands import service_url
 from frontend.states import state
+from frontend.viewer import viewer_of
 from frontend.views import groups
 from frontend.views.actions import Refusal, actor, attempt, done, header
+from frontend.views.page import missing as no_group
 from frontend.views.page import page, show
 from frontend.wording import duration, joined, number
 from groups.configs import SETTINGS, Entry, GroupConfigs, Source
@@ -65,12 +67,12 @@ class Outcome:
 def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
     """All settings with their sources, and the form. The group need not exist."""
     if "\0" in group_id or len(group_id) > LONGEST_ID:
-        return groups.missing(request, group_id)
+        return no_group(request, group_id)
     refusal = Refusal()
     problems: Mapping[str, str] = {}
     changes = _changes(request)
     if request.method == "POST":
-        require(request, CHANGE_CONFIG)
+        require(request, CHANGE_CONFIG, group_id)
         outcome, refusal = attempt(lambda runtime: _save(runtime, group_id, changes, actor(request)))
         if outcome is not None and not outcome.problems:
             text = f"Changed {joined(outcome.changed, MANY)}." if outcome.changed else "No setting was changed."
@@ -79,14 +81,14 @@ def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
             problems = outcome.problems
             refusal = Refusal("Nothing was changed:", 400, list(problems.values()))
     entries = bridge.call(lambda runtime: runtime.get(GroupConfigs).describe(group_id))
-    brief = header(group_id)
+    brief = header(request, group_id)
     context = {
         "group_id": group_id,
         "group_url": groups.group_url(group_id),
         "brief": brief,
         "state": state(brief.state) if brief else None,
         "lines": [_line(entry, request.POST, problems) for entry in entries],
-        "lacking": missing(request.user, CHANGE_CONFIG),
+        "lacking": missing(viewer_of(request), CHANGE_CONFIG, group_id),
         "refusal": refusal,
         "commands": _commands(request, group_id, entries, changes),
         "now": brief.now if brief else bridge.call(lambda runtime: queries.now(runtime.db)),

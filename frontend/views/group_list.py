@@ -30,6 +30,7 @@ from frontend.listing.saved import LONGEST_NAME, list_url, saved_views_of, writt
 from frontend.queries import TOPICS_PER_LINE
 from frontend.states import BY_NAME, STATES, State, state
 from frontend.verdicts.presenters import KINDS
+from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, choices_of, number, page, show, text
 from frontend.wording import plural
@@ -97,9 +98,9 @@ class Toggle:
 @page
 def group_list(request: HttpRequest) -> HttpResponse:
     """All groups, one page at a time."""
-    wanted = wanted_groups(request)
+    wanted, viewer = wanted_groups(request), viewer_of(request)
     columns = wanted_columns(request)
-    found, problem = _found(wanted)
+    found, problem = _found(viewer, wanted)
     total = sum(found.counts.values())
     narrowed = _is_narrowed(wanted)
     return show(
@@ -119,8 +120,8 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "order": "" if wanted.sort is GroupSort.GROUP_ID else wanted.sort.value,
             "caption": dict(SORTS)[wanted.sort].lower(),
             **_views(request),
-            "bulk": offered(request.user),
-            "create": action(request.user, "Create group", reverse("frontend:create-group"), CREATE_GROUP),
+            "bulk": offered(viewer),
+            "create": action(viewer, "Create group", reverse("frontend:create-group"), CREATE_GROUP),
             "heads": _heads(request, wanted.sort, columns),
             "columns": columns,
             "written_columns": written_columns(columns),
@@ -141,10 +142,10 @@ def group_list(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _found(wanted: Wanted) -> tuple[GroupList, str]:
+def _found(viewer: Viewer, wanted: Wanted) -> tuple[GroupList, str]:
     """The page of the list, and what is wrong with the regular expression, whose field stays on the page."""
     try:
-        return bridge.call(lambda runtime: queries.group_list(runtime.db, wanted)), ""
+        return bridge.call(lambda runtime: queries.group_list(runtime.db, viewer, wanted)), ""
     except ProtocolError as error:
         if error.error is Error.INVALID_REGULAR_EXPRESSION:
             return bridge.call(lambda runtime: queries.unreadable(runtime.db)), error.detail.removeprefix("regex: ")

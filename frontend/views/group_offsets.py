@@ -13,12 +13,14 @@ from frontend.commands import service_url
 from frontend.offsets.reset_queries import tick_list
 from frontend.offsets.ticks import Ticks, ticks
 from frontend.states import state
+from frontend.viewer import viewer_of
 from frontend.views.actions import Refusal, actor, attempt, done, gone, header
 from frontend.views.groups import group_url
 from frontend.views.page import page, show
 from frontend.views.reset import tick_line
 from frontend.wording import plural
 from groups.catalogue.topics import TopicService, partition_counts
+from kcoord.access.rights import Principal
 from kcoord.http.paths import check_group_id
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -27,6 +29,7 @@ from kcoord.resets.offset_file import read_offset_file
 from offsets.core.deletion import OffsetDelete, OffsetDeleteReply
 from offsets.deletion import OffsetDeletion
 from offsets.plans.creation import CreatedGroup, GroupCreation, NewGroup, StartOffset
+from offsets.plans.sources import check_readable
 
 TYPED = "Type the group's id to confirm: nothing was deleted."
 
@@ -35,11 +38,11 @@ TYPED = "Type the group's id to confirm: nothing was deleted."
 @page
 def create_group(request: HttpRequest) -> HttpResponse:
     """Create a group without members, with the offsets at which it begins to read."""
-    require(request, CREATE_GROUP)
     refusal, group_id = Refusal(), request.POST.get("group_id", "").strip()
+    require(request, CREATE_GROUP, group_id or None)
     written = request.POST.get("offsets", "")
     if request.method == "POST":
-        made, refusal = attempt(lambda runtime: _create(runtime, group_id, written, actor(request)))
+        made, refusal = attempt(lambda runtime: _create(runtime, viewer_of(request).principal, group_id, written))
         if made is not None:
             told = f"Created {group_id}." if made.created else f"{group_id} existed already, with these offsets."
             return done(request, told, group_url(group_id))
@@ -53,19 +56,20 @@ def create_group(request: HttpRequest) -> HttpResponse:
     return show(request, "create_group", context, section="groups", status=refusal.status)
 
 
-async def _create(runtime: Runtime, group_id: str, written: str, principal: str) -> CreatedGroup:
+async def _create(runtime: Runtime, principal: Principal, group_id: str, written: str) -> CreatedGroup:
     check_group_id(group_id)
     lines = read_offset_file(written).of_group(group_id) if written.strip() else {}
     offsets = [StartOffset(topic, partition, offset) for (topic, partition), offset in lines.items()]
-    return await runtime.get(GroupCreation).create(NewGroup(group_id, offsets, {}, principal))
+    check_readable({topic for topic, _ in lines}, principal)
+    return await runtime.get(GroupCreation).create(NewGroup(group_id, offsets, {}, principal.name))
 
 
 @require_http_methods(["GET", "POST"])
 @page
 def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     """Delete the offsets of chosen partitions. The group's id has to be typed: this cannot be undone."""
-    require(request, DELETE_OFFSETS)
-    brief = header(group_id)
+    require(request, DELETE_OFFSETS, group_id)
+    brief, viewer = header(request, group_id), viewer_of(request)
     if brief is None:
         return gone(request, group_id)
     refusal, given = Refusal(), request.POST if request.method == "POST" else request.GET
@@ -75,7 +79,7 @@ def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         reply, refusal = attempt(lambda runtime: _delete(runtime, request, group_id))
         if reply is not None:
             return done(request, _told(reply, group_id), group_url(group_id))
-    found = bridge.call(lambda runtime: tick_list(runtime.db, group_id))
+    found = bridge.call(lambda runtime: tick_list(runtime.db, viewer, group_id))
     ticked, wrong = attempt_ticks(given)
     context = {
         "group_id": group_id,
@@ -109,6 +113,7 @@ async def _delete(runtime: Runtime, request: HttpRequest, group_id: str) -> Offs
     scope = ticks(request.POST).scope()
     if not scope:
         raise ProtocolError(Error.INVALID_REQUEST, "Topics: tick at least one topic or partition.")
+    check_readable({topic for topic, _ in scope}, viewer_of(request).principal)
     counts = partition_counts(await runtime.get(TopicService).current(), [topic for topic, _ in scope])
     unknown = [topic for topic, _ in scope if topic not in counts]
     if unknown:

@@ -13,8 +13,9 @@ from frontend.consumer import states as consumer_states
 from frontend.machines.drawing import picture
 from frontend.queries import GroupPage, Limits
 from frontend.states import explain, next_timer, state
-from frontend.views.groups import Pace, group_url, missing
-from frontend.views.page import page, show
+from frontend.viewer import viewer_of
+from frontend.views.groups import Pace, group_url
+from frontend.views.page import missing, page, show
 from kcoord.process import bridge
 
 PACE = Pace(every_ms=5_000, gap_ms=250)
@@ -25,8 +26,9 @@ PACE = Pace(every_ms=5_000, gap_ms=250)
 def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
     """The picture, and its transitions as tables."""
     found: GroupPage | None = None
+    viewer = viewer_of(request)
     if "\0" not in group_id:
-        found = bridge.call(lambda runtime: queries.group_page(runtime.db, group_id, Limits()))
+        found = bridge.call(lambda runtime: queries.group_page(runtime.db, viewer, group_id, Limits()))
     if found is None:
         return missing(request, group_id)
     group, part = found.header, found.consumer

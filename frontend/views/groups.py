@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend import presenters, queries
-from frontend.allowed import DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PIN, PLAN, Action, action
+from frontend.allowed import DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PIN, PLAN, Action, Need, action, missing
 from frontend.group import focus
 from frontend.group.look import look
 from frontend.group.tabs import context_of, limits_of, tab_of
@@ -21,17 +21,10 @@ from frontend.offsets.queries import BY_NAME as BY_RANGE
 from frontend.offsets.queries import DEFAULT_RANGE, RANGES
 from frontend.partitions import read_colours
 from frontend.queries import Limits
-from frontend.timeline import lines
 from frontend.verdicts.presenters import lines as verdict_lines
-from frontend.views.page import (
-    address,
-    choice,
-    choices_of,
-    is_panel,
-    page,
-    show,
-    text,
-)
+from frontend.viewer import viewer_of
+from frontend.views.page import address, choice, choices_of, page, show, text
+from frontend.views.page import missing as no_group
 from frontend.wording import joined
 from groups.core.subscription import NONE as NO_TOPICS
 from kcoord.process import bridge
@@ -62,17 +55,21 @@ def group_url(group_id: str) -> str:
 
 def _actions(request: HttpRequest, group_id: str) -> list[Action]:
     """What can be done to a group, with what the account lacks for it."""
-    here, user = group_url(group_id), request.user
+    here, viewer = group_url(group_id), viewer_of(request)
+
+    def one(label: str, tail: str, need: Need | None = None, *, bad: bool = False) -> Action:
+        return action(viewer, label, f"{here}/{tail}", need, group_id, bad=bad)
+
     return [
-        action(user, "Configuration…", f"{here}/config"),
-        action(user, "Simulate…", f"{here}/simulate"),
-        action(user, "Snapshot for a ticket (Markdown)", f"{here}/snapshot.md"),
-        action(user, "Snapshot (JSON)", f"{here}/snapshot.json"),
-        action(user, "Reset offsets…", f"{here}/reset", PLAN),
-        action(user, "Hold…", f"{here}/hold", HOLD),
-        action(user, "Pins…", f"{here}/pins", PIN),
-        action(user, "Delete offsets…", f"{here}/delete-offsets", DELETE_OFFSETS, bad=True),
-        action(user, "Delete group…", f"{here}/delete", DELETE_GROUP, bad=True),
+        one("Configuration…", "config"),
+        one("Simulate…", "simulate"),
+        one("Snapshot for a ticket (Markdown)", "snapshot.md"),
+        one("Snapshot (JSON)", "snapshot.json"),
+        one("Reset offsets…", "reset", PLAN),
+        one("Hold…", "hold", HOLD),
+        one("Pins…", "pins", PIN),
+        one("Delete offsets…", "delete-offsets", DELETE_OFFSETS, bad=True),
+        one("Delete group…", "delete", DELETE_GROUP, bad=True),
     ]
 
 
@@ -84,11 +81,11 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     drawn = BY_RANGE[choice(request, "range", BY_RANGE) or DEFAULT_RANGE.name]
     tab, wanted = tab_of(request), focus.focus_of(request)
     limits = limits_of(request, tab, replace(_limits(shown), lag=drawn, q=text(request, "topic")))
-    looked = None
+    looked, viewer = None, viewer_of(request)
     if "\0" not in group_id:
-        looked = bridge.call(lambda runtime: look(runtime, group_id, limits))
+        looked = bridge.call(lambda runtime: look(runtime, viewer, group_id, limits))
     if looked is None:
-        return missing(request, group_id)
+        return no_group(request, group_id)
     found = looked.page
     context: dict[str, Any] = presenters.group(
         found,
@@ -111,8 +108,8 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "actions": _actions(request, group_id),
         "group_url": group_url(group_id),
         "hold_url": f"{group_url(group_id)}/hold",
-        "may_hold": request.user.has_perm(HOLD),
-        "kick_url": f"{group_url(group_id)}/kick" if request.user.has_perm(KICK) else "",
+        "may_hold": not missing(viewer, HOLD, group_id),
+        "kick_url": "" if missing(viewer, KICK, group_id) else f"{group_url(group_id)}/kick",
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "verdicts": verdict_lines(summaries(looked.verdicts), found.header.state, explained=True),
         "failed_parts": joined(looked.failed, len(looked.failed)) if looked.failed else "",
@@ -154,19 +151,3 @@ def _pace(state_name: str, members: int, partitions: int, shown: tuple[str, ...]
 
 def _shown(request: HttpRequest) -> tuple[str, ...]:
     return choices_of(request, "show", PANELS)
-
-
-def missing(request: HttpRequest, group_id: str) -> HttpResponse:
-    """The page of a group that does not exist, with its last events, if any."""
-    found = None
-    if "\0" not in group_id:
-        found = bridge.call(lambda runtime: queries.event_page(runtime.db, group_id, None, limit=10))
-    context = {
-        "group_id": group_id,
-        "now": found.now if found else 0,
-        "events": lines(found.events) if found else (),
-        "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
-        "pace": Pace(every_ms=15_000, gap_ms=1_000),
-    }
-    # A page that is already open gets its panel with status 200: htmx would not show one with an error status.
-    return show(request, "missing", context, section="groups", status=200 if is_panel(request) else 404)

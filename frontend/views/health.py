@@ -10,11 +10,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend import queries
-from frontend.allowed import SEE_TOKENS
+from frontend.allowed import SEE_CLUSTER, require, tokens_missing
 from frontend.health import throttled
 from frontend.health.presenters import sections, summary
 from frontend.overview.health import Limits
 from frontend.overview.parts import OverviewParts
+from frontend.viewer import viewer_of
 from frontend.views.groups import Pace
 from frontend.views.page import page, show
 from kcoord.config import Config
@@ -45,8 +46,9 @@ async def read_now(runtime: Runtime) -> int:
 @page
 def health_page(request: HttpRequest) -> HttpResponse:
     """All parts."""
+    require(request, SEE_CLUSTER)
     now = bridge.call(read_now)
-    parts = bridge.call(lambda runtime: runtime.get(OverviewParts).read())
+    parts = bridge.call(lambda runtime: runtime.get(OverviewParts).read_service())
     rows = bridge.call(lambda runtime: throttled.read(runtime, now))
     found = sections(parts, now, limits_of(settings.KCOORD), part_urls())
     state, sentence = summary(found)
@@ -55,7 +57,7 @@ def health_page(request: HttpRequest) -> HttpResponse:
         "sections": found,
         "state": state,
         "sentence": sentence,
-        "throttled": throttled.card(rows, now, names=request.user.has_perm(SEE_TOKENS)),
+        "throttled": throttled.card(rows, now, names=not tokens_missing(viewer_of(request))),
         "stream": reverse("frontend:live"),
         "pace": Pace(every_ms=5_000, gap_ms=2_000),
     }

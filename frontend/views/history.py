@@ -12,8 +12,9 @@ from django.views.decorators.http import require_safe
 from frontend.history.episodes import CAUSES, HOUR_MS, Episode, unrest
 from frontend.history.reads import History, Wanted, history
 from frontend.rows import Millis
-from frontend.views.groups import group_url, missing
-from frontend.views.page import address, choice, cursor, cursor_address, fixed, instant, page, show
+from frontend.viewer import viewer_of
+from frontend.views.groups import group_url
+from frontend.views.page import address, choice, cursor, cursor_address, fixed, instant, missing, page, show
 from frontend.wording import duration, iso, plural, span
 from kcoord.process import bridge
 from kcoord.rest.paging import encode_cursor
@@ -54,12 +55,12 @@ def group_rebalances(request: HttpRequest, group_id: str) -> HttpResponse:
         return missing(request, group_id)
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
-    before = cursor(request, "before", int)
+    before, viewer = cursor(request, "before", int), viewer_of(request)
     chosen = choice(request, "cause", tuple(CAUSES))
     wanted = Wanted(
         int(before[0]) if before else None, instant(request, "from"), instant(request, "to"), chosen_causes(chosen)
     )
-    found = bridge.call(lambda runtime: history(runtime.db, group_id, wanted))
+    found = bridge.call(lambda runtime: history(runtime.db, viewer, group_id, wanted))
     if not found.exists and not found.shown and wanted == Wanted():
         return missing(request, group_id)
     context = {

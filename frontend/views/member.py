@@ -15,6 +15,7 @@ from frontend.member import presenters
 from frontend.member.concerns import Concerns, concerns
 from frontend.member.reads import EVENTS_SEARCHED, START, MemberPage, member_page
 from frontend.timeline import lines
+from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import cursor, cursor_address, is_panel, message, page, show
 from frontend.wording import number
@@ -33,9 +34,9 @@ def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
     """One member; one that is gone, as far as events tell."""
     after = cursor(request, "after", str, int)
     start = (str(after[0]), int(after[1])) if after else START
-    found = concern = None
+    found, concern, viewer = None, None, viewer_of(request)
     if "\0" not in group_id + member_id:
-        found, concern = bridge.call(lambda runtime: _look(runtime, group_id, member_id, start))
+        found, concern = bridge.call(lambda runtime: _look(runtime, viewer, group_id, member_id, start))
     if found is None or (found.present is None and not found.events and found.given_out is None):
         return _unknown(request, group_id, member_id)
     context: dict[str, Any] = {
@@ -54,16 +55,16 @@ def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
         # A page that is already open gets its panel with status 200: htmx would not show one with an error status.
         return show(request, "member", context, section="groups", status=200 if is_panel(request) else 404)
     kick = f"{group_url(group_id)}/kick?{urlencode({'member': member_id})}"
-    context |= presenters.present(found, concern, settings.KCOORD.int("lag.stale.ms"))
-    context |= {"action": action(request.user, "Remove the member…", kick, KICK, bad=True)}
+    context |= presenters.present(found, viewer, concern, settings.KCOORD.int("lag.stale.ms"))
+    context |= {"action": action(viewer, "Remove the member…", kick, KICK, group_id, bad=True)}
     return show(request, "member", context | _pages(request, found, after is not None), section="groups")
 
 
 async def _look(
-    runtime: Runtime, group_id: str, member_id: str, after: tuple[str, int]
+    runtime: Runtime, viewer: Viewer, group_id: str, member_id: str, after: tuple[str, int]
 ) -> tuple[MemberPage, Concerns | None]:
-    found = await member_page(runtime.db, group_id, member_id, after)
-    return found, await concerns(runtime, found)
+    found = await member_page(runtime.db, viewer, group_id, member_id, after)
+    return found, await concerns(runtime, viewer, found)
 
 
 def _pages(request: HttpRequest, found: MemberPage, further: bool) -> dict[str, str | None]:

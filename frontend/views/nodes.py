@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from frontend.allowed import SEE_CLUSTER, require
 from frontend.nodes import presenters
 from frontend.views.groups import Pace
 from frontend.views.page import page, show
@@ -23,6 +24,7 @@ CHANGES_READ = 500
 @page
 def node_page(request: HttpRequest) -> HttpResponse:
     """All nodes."""
+    require(request, SEE_CLUSTER)
     found = bridge.call(lambda runtime: runtime.get(NodeOverviews).read(CHANGES_READ))
     config = settings.KCOORD
     context = presenters.page(found, node_name(config)) | {

@@ -11,8 +11,9 @@ from django.views.decorators.http import require_safe
 
 from frontend.overview import presenters
 from frontend.overview.health import health
-from frontend.overview.parts import OverviewParts
+from frontend.overview.parts import OverviewParts, Part
 from frontend.verdicts.presenters import KINDS
+from frontend.viewer import viewer_of
 from frontend.views.groups import Pace, group_url
 from frontend.views.health import limits_of, part_urls, read_now
 from frontend.views.page import page, show
@@ -28,9 +29,10 @@ def _list_url(name: str, value: str) -> str:
 def overview(request: HttpRequest) -> HttpResponse:
     """What needs attention, and how the service is."""
     now = bridge.call(read_now)
-    parts = bridge.call(lambda runtime: runtime.get(OverviewParts).read())
+    viewer = viewer_of(request)
+    parts = bridge.call(lambda runtime: runtime.get(OverviewParts).read(viewer))
     config = settings.KCOORD
-    attention, counts, activity = (parts[name] for name in ("attention", "counts", "activity"))
+    attention, counts, activity = (parts.get(name, Part()) for name in ("attention", "counts", "activity"))
     found = attention.value and presenters.attended(attention.value, group_url, _list_url)
     return show(
         request,
@@ -43,6 +45,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "counts": counts,
             "groups": presenters.counts(counts.value, _list_url) if counts.value is not None else None,
             "activity": activity,
+            "sees_cluster": viewer.sees_cluster,
             "rates": presenters.rates(activity.value, activity.at or now) if activity.value is not None else (),
             "health": health(parts, now, limits_of(config), part_urls()),
             "base_url": config.str("advertised.url") or f"{request.scheme}://{request.get_host()}",

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC
 from typing import Any, Concatenate, ParamSpec, cast
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from django.contrib.auth.views import redirect_to_login
 from django.db import InterfaceError, OperationalError
@@ -16,11 +16,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header
 
-from frontend import zones
-from frontend.allowed import Forbidden
+from frontend import queries, zones
+from frontend.allowed import Forbidden, tokens_missing
 from frontend.outage import unavailable
+from frontend.timeline import lines
+from frontend.viewer import Viewer, viewer_of
 from frontend.wording import iso
 from kcoord.audit import caller as callers
+from kcoord.process import bridge
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import Key, decode_cursor, encode_cursor
 
@@ -42,8 +45,9 @@ def is_panel(request: HttpRequest) -> bool:
 def page(view: View[P]) -> View[P]:
     """A page for signed-in users.
 
-    Any active account may look at everything; rules per person come with the access rules of tokens. A panel that is
-    fetched after the session ended sends the whole page to the sign-in.
+    It shows what `/v1` would show to the same person (`frontend.viewer`). Every page of a group, whose URL has a
+    `group_id`, answers here for a group that the person may not describe, as for one that does not exist. A panel that
+    is fetched after the session ended sends the whole page to the sign-in.
     """
 
     @functools.wraps(view)
@@ -54,7 +58,11 @@ def page(view: View[P]) -> View[P]:
             if not request.user.is_authenticated:
                 return _to_sign_in(request)
             callers.identify(request.user.get_username(), account_id=request.user.pk)
-            response = view(request, *args, **kwargs)
+            group_id = kwargs.get("group_id")
+            if isinstance(group_id, str) and not viewer_of(request).sees_group(group_id):
+                response = missing(request, group_id)
+            else:
+                response = view(request, *args, **kwargs)
         except BadAddress as error:
             response = message(request, 400, "Bad request", str(error))
         except Forbidden as error:
@@ -91,7 +99,29 @@ def show(
 ) -> HttpResponse:
     """Render `name`: only the panel for a page that is already open, else the whole page."""
     template = f"frontend/{name}_panel.html" if is_panel(request) else f"frontend/{name}.html"
-    return render(request, template, {**context, "section": section, "viewer": request.user}, status=status)
+    shared = {"section": section, "account": request.user, "menu": menu_of(viewer_of(request))}
+    return render(request, template, {**context, **shared}, status=status)
+
+
+def menu_of(viewer: Viewer) -> Mapping[str, bool]:
+    """Which pages the person may see that not everybody may."""
+    return {"cluster": viewer.sees_cluster, "tokens": not tokens_missing(viewer)}
+
+
+def missing(request: HttpRequest, group_id: str) -> HttpResponse:
+    """The page of a group that does not exist, or not for this person; with its last events, if any can be seen."""
+    viewer, found = viewer_of(request), None
+    if "\0" not in group_id:
+        found = bridge.call(lambda runtime: queries.event_page(runtime.db, viewer, group_id, None, limit=10))
+    context = {
+        "group_id": group_id,
+        "now": found.now if found else 0,
+        "events": lines(found.events) if found else (),
+        "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
+        "pace": {"every_ms": 15_000, "gap_ms": 1_000},
+    }
+    # A page that is already open gets its panel with status 200: htmx would not show one with an error status.
+    return show(request, "missing", context, section="groups", status=200 if is_panel(request) else 404)
 
 
 def attached(response: HttpResponseBase, name: str, kind: str, *, at: str = "") -> HttpResponseBase:

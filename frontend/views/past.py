@@ -16,10 +16,11 @@ from frontend.history.episodes import CAUSES
 from frontend.history.past import MOST_LINES, Past, past
 from frontend.history.span import Span
 from frontend.rows import Millis
+from frontend.viewer import viewer_of
 from frontend.views.commits import journal
-from frontend.views.groups import group_url, missing
+from frontend.views.groups import group_url
 from frontend.views.history import chosen_causes, episode_lines
-from frontend.views.page import choice, fixed, page, show
+from frontend.views.page import choice, fixed, missing, page, show
 from frontend.views.spans import preset_links, span_of, step_links
 from frontend.wording import duration
 from kcoord.process import bridge
@@ -37,10 +38,10 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
         return missing(request, group_id)
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
-    cause = choice(request, "cause", tuple(CAUSES))
+    cause, viewer = choice(request, "cause", tuple(CAUSES)), viewer_of(request)
     span = span_of(request, bridge.call(lambda runtime: queries.now(runtime.db)))
-    found = bridge.call(lambda runtime: past(runtime.db, group_id, span, chosen_causes(cause)))
-    changes = journal(group_id, _changes(span), limit=CHANGES_SHOWN)
+    found = bridge.call(lambda runtime: past(runtime.db, viewer, group_id, span, chosen_causes(cause)))
+    changes = journal(viewer, group_id, _changes(span), limit=CHANGES_SHOWN)
     if not found.rebalances.exists and not found.rebalances.shown and found.lag.lag == [] and not changes:
         return missing(request, group_id)
     now = found.rebalances.now

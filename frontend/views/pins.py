@@ -6,7 +6,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
 from frontend import queries
-from frontend.allowed import PIN, require
+from frontend.allowed import PIN, missing, require
+from frontend.viewer import viewer_of
 from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt
 from frontend.views.groups import group_url
 from frontend.views.page import address, message, page, show, text
@@ -19,22 +20,24 @@ from offsets.retention.pins import PinService
 @page
 def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
     """List, set and remove pins. The group need not exist."""
-    require(request, PIN)
+    viewer = viewer_of(request)
     if "\0" in group_id:
         return message(request, 404, "No such group", "Not a valid group id.")
     refusal = Refusal()
     if request.method == "POST":
+        require(request, PIN, group_id)
         changed, refusal = attempt(lambda runtime: _change(runtime, request, group_id))
         if changed is not None:
             return HttpResponseRedirect(f"{group_url(group_id)}/pins")
     cursor = text(request, "after") or None
-    found = bridge.call(lambda runtime: runtime.get(PinService).pins(group_id, cursor=cursor))
+    found = bridge.call(lambda runtime: runtime.get(PinService).pins(group_id, cursor=cursor, visible=viewer.topics))
     context = {
         "group_id": group_id,
         "group_url": group_url(group_id),
         "pins": found.items,
         "next_url": address(request, after=found.next_cursor) if found.next_cursor else None,
         "refusal": refusal,
+        "lacking": missing(viewer, PIN, group_id),
         "given": request.POST,
         "now": bridge.call(lambda runtime: queries.now(runtime.db)),
     }
@@ -43,6 +46,8 @@ def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
 
 async def _change(runtime: Runtime, request: HttpRequest, group_id: str) -> bool:
     pins, topic = runtime.get(PinService), request.POST.get("topic", "").strip() or None
+    if topic is not None:
+        viewer_of(request).principal.require_described(topic)
     if request.POST.get("act") == "unpin":
         await pins.unpin(group_id, topic, principal=actor(request))
     else:

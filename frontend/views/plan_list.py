@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from frontend.allowed import SEE_PLANS, require
 from frontend.offsets.reset_form import CHOICES
 from frontend.plans.reads import PlanFilter, PlanRow, all_plans
 from frontend.states import State
+from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, instant, page, show, text
 from kcoord.process import bridge
@@ -41,9 +41,8 @@ class PlanLine:
 @page
 def plan_list(request: HttpRequest) -> HttpResponse:
     """A page of the plans that match the filters of the URL, newest first."""
-    require(request, SEE_PLANS)
-    wanted = wanted_plans(request)
-    found = bridge.call(lambda runtime: all_plans(runtime.db, wanted))
+    wanted, viewer = wanted_plans(request), viewer_of(request)
+    found = bridge.call(lambda runtime: all_plans(runtime, viewer, wanted))
     filters = {name: text(request, name) for name in ("q", "who", "from", "to")}
     context = {
         "now": found.now,

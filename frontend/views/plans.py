@@ -13,22 +13,24 @@ from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries, zones
-from frontend.allowed import APPLY, HOLD, PLAN, SEE_PLANS, missing, require
+from frontend.allowed import APPLY, HOLD, PLAN, Need, missing, require
 from frontend.commands import Command, service_url
 from frontend.offsets.catching_up import Rate, catching_up
 from frontend.offsets.reset_form import chosen, invalid
 from frontend.offsets.reset_queries import Progress, progress
 from frontend.offsets.risks import at_risk, risks
 from frontend.states import state
+from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import Refusal, actor, attempt, done, hold_choices, hold_now, release_now
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, message, page, show, text
-from frontend.views.reset import principal, steps
+from frontend.views.reset import principal, request_of, steps
 from frontend.wording import joined, plural
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import Page
 from offsets.core.plan_types import Line, PlanHeader, PlanState
 from offsets.plans.service import PlanService
+from offsets.plans.visible import shown_parameters, with_seen_totals
 
 LINES, RISKY = 100, 20
 APPLY_STEP, VERIFY_STEP, ALL_STEPS = 4, 6, 7
@@ -55,8 +57,9 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
     act = request.POST.get("act", "") if request.method == "POST" else None
     if act is not None and act not in _ACTS:
         raise BadAddress(f"act: must be one of {', '.join(_ACTS)}.")
-    for permission in _TAKEN[act] if act else (SEE_PLANS,):
-        require(request, permission)
+    if act:
+        require(request, _TAKEN[act], group_id)
+    viewer = viewer_of(request)
     if "\0" in group_id:
         return message(request, 404, "No such group", "Not a valid group id.")
     refusal = Refusal()
@@ -67,12 +70,12 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
             told = "The hold has ended: members can join." if act == "release" else _told(carried)
             return done(request, told, f"{group_url(group_id)}/plans/{carried.id}")
     cursor, only_risky = text(request, "after") or None, text(request, "only") == "risky"
-    found, missed = attempt(lambda runtime: _review(runtime, group_id, plan_id, cursor, only_risky))
+    found, missed = attempt(lambda runtime: _review(runtime, viewer, group_id, plan_id, cursor, only_risky))
     if found is None:
         return message(request, missed.status, "No such plan", missed.text)
     context = {
         **_facts(request, found),
-        **_allowed(request),
+        **_allowed(viewer, group_id),
         "group_id": group_id,
         "group_url": group_url(group_id),
         "lines": found.lines.items,
@@ -97,7 +100,7 @@ def _facts(request: HttpRequest, found: Review) -> dict[str, Any]:
     return {
         "plan": plan,
         "strategy": chosen(plan.strategy).label,
-        "parameters": _parameters(plan),
+        "parameters": _parameters(plan, viewer_of(request)),
         "risks": risks(plan),
         "group": group,
         "state": state(group.state) if group else None,
@@ -112,9 +115,9 @@ def _facts(request: HttpRequest, found: Review) -> dict[str, Any]:
     }
 
 
-def _allowed(request: HttpRequest) -> dict[str, Any]:
+def _allowed(viewer: Viewer, group_id: str) -> dict[str, Any]:
     lacking = {"apply": APPLY, "plan": PLAN, "hold": HOLD}
-    return {"lacking": {name: missing(request.user, permission) for name, permission in lacking.items()}}
+    return {"lacking": {name: missing(viewer, need, group_id) for name, need in lacking.items()}}
 
 
 def _commands(url: str, plan: PlanHeader, *, held: bool) -> list[Command]:
@@ -156,9 +159,9 @@ async def _revise(
 async def _again(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
     """Plan the same once more, with a hold before if the form asks for one."""
     plans = runtime.get(PlanService)
-    reset, reason = await plans.request_of(group_id, plan_id)
+    reset, reason = await request_of(runtime, viewer_of(request), group_id, plan_id)
     if request.POST.get("hold") == "on":
-        require(request, HOLD)
+        require(request, HOLD, group_id)
         await hold_now(runtime, request, group_id)
     return await plans.create(group_id, reset, principal(request), reason)
 
@@ -177,47 +180,49 @@ _ACTS: Mapping[str, Callable[..., Awaitable[PlanHeader]]] = {
     "release": _release,
 }
 """What the buttons of a plan's page do."""
-_TAKEN: Mapping[str, tuple[str, ...]] = {
-    "apply": (APPLY,),
-    "undo": (APPLY,),
-    "clamp": (PLAN,),
-    "keep": (PLAN,),
-    "again": (PLAN,),
-    "release": (HOLD,),
+_TAKEN: Mapping[str, Need] = {
+    "apply": APPLY,
+    "undo": APPLY,
+    "clamp": PLAN,
+    "keep": PLAN,
+    "again": PLAN,
+    "release": HOLD,
 }
-"""The permissions that they take."""
+"""What they take."""
 
 
-async def _review(runtime: Runtime, group_id: str, plan_id: uuid.UUID, cursor: str | None, only_risky: bool) -> Review:
+async def _review(
+    runtime: Runtime, viewer: Viewer, group_id: str, plan_id: uuid.UUID, cursor: str | None, only_risky: bool
+) -> Review:
     plans = runtime.get(PlanService)
-    found = await plans.get(group_id, str(plan_id))
-    now_at, rate = await progress(runtime.db, group_id, found.id)
+    (found,) = await with_seen_totals(runtime, [await plans.get(group_id, str(plan_id))], viewer.topics)
+    now_at, rate = await progress(runtime.db, viewer, group_id, found.id)
     some = 0 < at_risk(found) < int(str(found.totals["partitions"])) and found.state is PlanState.PLANNED
     return Review(
         plan=found,
-        lines=await plans.lines(found, cursor=cursor, limit=LINES, risky=only_risky),
-        risky=await plans.lines(found, limit=RISKY, risky=True)
+        lines=await plans.lines(found, cursor=cursor, limit=LINES, risky=only_risky, visible=viewer.topics),
+        risky=await plans.lines(found, limit=RISKY, risky=True, visible=viewer.topics)
         if some and cursor is None and not only_risky
         else Page((), None),
-        group=await queries.group_brief(runtime.db, group_id),
+        group=await queries.group_brief(runtime.db, viewer, group_id),
         now=await queries.now(runtime.db),
         progress=now_at,
         rate=rate,
     )
 
 
-def _parameters(plan: PlanHeader) -> list[tuple[str, str]]:
+def _parameters(plan: PlanHeader, viewer: Viewer) -> list[tuple[str, str]]:
     """The strategy's parameters, as text."""
     names = {"at": "Instant", "offset": "Offset", "by": "Records", "duration": "Duration", "from_group": "Group"}
-    told = []
-    for key, value in plan.parameters.items():
+    told, parameters = [], shown_parameters(plan, viewer.principal)
+    for key, value in parameters.items():
         if key in names and value is not None:
             told.append((names[key], zones.instant(int(str(value))) if key == "at" else str(value)))
     for key, choice in (("clamp", "Clamped to the log"), ("keep_unknown", "What is not known is kept")):
-        if plan.parameters.get(key):
+        if parameters.get(key):
             told.append((choice, "yes"))
-    topics = plan.parameters.get("topics")
-    if isinstance(topics, list):
+    topics = parameters.get("topics")
+    if isinstance(topics, list) and topics:
         told.append(("Topics", joined([str(topic) for topic in topics], 5)))
     return told
 

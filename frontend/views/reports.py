@@ -12,10 +12,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend import queries
+from frontend.allowed import Forbidden, require_all
 from frontend.archive.reports import DAYS_SHOWN, all_causes, day_plots, group_lines, group_plots, totals
 from frontend.rows import Millis
-from frontend.views.groups import group_url, missing
-from frontend.views.page import BadAddress, address, choice, message, page, show, text
+from frontend.viewer import viewer_of
+from frontend.views.groups import group_url
+from frontend.views.page import BadAddress, address, choice, message, missing, page, show, text
 from frontend.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from offsets.spark.report.reading import GroupReport, GroupsFound, GroupTotals, PartitionTotals
 
 PAGE_SIZE = 50
+SEE_REPORT = "see a report on all groups"
 BUSIEST = 10
 """Groups and partitions shown on the page of the run itself."""
 SORTS = {
@@ -56,7 +59,7 @@ def run_url(run_id: str) -> str:
 
 def report_parts(request: HttpRequest, run: SparkRun) -> dict[str, Any]:
     """What the page of a report run shows in addition to that of other runs."""
-    if run.kind != "report" or run.state != "succeeded":
+    if run.kind != "report" or run.state != "succeeded" or not viewer_of(request).sees_all:
         return {}
     days = totals(run.result)[::-1]
     shown = days if choice(request, "show", ("days",)) else days[:DAYS_SHOWN]
@@ -90,7 +93,8 @@ def _line(group: GroupTotals, run: SparkRun) -> GroupLine:
 @require_safe
 @page
 def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """The groups of a report, one page at a time."""
+    """The groups of a report, one page at a time. Totals of a report are of all groups and topics."""
+    require_all(request, SEE_REPORT)
     sort = choice(request, "sort", SORTS) or next(iter(SORTS))
     q, idle, number = text(request, "q"), choice(request, "idle", ("1",)), _page(request)
 
@@ -137,6 +141,7 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @page
 def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The busiest partitions of a report, one page at a time."""
+    require_all(request, SEE_REPORT)
     number = _page(request)
 
     async def read(runtime: Runtime) -> tuple[Millis, SparkRun, int, list[PartitionTotals]]:
@@ -163,7 +168,10 @@ def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 @page
 def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
-    """What a report, by default the latest, says about a group; it outlives the group."""
+    """What a report, by default the latest, says about a group on all topics; it outlives the group."""
+    viewer = viewer_of(request)
+    if not viewer.topics.unlimited:
+        raise Forbidden("To see the report of a group, your account needs describe on every topic.")
     asked = text(request, "run") or None
     if "\0" in group_id:
         return missing(request, group_id)
@@ -172,7 +180,7 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
         reports = runtime.get(Reports)
         run = await _asked(reports, asked) if asked else await reports.run()
         found = await reports.of_group(run, group_id) if run else None
-        return run, found, await queries.event_page(runtime.db, group_id, None, limit=1)
+        return run, found, await queries.event_page(runtime.db, viewer, group_id, None, limit=1)
 
     try:
         run, found, events = bridge.call(read)
@@ -186,7 +194,7 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
         "group_url": group_url(group_id),
         "exists": events.exists,
         "run": run,
-        "run_url": run_url(run.id) if run else "",
+        "run_url": run_url(run.id) if run and viewer.sees_cluster else "",
         "commits_url": f"{group_url(group_id)}/commits",
         "totals": found and found.totals,
         **(_of_group(request, found) if found else {}),

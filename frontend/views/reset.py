@@ -16,22 +16,25 @@ from frontend import queries
 from frontend.allowed import HOLD, PLAN, missing, require
 from frontend.commands import Command, service_url
 from frontend.offsets.presets import exact, presets
-from frontend.offsets.reset_form import CHOICES, Choice, Given, read, write
+from frontend.offsets.reset_form import CHOICES, Choice, Given, invalid, read, write
 from frontend.offsets.reset_queries import TickList, TickPartition, TickTopic, tick_list
 from frontend.offsets.ticks import ALL, CHOSEN, Ticks, ticks
 from frontend.states import state
+from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt, hold_choices, hold_now, release_now
 from frontend.views.groups import group_url
 from frontend.views.page import message, page, show
 from frontend.wording import ranges
 from frontend.zones import zone_of
-from kcoord.access.rights import ALL_ALLOWED, Principal
+from kcoord.access.rights import Principal
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.strategies import Reset
 from kcoord.rest.paging import Page
 from offsets.core.plan_types import PlanHeader
 from offsets.plans.service import PlanService
+from offsets.plans.visible import with_seen_totals
 
 RECENT = 10
 STEPS = ("Partitions", "New offsets", "Hold", "Preview", "Apply", "Verify", "End the hold")
@@ -52,8 +55,8 @@ def steps(now: int) -> list[Step]:
 
 
 def principal(request: HttpRequest) -> Principal:
-    """Who acts, for the journal. Django's permissions have been checked, so the service does not check again."""
-    return Principal(0, actor(request), ALL_ALLOWED)
+    """Who acts, for the journal; the service checks what the person may do."""
+    return viewer_of(request).principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +84,15 @@ class TickLine:
 @page
 def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     """Create a plan. The group may have members: nothing moves before the plan is applied."""
-    require(request, PLAN)
+    require(request, PLAN, group_id)
+    viewer = viewer_of(request)
     if "\0" in group_id:
         return message(request, 404, "No such group", "Not a valid group id.")
     refusal, zone, act = Refusal(), zone_of(request), request.POST.get("act", "")
     if act == "command":
         return render(request, "frontend/commands.html", {"commands": _commands(request, request.POST, group_id)})
     if request.method == "POST" and act == "release":
-        require(request, HOLD)
+        require(request, HOLD, group_id)
         _, refusal = attempt(lambda runtime: release_now(runtime, group_id, actor(request)))
     elif request.method == "POST":
         made, refusal = attempt(lambda runtime: _make(runtime, request, group_id))
@@ -96,11 +100,11 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
             return HttpResponseRedirect(f"{group_url(group_id)}/plans/{made.id}")
     given: Given = request.POST if request.method == "POST" else request.GET
     if request.method == "GET" and "plan" in request.GET:
-        found, refusal = attempt(lambda runtime: _again(runtime, group_id, request.GET["plan"], zone))
+        found, refusal = attempt(lambda runtime: _again(runtime, viewer, group_id, request.GET["plan"], zone))
         given = found if found is not None else given
-    seen = bridge.call(lambda runtime: _seen(runtime, group_id))
+    seen = bridge.call(lambda runtime: _seen(runtime, viewer, group_id))
     given = _with_preset(given, seen.now, zone)
-    context = {**_form(given, seen, zone), **_hold_part(request, given, seen.group), "refusal": refusal}
+    context = {**_form(given, seen, zone), **_hold_part(viewer, group_id, given, seen.group), "refusal": refusal}
     context |= {
         "group_id": group_id,
         "group_url": group_url(group_id),
@@ -124,11 +128,11 @@ class _Seen:
     now: int
 
 
-async def _seen(runtime: Runtime, group_id: str) -> _Seen:
+async def _seen(runtime: Runtime, viewer: Viewer, group_id: str) -> _Seen:
     return _Seen(
-        await queries.group_brief(runtime.db, group_id),
-        await tick_list(runtime.db, group_id),
-        await _recent(runtime, group_id),
+        await queries.group_brief(runtime.db, viewer, group_id),
+        await tick_list(runtime.db, viewer, group_id),
+        await _recent(runtime, viewer, group_id),
         await queries.now(runtime.db),
     )
 
@@ -137,19 +141,30 @@ async def _make(runtime: Runtime, request: HttpRequest, group_id: str) -> PlanHe
     reset = read(request.POST, group_id, zone_of(request))
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
     if request.POST.get("hold") == "on":
-        require(request, HOLD)
+        require(request, HOLD, group_id)
         await hold_now(runtime, request, group_id)  # first: commits after the preview would make it outdated
     return await runtime.get(PlanService).create(group_id, reset, principal(request), reason)
 
 
-async def _again(runtime: Runtime, group_id: str, plan_id: str, zone: tzinfo) -> QueryDict:
-    reset, reason = await runtime.get(PlanService).request_of(group_id, plan_id)
+async def _again(runtime: Runtime, viewer: Viewer, group_id: str, plan_id: str, zone: tzinfo) -> QueryDict:
+    reset, reason = await request_of(runtime, viewer, group_id, plan_id)
     return write(reset, reason, zone)
 
 
-async def _recent(runtime: Runtime, group_id: str) -> Page[PlanHeader]:
+async def request_of(runtime: Runtime, viewer: Viewer, group_id: str, plan_id: str) -> tuple[Reset, str]:
+    """The request that made a plan, and its reason, if all that it names can be seen. Raises INVALID_REQUEST."""
+    reset, reason = await runtime.get(PlanService).request_of(group_id, plan_id)
+    topics = {topic for topic, _ in (*(reset.scope or ()), *(reset.csv or ()))}
+    hidden = reset.from_group is not None and not viewer.sees_group(reset.from_group)
+    if hidden or not all(map(viewer.sees_topic, topics)):
+        raise invalid("That plan names topics or a group that your account may not describe: make a new plan.")
+    return reset, reason
+
+
+async def _recent(runtime: Runtime, viewer: Viewer, group_id: str) -> Page[PlanHeader]:
     try:
-        return await runtime.get(PlanService).recent(group_id, limit=RECENT)
+        found = await runtime.get(PlanService).recent(group_id, limit=RECENT)
+        return Page(await with_seen_totals(runtime, found.items, viewer.topics), found.next_cursor)
     except ProtocolError as error:
         if error.error is not Error.GROUP_ID_NOT_FOUND:
             raise
@@ -203,8 +218,8 @@ def tick_line(topic: TickTopic, found: TickList, ticked: Ticks) -> TickLine:
     return TickLine(topic, some is None, shown, text, some=rest)
 
 
-def _hold_part(request: HttpRequest, given: Given, group: queries.GroupBrief | None) -> dict[str, Any]:
-    lacking = missing(request.user, HOLD)
+def _hold_part(viewer: Viewer, group_id: str, given: Given, group: queries.GroupBrief | None) -> dict[str, Any]:
+    lacking = missing(viewer, HOLD, group_id)
     return {
         "hold_missing": lacking,
         "hold_choices": hold_choices(),

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from frontend.search.results import Results, search
+from frontend.viewer import viewer_of
 from frontend.views.page import page, show, text
 
 BOX = "Kcoord-Search"
@@ -18,7 +19,7 @@ BOX = "Kcoord-Search"
 def search_page(request: HttpRequest) -> HttpResponse:
     """What has the words of `q` in its name, and what can be done."""
     q = text(request, "q")
-    results = search(request.user, q) if q else Results([])
+    results = search(request.user, viewer_of(request), q) if q else Results([])
     context = {"q": q, "results": results}
     if request.headers.get(BOX):
         return render(request, "frontend/search/options.html", context)

@@ -8,9 +8,10 @@ from functools import partial
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import attempt
-from frontend.views.groups import group_url, missing
-from frontend.views.page import BadAddress, choice, page, show, text
+from frontend.views.groups import group_url
+from frontend.views.page import BadAddress, choice, missing, page, show, text
 from frontend.wording import plural, ranges, short_id
 from groups.simulation.rules import Changes, Move, Simulation
 from groups.simulation.service import MOST_ADDED, MOST_PARTITIONS, Simulations
@@ -39,13 +40,13 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
     if offered is None:
         return missing(request, group_id)
     names, used = offered
+    viewer = viewer_of(request)
     asked = "add" in request.GET
     found: Simulation | None = None
     if asked:
         changes = Changes(_number(request, "add", 0, MOST_ADDED), _remove(request), _topics(request))
-        work = partial(
-            _simulate, group_id=group_id, changes=changes, assignor=choice(request, "assignor", tuple(names))
-        )
+        assignor = choice(request, "assignor", tuple(names))
+        work = partial(_simulate, viewer=viewer, group_id=group_id, changes=changes, assignor=assignor)
         found, refusal = attempt(work)
     context = {
         "group_id": group_id,
@@ -64,8 +65,8 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
     return show(request, "simulate", context, section="groups", status=refusal.status)
 
 
-async def _simulate(runtime: Runtime, group_id: str, changes: Changes, assignor: str) -> Simulation:
-    return await runtime.get(Simulations).simulate(group_id, changes, assignor or None)
+async def _simulate(runtime: Runtime, viewer: Viewer, group_id: str, changes: Changes, assignor: str) -> Simulation:
+    return await runtime.get(Simulations).simulate(group_id, changes, assignor or None, viewer.topics)
 
 
 def _number(request: HttpRequest, name: str, least: int, most: int) -> int:

@@ -14,8 +14,9 @@ from frontend.queries import Limits
 from frontend.snapshot import markdown, snapshot
 from frontend.states import state
 from frontend.verdicts.presenters import lines as verdict_lines
-from frontend.views.groups import group_url, missing
-from frontend.views.page import BadAddress, attached, page
+from frontend.viewer import Viewer, viewer_of
+from frontend.views.groups import group_url
+from frontend.views.page import BadAddress, attached, missing, page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -34,7 +35,8 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
     """The group as it is now."""
     if kind not in TYPES:
         raise BadAddress(f"There is no snapshot of this kind: {', '.join(TYPES)}.")
-    found = None if "\0" in group_id else bridge.call(lambda runtime: _read(runtime, group_id))
+    viewer = viewer_of(request)
+    found = None if "\0" in group_id else bridge.call(lambda runtime: _read(runtime, viewer, group_id))
     if found is None:
         return missing(request, group_id)
     looked, past = found
@@ -53,10 +55,10 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
     return attached(response, group_id, kind, at=taken["taken_at"][:19].replace(":", ""))
 
 
-async def _read(runtime: Runtime, group_id: str) -> tuple[Look, History] | None:
-    looked = await look(runtime, group_id, LIMITS)
+async def _read(runtime: Runtime, viewer: Viewer, group_id: str) -> tuple[Look, History] | None:
+    looked = await look(runtime, viewer, group_id, LIMITS)
     if looked is not None and looked.failed:
         raise ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE, f"could not be read: {', '.join(looked.failed)}; try again"
         )
-    return None if looked is None else (looked, await history(runtime.db, group_id, Wanted()))
+    return None if looked is None else (looked, await history(runtime.db, viewer, group_id, Wanted()))

@@ -11,11 +11,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import commands as as_command
-from frontend.allowed import CHANGE_TOKEN, CREATE_TOKEN, DELETE_TOKEN, SEE_TOKENS, action, missing, require
+from frontend.allowed import action, require_tokens
 from frontend.clock import now_ms
 from frontend.commands import service_url
 from frontend.tokens.presets import PRESETS, line, rules_of
 from frontend.tokens.words import allows, is_administrator
+from frontend.viewer import viewer_of
 from frontend.views.actions import Refusal, done
 from frontend.views.page import address, cursor, cursor_address, message, page, show, text
 from kcoord.access.tokens import NewToken, Rule, create_token, delete_token, rotate_token
@@ -67,7 +68,7 @@ def _line(token: ApiToken, now: int) -> TokenLine:
 @page
 def token_list(request: HttpRequest) -> HttpResponse:
     """A page of tokens by name, whose names contain a text."""
-    require(request, SEE_TOKENS)
+    require_tokens(request)
     q, now = text(request, "q"), now_ms()
     after = cursor(request, "after", str)
     found = ApiToken.objects.order_by("name").prefetch_related("rules")
@@ -82,7 +83,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
         "lines": [_line(token, now) for token in tokens[:SHOWN]],
         "first_url": address(request, after=None) if after else None,
         "next_url": cursor_address(request, "after", tokens[SHOWN - 1].name) if len(tokens) > SHOWN else None,
-        "create": action(request.user, "New token", reverse("frontend:create-token"), CREATE_TOKEN),
+        "create": action(viewer_of(request), "New token", reverse("frontend:create-token")),
     }
     return show(request, "tokens", context, section="tokens")
 
@@ -91,7 +92,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
 @page
 def new_token(request: HttpRequest) -> HttpResponse:
     """Create a token; its secret is shown once, in the response."""
-    require(request, CREATE_TOKEN)
+    require_tokens(request)
     given = request.POST if request.method == "POST" else request.GET
     refusal, now, rules = Refusal(), now_ms(), list[Rule]()
     expires = _choice(given.get("expires", ""), LIVES)
@@ -140,19 +141,17 @@ def _create(name: str, rules: Sequence[Rule], expires_at: int | None) -> tuple[N
 @page
 def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
     """What a token allows; rotate or revoke it."""
-    require(request, SEE_TOKENS)
+    require_tokens(request)
     refusal, act = Refusal(), request.POST.get("act", "")
     token = ApiToken.objects.prefetch_related("rules").filter(pk=token_id).first() if token_id < 2**63 else None
     if token is None:
         return message(request, 404, "No such token", "There is no such token; it may have been revoked.")
     if request.method == "POST" and act == "rotate":
-        require(request, CHANGE_TOKEN)
         overlap = _choice(request.POST.get("overlap", ""), OVERLAPS)
         made = rotate_token(token_id, overlap)
         if made is not None:
             return _secret(request, made, "Token rotated", _until(overlap))
     elif request.method == "POST" and act == "revoke":
-        require(request, DELETE_TOKEN)
         if request.POST.get("confirm", "").strip() == token.name:
             delete_token(token.pk)
             return done(request, f"Revoked {token.name}. Servers refuse it within seconds.", reverse("frontend:tokens"))
@@ -167,8 +166,6 @@ def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
         "rule_lines": [line(rule) for rule in _line(token, now).rules],
         "refusal": refusal,
         "overlaps": OVERLAPS,
-        "rotate_missing": missing(request.user, CHANGE_TOKEN),
-        "revoke_missing": missing(request.user, DELETE_TOKEN),
         "commands": [as_command.rotate_token(url, token.pk, DAY_MS), as_command.revoke_token(url, token.pk)],
     }
     return show(request, "token", context, section="tokens", status=refusal.status)

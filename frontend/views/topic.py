@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from frontend.states import state
 from frontend.topics.presenters import LEGEND, rows
 from frontend.topics.reads import GROUPS, PARTITIONS, TopicPage, topic_page
+from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import address, message, number, page, show
 from frontend.wording import plural
@@ -24,9 +25,10 @@ MOST_GROUPS = 100_000
 @page
 def topic(request: HttpRequest, name: str) -> HttpResponse:
     """A page of the topic's partitions and groups."""
+    viewer = viewer_of(request)
     first = min(number(request, "partition") or 0, 2**31 - PARTITIONS - 1)
     skip = min(number(request, "skip") or 0, MOST_GROUPS)
-    found = None if "\0" in name else bridge.call(lambda runtime: topic_page(runtime.db, name, first, skip))
+    found = None if "\0" in name else bridge.call(lambda runtime: topic_page(runtime.db, viewer, name, first, skip))
     if found is None:
         return message(request, 404, "No such topic", f"There is no topic {name}; it may have been deleted.")
     return show(request, "topic", _context(request, found, first, skip), section="topics")

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.rows import Topic
+from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, cursor, cursor_address, page, show, text
 from frontend.wording import plural
@@ -37,10 +38,10 @@ def topic_list(request: HttpRequest) -> HttpResponse:
     after, before = cursor(request, "after", str), cursor(request, "before", str)
     if after and before:
         raise BadAddress("after, before: use only one of them.")
-    q = text(request, "q")
+    q, viewer = text(request, "q"), viewer_of(request)
     found = bridge.call(
         lambda runtime: queries.topic_list(
-            runtime.db, q, str(after[0]) if after else None, str(before[0]) if before else None
+            runtime.db, viewer, q, str(after[0]) if after else None, str(before[0]) if before else None
         )
     )
     context = {

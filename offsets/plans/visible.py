@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 from uuid import UUID
 
+from kcoord.access.rights import Operation, Principal
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import Visible
 from kcoord.sql import queries
@@ -22,18 +23,35 @@ async def with_seen_totals(runtime: Runtime, plans: Sequence[PlanHeader], visibl
     """
     if visible.unlimited or not plans:
         return list(plans)
-    parameters = {"ids": [plan.id for plan in plans], "unknown": UNKNOWN_THEN, **visible.parameters()}
-    async with runtime.db.connection() as connection:
-        found = dict(await runtime.db.records(connection, _seen, Q.seen_totals, parameters))
-    nothing = asdict(Totals(0, 0, 0, 0, None))
+    totals = await seen_totals(runtime, [plan.id for plan in plans], visible)
     return [
         replace(
             plan,
-            totals=found.get(plan.id, nothing),
+            totals=totals[plan.id],
             parameters={name: value for name, value in plan.parameters.items() if name != "lines"},
         )
         for plan in plans
     ]
+
+
+def shown_parameters(plan: PlanHeader, principal: Principal) -> dict[str, Any]:
+    """The parameters of a plan, without names of topics and of a group that the caller may not describe."""
+    shown = dict(plan.parameters)
+    topics, source = shown.get("topics"), shown.get("from_group")
+    if isinstance(topics, list):
+        shown["topics"] = [topic for topic in topics if principal.may_topic(Operation.DESCRIBE, topic)]
+    if source is not None and not principal.may_group(Operation.DESCRIBE, str(source)):
+        del shown["from_group"]
+    return shown
+
+
+async def seen_totals(runtime: Runtime, plan_ids: Sequence[str], visible: Visible) -> dict[str, dict[str, Any]]:
+    """The totals of each of these plans over its lines on topics in `visible`."""
+    parameters = {"ids": list(plan_ids), "unknown": UNKNOWN_THEN, **visible.parameters()}
+    async with runtime.db.connection() as connection:
+        found = dict(await runtime.db.records(connection, _seen, Q.seen_totals, parameters))
+    nothing = asdict(Totals(0, 0, 0, 0, None))
+    return {plan_id: found.get(plan_id, nothing) for plan_id in plan_ids}
 
 
 def _seen(*, plan_id: UUID, **totals: Any) -> tuple[str, dict[str, Any]]:

@@ -26,7 +26,7 @@ from kcoord.rest.paging import DEFAULT_LIMIT, Page
 from kcoord.rest.schema import GROUP_ID, Name, describe
 from offsets.core.plan_types import Line, PlanHeader
 from offsets.plans.service import PlanService
-from offsets.plans.visible import with_seen_totals
+from offsets.plans.visible import shown_parameters, with_seen_totals
 from offsets.rest import plan_serializers as s
 
 PLAN_ID = Name("plan_id", "Id of the plan.", {"type": "string", "format": "uuid"})
@@ -73,14 +73,7 @@ class PlanBase(NamedGroupView):
 def shown_header(found: PlanHeader, principal: Principal) -> dict[str, Any]:
     """A plan without its lines, and without names of topics and of a group that the caller may not describe."""
     shown = {field.name: getattr(found, field.name) for field in fields(found)}
-    parameters = dict(found.parameters)
-    topics = parameters.get("topics")
-    if isinstance(topics, list):
-        parameters["topics"] = [topic for topic in topics if principal.may_topic(Operation.DESCRIBE, topic)]
-    source = parameters.get("from_group")
-    if source is not None and not principal.may_group(Operation.DESCRIBE, str(source)):
-        del parameters["from_group"]
-    return {**shown, "parameters": parameters}
+    return {**shown, "parameters": shown_parameters(found, principal)}
 
 
 class PlanOffsetsView(PlanBase):

@@ -99,17 +99,29 @@ class FindingReads:
         shown, more = cut(found, limit)
         return found_run, Page(shown, encode_cursor(found_run.id, shown[-1].number) if more else None)
 
-    async def counts(self, run_id: str, group_id: str | None = None) -> dict[str, int]:
+    async def counts(
+        self,
+        run_id: str,
+        group_id: str | None = None,
+        *,
+        seen_by: SeenBy = SeenBy(),  # noqa: B008 - immutable
+    ) -> dict[str, int]:
         """How many findings of each kind a run stored, in total or of one group."""
-        parameters = {"run_id": run_id, "group": group_id}
+        parameters = {"run_id": run_id, "group": group_id, **seen_by.parameters()}
         async with self._db.connection() as connection:
             rows = await self._db.rows(connection, Q.count_reconcile_findings, parameters)
         return {str(kind): int(count) for kind, count in rows}
 
-    async def of_group(self, group_id: str) -> GroupFindings | None:
+    async def of_group(
+        self,
+        group_id: str,
+        *,
+        seen_by: SeenBy = SeenBy(),  # noqa: B008 - immutable
+    ) -> GroupFindings | None:
         """How many findings the newest run of reconcile that succeeded has of a group; None: there was no run."""
+        parameters = {"group": group_id, **seen_by.parameters()}
         async with self._db.connection() as connection:
-            return await self._db.record(connection, GroupFindings, Q.findings_of_group, {"group": group_id})
+            return await self._db.record(connection, GroupFindings, Q.findings_of_group, parameters)
 
     async def _run(self, run_id: str | None) -> SparkRun | None:
         if run_id is None:

@@ -305,7 +305,10 @@ group by g.state
 
 -- name: count_groups_by_verdict
 select w.kind, count(*)
-from (select distinct group_id, kind from offsets_groupverdict) w
+from (select distinct group_id, kind
+      from offsets_groupverdict
+      where topic = '' or kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s,
+                                      %(topic_denied)s, %(topic_denied_prefixes)s)) w
 join groups_group g on g.id = w.group_id
 where true
   -- include: matching

@@ -83,13 +83,18 @@ limit %(limit)s
 select kind, count(*)
 from offsets_reconcilefinding
 where run_id = %(run_id)s and (%(group)s::text is null or group_name = %(group)s)
+  and kcoord_sees(group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+  and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 group by kind
 order by kind
 
 -- name: findings_of_group
 -- From the newest successful run of reconcile.
 select run.id::text as run_id, run.ended_at,
-       (select count(*) from offsets_reconcilefinding f where f.run_id = run.id and f.group_name = %(group)s) as count
+       (select count(*) from offsets_reconcilefinding
+        where run_id = run.id and group_name = %(group)s
+          and kcoord_sees(group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+          and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)) as count
 from offsets_sparkrun run
 where run.kind = 'reconcile' and run.state = 'succeeded'
 order by run.requested_at desc, run.id desc

@@ -271,6 +271,13 @@ where group_id = %(group_id)s
 -- name: verdict_runs
 select name, at from offsets_verdictrun
 
+-- fragment: seen
+-- Verdicts on groups that the reader may describe, about topics that it may describe or none.
+join groups_group s on s.id = v.group_id
+    and kcoord_sees(s.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+    and (v.topic = '' or kcoord_sees(v.topic, %(topic_names)s, %(topic_prefixes)s,
+                                     %(topic_denied)s, %(topic_denied_prefixes)s))
+
 -- name: groups_in_need
 -- Of each kind the groups for which it has lasted longest; a group counts with its worst.
 select w.group_id
@@ -278,6 +285,7 @@ from unnest(%(worst_first)s::text[]) with ordinality k (kind, place)
 cross join lateral (
     select v.group_id, min(v.since) as since
     from offsets_groupverdict v
+    -- include: seen
     where v.kind = k.kind
     group by v.group_id
     order by 2, 1
@@ -295,11 +303,24 @@ select g.group_id, g.state, v.kind, min(v.since) as since, min(v.due_at) as due_
 from unnest(%(groups)s::bigint[]) with ordinality n (id, place)
 join groups_group g on g.id = n.id
 join offsets_groupverdict v on v.group_id = g.id
+-- include: seen
 group by n.place, g.group_id, g.state, v.kind
 order by n.place, array_position(%(worst_first)s::text[], v.kind::text)
 
 -- name: count_needy_groups
-select count(*) from (select distinct group_id from offsets_groupverdict) v
+select count(*)
+from (select distinct v.group_id
+      from offsets_groupverdict v
+      -- include: seen
+     ) n
+
+-- name: count_needy_groups_by_verdict
+select n.kind, count(*)
+from (select distinct v.group_id, v.kind
+      from offsets_groupverdict v
+      -- include: seen
+     ) n
+group by n.kind
 
 -- name: activity_since
 select at, record_offset, rebalances from offsets_activity where at > %(since)s order by at

@@ -8,8 +8,8 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from groups.core.model.verdicts import VerdictKind
-from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
+from kcoord.rest.paging import EVERYTHING, Visible
 from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.core.verdicts import NAMED, Verdict, worst_first
@@ -95,26 +95,27 @@ class VerdictReads:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
 
-    async def attention(self, limit: int) -> Attention:
-        """The first `limit` groups: the worst verdict first, then what has lasted longest."""
+    async def attention(
+        self, limit: int, visible: Visible = EVERYTHING, visible_topics: Visible = EVERYTHING
+    ) -> Attention:
+        """The first `limit` groups in `visible`: the worst verdict first, then what has lasted longest.
+
+        Verdicts on topics that are not in `visible_topics` are left out.
+        """
         kinds = [kind.value for kind in VerdictKind]
+        seen = {**visible.parameters("group"), **visible_topics.parameters("topic")}
         async with self._db.snapshot() as connection:
-            ids = await self._db.column(connection, Q.groups_in_need, {"worst_first": kinds, "limit": limit})
-            rows = await self._rows(connection, ids, kinds)
-            counts: dict[str, int] = dict(await self._db.rows(connection, Q.counted_verdicts))
-            total = await self._db.value(connection, Q.count_needy_groups)
+            ids = await self._db.column(connection, Q.groups_in_need, {"worst_first": kinds, "limit": limit, **seen})
+            summed = {"groups": list(ids), "worst_first": kinds, "named": NAMED, **seen}
+            rows = await self._db.records(connection, _row, Q.summed_verdicts, summed)
+            counts: dict[str, int] = dict(await self._db.rows(connection, Q.count_needy_groups_by_verdict, seen))
+            total = await self._db.value(connection, Q.count_needy_groups, seen)
             runs: dict[str, Millis] = dict(await self._db.rows(connection, Q.verdict_runs))
         groups = [
             NeedyGroup(group_id, state, [row[2] for row in found])
             for (group_id, state), found in groupby(rows, lambda row: row[:2])
         ]
         return Attention(groups, total, {VerdictKind(kind): count for kind, count in counts.items()}, runs)
-
-    async def _rows(
-        self, connection: Connection, ids: Sequence[int], kinds: Sequence[str]
-    ) -> list[tuple[str, str, Summary]]:
-        parameters = {"groups": list(ids), "worst_first": list(kinds), "named": NAMED}
-        return await self._db.records(connection, _row, Q.summed_verdicts, parameters)
 
     async def activity(self, since: Millis) -> list[Minute]:
         """How busy groups were after an instant (ms), about every minute."""

@@ -12,6 +12,7 @@ from pytest_django.fixtures import SettingsWrapper
 from kcoord.config import Config
 from kcoord.database.pool import Database
 from tests.frontend.seed import Seed
+from tests.frontend.viewers import LOOK, allow
 
 PASSWORD = "correct horse battery staple"
 OWN_TABLES = "truncate frontend_signinattempt, django_session, django_admin_log, auth_user cascade"
@@ -51,10 +52,12 @@ def client(seed: Seed) -> Iterator[Client]:
 
 @pytest.fixture
 def person(client: Client) -> Client:
-    """Somebody who has signed in and is nobody special."""
+    """Somebody who has signed in, and may see everything and do nothing."""
     from django.contrib.auth import get_user_model
 
-    client.force_login(get_user_model().objects.create_user("mara", password=PASSWORD))
+    user = get_user_model().objects.create_user("mara", password=PASSWORD)
+    allow(user, *LOOK)
+    client.force_login(user)
     return client
 
 

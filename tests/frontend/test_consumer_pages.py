@@ -22,6 +22,7 @@ from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from tests.conftest import START_MS
 from tests.frontend.consumer_members import ConsumerClient, settle
+from tests.frontend.viewers import ALL
 from tests.support.members import eventually
 
 
@@ -37,7 +38,7 @@ async def entries(runtime: Runtime) -> str:
 
 
 async def page_of(runtime: Runtime, group_id: str = "ledger", **limits: int) -> GroupPage:
-    page = await queries.group_page(runtime.db, group_id, Limits(**limits))
+    page = await queries.group_page(runtime.db, ALL, group_id, Limits(**limits))
     assert page is not None
     return page
 
@@ -166,7 +167,7 @@ async def test_a_topic_of_which_nobody_has_anything_yet_is_drawn(
 
 async def test_the_list_counts_members_of_both_protocols(runtime: Runtime, service: GroupService, entries: str) -> None:
     await settle(*[await ConsumerClient(service, name).join() for name in "ab"])
-    found = await group_list(runtime.db, Wanted(GroupFilter(states=("Stable",), types=("consumer",))))
+    found = await group_list(runtime.db, ALL, Wanted(GroupFilter(states=("Stable",), types=("consumer",))))
     assert [(group.group_id, group.members, group.topics) for group in found.groups] == [("ledger", 2, ["entries"])]
 
 
@@ -212,7 +213,7 @@ async def test_the_page_of_a_crowd_reads_a_bounded_number_of_rows(
     counting = Counting(runtime.db.conninfo, runtime.config, clock)
     await counting.open()
     limits = Limits()
-    page = await queries.group_page(counting, "fleet", limits)
+    page = await queries.group_page(counting, ALL, "fleet", limits)
     await counting.close()
     assert page is not None
     assert page.consumer is not None

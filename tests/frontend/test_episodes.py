@@ -21,6 +21,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.frontend.consumer_members import ConsumerClient, settle
 from tests.frontend.seed import Seed
+from tests.frontend.viewers import ALL
 
 A, B = "a-3f2a81c0-1111-4222-8333-444455556666", "b-3f2a81c0-1111-4222-8333-444455556666"
 
@@ -156,13 +157,13 @@ async def test_what_the_service_wrote_is_what_happened(runtime: Runtime, clock: 
     clock.advance(5_000)
     b = await ConsumerClient(service, "b").join()
     clock.advance(700)
-    found = await history(runtime.db, "ledger", Wanted())
+    found = await history(runtime.db, ALL, "ledger", Wanted())
     assert [(e.generation_id, e.outcome.label, e.before, e.after) for e in found.shown] == [
         (2, "under way", 1, 2),
         (1, "stable", 0, 1),
     ]
     await settle(a, b)
-    found = await history(runtime.db, "ledger", Wanted())
+    found = await history(runtime.db, ALL, "ledger", Wanted())
     newest = found.shown[0]
     assert (newest.outcome.label, [phase.name for phase in newest.phases]) == ("stable", ["computing", "reconciling"])
     assert newest.length_ms(found.now) == 700

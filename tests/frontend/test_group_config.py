@@ -8,11 +8,11 @@ import re
 import psycopg
 import pytest
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
 from django.test import Client
 
 from groups.configs import ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, SETTINGS
 from tests.frontend.seed import Seed
+from tests.frontend.viewers import allow
 
 URL = "/groups/g/config"
 
@@ -42,11 +42,11 @@ def test_every_setting_has_its_value_source_and_limits(person: Client, group: in
 
 def test_who_may_not_change_them_may_look_and_is_told_why(person: Client, group: int) -> None:
     page = person.get(URL).content.decode()
-    assert "To change the settings of a group, your account needs the permission groups.change_groupconf" in page
+    assert "To change the settings of a group, your account needs admin on group g." in page
     assert len(re.findall(r"<(?:input|select|button) [^>]*disabled", page)) == len(SETTINGS) + 1
     assert person.post(URL, {SESSION_TIMEOUT: "50000"}).status_code == 403
     user = get_user_model().objects.get(username="mara")
-    user.user_permissions.add(Permission.objects.get(codename="change_groupconfigoverride"))
+    allow(user, "admin:group:g")
     assert person.post(URL, {SESSION_TIMEOUT: "50000"}).status_code == 302
 
 

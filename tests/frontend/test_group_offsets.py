@@ -66,6 +66,9 @@ def test_offsets_of_members_that_join_by_range_are_kept(operator: Client, seed: 
 
 def test_who_may_not_is_refused(person: Client, seed: Seed) -> None:
     seed.group("idle", "Empty")
-    assert "groups.add_group" in person.post("/create-group", {"group_id": "x"}).content.decode()
-    assert "offsets.delete_committedoffset" in person.get("/groups/idle/delete-offsets").content.decode()
-    assert "offsets.delete_committedoffset" in person.get("/groups/idle").content.decode()
+    assert "needs alter-offsets on group x" in person.post("/create-group", {"group_id": "x"}).content.decode()
+    assert "needs delete on group idle" in person.get("/groups/idle/delete-offsets").content.decode()
+    assert (
+        "To delete committed offsets, your account needs delete on group idle"
+        in person.get("/groups/idle").content.decode()
+    )

@@ -12,6 +12,7 @@ from frontend.group.rows import PAGE_ROWS, Table
 from frontend.queries import Limits
 from kcoord.database.pool import Database
 from tests.frontend.seed import Seed, member_id, working_group
+from tests.frontend.viewers import ALL
 
 WORKERS, PARTITIONS = 120, 600
 
@@ -105,7 +106,7 @@ def test_each_tab_is_linked_and_keeps_the_search(person: Client, seed: Seed) -> 
 
 async def test_time_lag_without_older_samples_is_a_lower_bound(seed: Seed, db: Database) -> None:
     fleet(seed)
-    found = await queries.group_page(db, "fleet", Limits(offset_table=Table(sort="lag")))
+    found = await queries.group_page(db, ALL, "fleet", Limits(offset_table=Table(sort="lag")))
     assert found is not None
     row = found.offsets[0]
     assert found.offset_table.time_lag(row.topic, row.partition).at_least_ms is not None

@@ -13,6 +13,7 @@ from frontend.history.ticks import DAY, HOUR, MINUTE
 from frontend.wording import iso
 from kcoord.database.pool import Database
 from tests.frontend.seed import Seed, now_ms
+from tests.frontend.viewers import ALL
 
 ADDRESS = "/groups/billing/history"
 
@@ -130,9 +131,9 @@ async def test_the_lag_of_a_group_is_that_of_its_last_looks(db: Database, seed: 
     seed.group("g")
     seed.lag_samples("g", {"a": list(range(100)), "b": [5] * 100}, every_ms=MINUTE)
     now = now_ms()
-    (found,) = await compared(db, [Compared("group", "g")], Span(now - HOUR, now + 1))
+    (found,) = await compared(db, ALL, [Compared("group", "g")], Span(now - HOUR, now + 1))
     assert [point.value for point in found.lag] == list(range(45, 105))
-    (week,) = await compared(db, [Compared("group", "g")], Span(now - 7 * DAY, now + 1))
+    (week,) = await compared(db, ALL, [Compared("group", "g")], Span(now - 7 * DAY, now + 1))
     assert week.lag[-1].value == 104
     assert len(week.lag) in (2, 3)
 
@@ -141,7 +142,7 @@ async def test_a_span_costs_the_same_number_of_statements_whatever_is_in_it(db: 
     night(seed)
     seed.lag_samples("billing", {f"topic-{n}": [n] for n in range(200)})
     now = now_ms()
-    found = await past(db, "billing", Span(now - 7 * DAY, now + 1), None)
+    found = await past(db, ALL, "billing", Span(now - 7 * DAY, now + 1), None)
     assert found.lag.left_out == 0
     assert found.lag.step_ms == HOUR
     assert sum(point.value for point in found.changes) == 2

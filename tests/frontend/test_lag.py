@@ -11,6 +11,7 @@ from frontend import queries
 from kcoord.process.runtime import Runtime
 from offsets.lag.service import LagReads
 from tests.frontend.seed import Seed, working_group
+from tests.frontend.viewers import ALL
 
 
 def test_the_page_says_how_far_behind_each_topic_is(person: Client, seed: Seed) -> None:
@@ -92,7 +93,7 @@ async def test_the_page_counts_as_the_api_does(runtime: Runtime, seed: Seed) -> 
     seed.commit(pk, {("deleted", 0): 5})
     seed.connection.execute("update groups_watermark set log_start_offset = least(40, log_end_offset) where id % 2 = 0")
     api = await runtime.get(LagReads).lag("g", partitions=False)
-    page = await queries.group_page(runtime.db, "g", queries.Limits())
+    page = await queries.group_page(runtime.db, ALL, "g", queries.Limits())
     assert page is not None
     assert {t.topic: t.lag for t in page.lag.topics} == {t.topic: t.total.lag for t in api.topics}
     assert {t.topic: t.sampled_at for t in page.lag.topics} == {t.topic: t.total.sampled_at for t in api.topics}

@@ -11,6 +11,7 @@ import pytest
 
 from kcoord.sql import queries
 from tests.conftest import START_MS
+from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
@@ -54,7 +55,9 @@ def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
 def test_only_samples_of_the_group_are_read(
     crowded: psycopg.Connection[Any], name: str, parameters: dict[str, Any], most: int, generic: bool
 ) -> None:
-    plan = executed_plan(crowded, getattr(queries("frontend"), name), parameters, generic=generic)
+    plan = executed_plan(
+        crowded, getattr(queries("frontend"), name), {**parameters, **ALL.with_groups()}, generic=generic
+    )
     assert "offsets_lagsample_pkey" in plan, plan
     assert "offsets_lagsample_time" not in plan, plan
     removed = re.findall(r"Rows Removed by Filter: (\d+)", plan)

@@ -20,6 +20,7 @@ from kcoord.database.pool import Database
 from kcoord.rest.paging import EVERYTHING
 from offsets.group_orders import ORDERS
 from tests.frontend.seed import Seed, member_id, working_group
+from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
@@ -37,9 +38,9 @@ KEYS = {
 
 async def all_pages(db: Database, wanted: Wanted) -> list[GroupList]:
     """Walk forward to the last page."""
-    pages = [await group_list(db, wanted)]
+    pages = [await group_list(db, ALL, wanted)]
     while pages[-1].next is not None:
-        pages.append(await group_list(db, Wanted(wanted.groups, wanted.sort, after=pages[-1].next)))
+        pages.append(await group_list(db, ALL, Wanted(wanted.groups, wanted.sort, after=pages[-1].next)))
     return pages
 
 
@@ -63,9 +64,9 @@ async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, d
     assert [group.group_id for page in pages for group in page.groups] == expected
     assert [len(page.groups) for page in pages] == [50, 50, 7]
     assert pages[0].previous is None
-    back = await group_list(db, Wanted(sort=sort, before=pages[2].previous))
+    back = await group_list(db, ALL, Wanted(sort=sort, before=pages[2].previous))
     assert [group.group_id for group in back.groups] == expected[50:100]
-    first = await group_list(db, Wanted(sort=sort, before=back.previous))
+    first = await group_list(db, ALL, Wanted(sort=sort, before=back.previous))
     assert [group.group_id for group in first.groups] == expected[:50]
     assert first.previous is None
     assert first.next == pages[0].next
@@ -73,10 +74,10 @@ async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, d
 
 async def test_a_page_goes_on_although_its_edge_was_deleted(seed: Seed, db: Database) -> None:
     seed.many_groups(60)
-    first = await group_list(db, Wanted())
+    first = await group_list(db, ALL, Wanted())
     assert first.next is not None
     seed.connection.execute("delete from groups_group where group_id = %s", [first.groups[-1].group_id])
-    second = await group_list(db, Wanted(after=first.next))
+    second = await group_list(db, ALL, Wanted(after=first.next))
     assert len(second.groups) == 10
 
 
@@ -84,7 +85,7 @@ async def test_search_takes_every_character_literally_and_ignores_case(seed: See
     for name in ("100%_Sure", "100xySure", "back\\slash", "Ünïcode"):
         seed.group(name)
     for q, found in (("%_s", "100%_Sure"), ("\\", "back\\slash"), ("ünï", "Ünïcode")):
-        page = await group_list(db, Wanted(GroupFilter(q=q)))
+        page = await group_list(db, ALL, Wanted(GroupFilter(q=q)))
         assert [group.group_id for group in page.groups] == [found]
 
 
@@ -92,7 +93,7 @@ async def test_counts_follow_the_search_but_not_the_chosen_states(seed: Seed, db
     for number, state in enumerate(GroupState):
         seed.group(f"a-{number}", state.value)
         seed.group(f"b-{number}", state.value)
-    page = await group_list(db, Wanted(GroupFilter(q="a-", states=("Empty", "Dead"))))
+    page = await group_list(db, ALL, Wanted(GroupFilter(q="a-", states=("Empty", "Dead"))))
     assert {group.state for group in page.groups} == {"Empty", "Dead"}
     assert page.counts == {state.value: 1 for state in GroupState}
 
@@ -102,7 +103,7 @@ async def test_a_line_counts_members_and_names_topics_owned_or_committed(seed: S
     seed.members(pk, [member_id("g", n) for n in range(3)])
     seed.assign(pk, {(topic, p): "m" for topic in ("b", "d") for p in range(20)})
     seed.commit(pk, {(topic, 0): 1 for topic in ("a", "b", "c")})
-    page = await group_list(db, Wanted())
+    page = await group_list(db, ALL, Wanted())
     assert page.groups[0].members == 3
     assert page.groups[0].topics == ["a", "b", "c", "d"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import psycopg
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from frontend import live
 from frontend.live import _event
 from kcoord.database.notifications import Notifications
+from kcoord.rest.paging import EVERYTHING, Visible
 
 RETRY = "retry: 2000\n\n"
 BEAT = 'event: beat\ndata: {"listening":true}\n\n'
@@ -48,9 +49,13 @@ def notify(database: str, *group_ids: str, channel: str = "kcoord_changed") -> N
             connection.execute("select pg_notify(%s, %s)", [channel, group_id])
 
 
+async def everything() -> Visible:
+    return EVERYTHING
+
+
 async def opened(notifications: Notifications) -> AsyncIterator[str]:
     """A stream that has begun."""
-    stream = live.stream(notifications)
+    stream = live.stream(notifications, everything)
     assert await anext(stream) == RETRY
     assert await anext(stream) == BEAT
     return stream
@@ -129,7 +134,7 @@ async def test_the_stream_ends_with_the_process(notifications: Notifications) ->
 
 
 async def test_the_stream_ends_by_itself_so_that_its_session_is_looked_at_again(notifications: Notifications) -> None:
-    assert [part async for part in live.stream(notifications, lifetime_seconds=0.05)] == [RETRY, BEAT]
+    assert [part async for part in live.stream(notifications, everything, lifetime_seconds=0.05)] == [RETRY, BEAT]
 
 
 async def test_who_leaves_is_forgotten(notifications: Notifications) -> None:
@@ -160,3 +165,29 @@ async def test_new_owners_of_coordinator_partitions_are_told(notifications: Noti
     stream = await opened(notifications)
     notify(database, "", channel="kcoord_nodes")
     assert await following(stream) == changed(nodes=True)
+
+
+async def test_a_stream_tells_of_groups_that_its_reader_sees(
+    notifications: Notifications, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two people, and one of them may see other groups later."""
+    monkeypatch.setattr(live, "CHECKED_SECONDS", 0)
+    seen = {"billing": Visible(prefixes=("billing",)), "ledger": Visible(names=("ledger",))}
+
+    def reader(name: str) -> Callable[[], Awaitable[Visible]]:
+        async def visible() -> Visible:
+            return seen[name]
+
+        return visible
+
+    streams = {name: live.stream(notifications, reader(name)) for name in seen}
+    for stream in streams.values():
+        assert [await anext(stream), await anext(stream)] == [RETRY, BEAT]
+    notify(database, "ledger")
+    assert await following(streams["ledger"]) == changed("ledger")
+    notify(database, "billing-eu", "ledger", "hidden-7f3a")
+    assert await following(streams["billing"]) == changed("billing-eu"), "nothing was said of ledger before"
+    assert await following(streams["ledger"]) == changed("ledger")
+    seen["ledger"] = Visible(names=("billing-us",))
+    notify(database, "ledger", "billing-us")
+    assert await following(streams["ledger"]) == changed("billing-us")

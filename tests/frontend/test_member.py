@@ -16,6 +16,7 @@ from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from kcoord.sql import queries
 from tests.frontend.seed import Seed, member_id, now_ms, reconciling_group, working_group
 from tests.frontend.test_queries import Counting
+from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
@@ -49,7 +50,7 @@ def test_a_member_of_the_consumer_protocol(person: Client, seed: Seed) -> None:
     first, second = reconciling_group(seed)
     text = plain(person, member_url("ledger", first))
     assert "ledger@10.0.0.9 Giving up" in text
-    assert "Remove the member… To remove a member, your account needs the permission groups.delete_member." in text
+    assert "Remove the member… To remove a member, your account needs kick on group ledger." in text
     assert "Member epoch 11 of 12 Assignment epoch 12 group epoch 12" in text
     assert "removed if it has not given up its partitions" in text
     assert "Owned partitions 6 target 4" in text
@@ -163,9 +164,9 @@ async def test_a_member_of_a_huge_group_reads_a_bounded_number_of_rows(seed: See
     huge(seed)
     counting = Counting(db.conninfo, db._config)
     await counting.open()
-    await member_page(counting, "billing", member_id("billing", 0))
+    await member_page(counting, ALL, "billing", member_id("billing", 0))
     statements = counting.statements
-    page = await member_page(counting, "fleet", member_id("fleet", 0))
+    page = await member_page(counting, ALL, "fleet", member_id("fleet", 0))
     await counting.close()
     assert counting.statements == 2 * statements, "as many statements as for a small group"
     assert page.present is not None
@@ -173,7 +174,7 @@ async def test_a_member_of_a_huge_group_reads_a_bounded_number_of_rows(seed: See
     assert (page.present.totals.partitions, page.present.totals.lag) == (2_000, 8_000)
     assert len(page.events) == EVENTS
     last = page.present.partitions[-1]
-    further = await member_page(db, "fleet", member_id("fleet", 0), (last.topic, last.partition))
+    further = await member_page(db, ALL, "fleet", member_id("fleet", 0), (last.topic, last.partition))
     assert further.present is not None
     assert further.present.partitions[0].partition == last.partition + 5
 
@@ -214,5 +215,7 @@ def test_a_member_is_found_beside_those_of_others(postgres: str, statement: str,
             "pk": row[0], "epoch": 0, "member_id": member_id("fleet", 7), "protocol": "range", "most": EVENTS_SEARCHED,
             "limit": PARTITIONS + 1, "after_topic": START[0], "after_partition": START[1], "group_id": "fleet",
         }  # fmt: skip
-        plan = executed_plan(connection, getattr(queries("frontend"), statement), parameters, generic=generic)
+        plan = executed_plan(
+            connection, getattr(queries("frontend"), statement), {**parameters, **ALL.with_groups()}, generic=generic
+        )
         assert not re.search(r"Seq Scan on (groups_(assignment|member|event|watermark)|offsets_)", plan), plan

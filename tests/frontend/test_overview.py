@@ -14,6 +14,7 @@ from frontend.overview import presenters
 from frontend.overview.health import BAD, GOOD, OFF, UNKNOWN, WATCH, HealthLine, Limits, health
 from frontend.overview.parts import GROUPS_SHOWN, Archive, Celery, OverviewParts, Part, Postgres, Sampler
 from frontend.verdicts.presenters import KINDS, PLACES, lines
+from frontend.viewer import Viewer
 from groups.core.model.verdicts import VerdictKind
 from groups.nodes.overview import Overview as Nodes
 from groups.nodes.overview import SeenPartition
@@ -27,6 +28,7 @@ from offsets.core.verdicts import Verdict
 from offsets.verdicts.reads import Minute, VerdictReads, summaries
 from tests.frontend.seed import Seed
 from tests.frontend.verdict_seed import judged, troubled, verdict
+from tests.frontend.viewers import ALL, viewer
 
 NOW = 1_700_000_000_000
 LIMITS = Limits(timers_ms=15_000, sample_ms=60_000, check_ms=5_000)
@@ -189,10 +191,10 @@ async def test_a_part_that_fails_blanks_only_itself_and_stays_as_it_was(
 ) -> None:
     troubled(seed)
     monkeypatch.setattr("frontend.overview.parts.REPEATED_SECONDS", 0)
-    before = await parts.read()
+    before = await parts.read(ALL)
     assert {name: part.failed for name, part in before.items() if part.failed} == {}
 
-    async def unavailable(self: OverviewParts) -> None:
+    async def unavailable(self: OverviewParts, viewer: Viewer) -> None:
         raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "no connection")
 
     async def refused(self: OverviewParts) -> None:
@@ -200,7 +202,7 @@ async def test_a_part_that_fails_blanks_only_itself_and_stays_as_it_was(
 
     monkeypatch.setattr(OverviewParts, "_attention", unavailable)
     monkeypatch.setattr(OverviewParts, "_postgres", refused)
-    after = await parts.read()
+    after = await parts.read(ALL)
     assert {name: part.failed for name, part in after.items() if part.failed} == {
         "attention": "no connection",
         "postgres": "The database refused to read it.",
@@ -221,7 +223,7 @@ async def test_the_number_of_statements_does_not_grow_with_the_groups(
         executed.append(args[0])
         return await execute(self, *args, **kwargs)
 
-    await parts.read()  # some things are looked at only once
+    await parts.read(ALL)  # some things are looked at only once
     monkeypatch.setattr(psycopg.AsyncCursor, "execute", counted)
     counts = []
     for groups in (10, 1_000):
@@ -231,7 +233,7 @@ async def test_the_number_of_statements_does_not_grow_with_the_groups(
             " select id, 'stalled', 't' || n, id, 1, '{}' from groups_group, generate_series(1, 9) n"
         )
         executed.clear()
-        found = (await parts.read())["attention"].value
+        found = (await parts.read(ALL))["attention"].value
         assert len(found.groups) == min(GROUPS_SHOWN, groups)
         counts.append(len(executed))
         seed.connection.execute("truncate groups_group, offsets_groupverdict restart identity cascade")
@@ -242,9 +244,12 @@ async def test_many_viewers_cost_as_much_as_one(
     seed: Seed, parts: OverviewParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("frontend.overview.parts.REPEATED_SECONDS", 60)
-    first = await parts.read()
+    seed.group("billing")
+    first = await parts.read(ALL)
     seed.group("g")
-    assert await parts.read() is first
+    assert await parts.read(ALL) == first
+    (counted,) = (await parts.read(viewer("describe:group:bil*")))["counts"].value
+    assert counted == ("classic", "Stable", 1), "who sees other groups is not shown the same"
 
 
 def test_the_landing_page(person: Client, seed: Seed) -> None:

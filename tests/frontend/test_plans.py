@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
 from django.test import Client
 
 from frontend.offsets.reset_form import CHOICES
 from frontend.views.plans import LINES, RISKY
+from kcoord.models import AccessRule
 from kcoord.resets.strategies import PARAMETER, Strategy
 from tests.frontend.seed import Seed, now_ms, working_group
+from tests.frontend.viewers import allow
 
 RESET = "/groups/idle/reset"
 
@@ -270,16 +271,16 @@ class TestPermissions:
     def test_who_may_not_plan_is_refused(self, person: Client, idle: int) -> None:
         page = person.get("/groups/idle").content.decode()
         assert f'href="{RESET}"' not in page
-        assert "To plan a reset, your account needs the permission offsets.add_offsetplan." in page
+        assert "To plan a reset, your account needs alter-offsets on group idle." in page
         assert person.get(RESET).status_code == 403
         assert person.post(RESET, {"strategy": "to-latest"}).status_code == 403
 
-    def test_planning_is_not_applying(self, person: Client, idle: int, database: str) -> None:
+    def test_who_lost_the_right_may_not_apply(self, person: Client, idle: int, database: str) -> None:
         before = committed(database)
         user = get_user_model().objects.get(username="mara")
-        allowed = Permission.objects.filter(codename__in=("add_offsetplan", "view_offsetplan"))
-        user.user_permissions.add(*allowed)
+        allow(user, "alter-offsets:group:idle", "read:topic:*")
         plan = made(person, strategy="to-latest")
+        AccessRule.objects.filter(operation="alter-offsets").delete()
         assert 'value="apply"' not in person.get(plan).content.decode()
         refused = person.post(plan, {"act": "apply"})
         assert refused.status_code == 403

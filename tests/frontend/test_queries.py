@@ -6,12 +6,13 @@ from frontend import presenters, queries
 from frontend.queries import Limits
 from kcoord.database.pool import Connection, Database
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
+from tests.frontend.viewers import ALL
 
 
 async def test_group_page(seed: Seed, db: Database) -> None:
     members = working_group(seed)
     seed.topic("orders", 13, [11_000] * 12)
-    page = await queries.group_page(db, "billing", Limits())
+    page = await queries.group_page(db, ALL, "billing", Limits())
     assert page is not None
     assert [member.member_id for member in page.members] == members
     assert [(topic.topic, topic.partitions, topic.size, topic.owned) for topic in page.topics] == [
@@ -34,13 +35,13 @@ async def test_an_offset_below_the_start_of_the_log_lags_from_the_start(seed: Se
     seed.commit(pk, {("t", 0): 10})
     seed.topic("t", 1, [500])
     seed.connection.execute("update groups_watermark set log_start_offset = 400")
-    page = await queries.group_page(db, "g", Limits())
+    page = await queries.group_page(db, ALL, "g", Limits())
     assert page is not None
     assert page.totals.lag == page.offsets[0].lag == 100
 
 
 async def test_there_is_no_page_of_a_group_that_is_not_there(db: Database, seed: Seed) -> None:
-    assert await queries.group_page(db, "nobody", Limits()) is None
+    assert await queries.group_page(db, ALL, "nobody", Limits()) is None
 
 
 class Counting(Database):
@@ -74,9 +75,9 @@ async def test_the_page_of_a_huge_group_reads_a_bounded_number_of_rows(seed: See
     huge_group(seed)
     counting = Counting(db.conninfo, db._config)
     await counting.open()
-    assert await queries.group_page(counting, "billing", Limits()) is not None
+    assert await queries.group_page(counting, ALL, "billing", Limits()) is not None
     statements, counting.fetched = counting.statements, 0
-    page = await queries.group_page(counting, "fleet", Limits())
+    page = await queries.group_page(counting, ALL, "fleet", Limits())
     await counting.close()
     assert page is not None
     assert counting.statements == 2 * statements, "as many statements as for a small group"
@@ -101,7 +102,7 @@ async def test_the_page_of_a_group_of_many_topics_reads_the_first_and_finds_the_
     seed.commit(pk, {(name, 0): 5 for name in names[:500]})
     counting = Counting(db.conninfo, db._config)
     await counting.open()
-    page = await queries.group_page(counting, "wide", Limits())
+    page = await queries.group_page(counting, ALL, "wide", Limits())
     await counting.close()
     assert page is not None
     limits = Limits()
@@ -113,19 +114,19 @@ async def test_the_page_of_a_group_of_many_topics_reads_the_first_and_finds_the_
     (line,) = presenters.group(page, 50, {}, (), None)["members"]
     assert line.more_owned == 2_000 - limits.member_topics
 
-    found = await queries.group_page(db, "wide", Limits(q="PIC-199"))
+    found = await queries.group_page(db, ALL, "wide", Limits(q="PIC-199"))
     assert found is not None
     assert [topic.topic for topic in found.topics] == names[1_990:]
     assert {offset.topic for offset in found.offsets} == {lag.topic for lag in found.lag.topics} == set(names[1_990:])
     assert found.totals == page.totals, "totals are of all topics, whatever is searched"
-    nothing = await queries.group_page(db, "wide", Limits(q="no such topic"))
+    nothing = await queries.group_page(db, ALL, "wide", Limits(q="no such topic"))
     assert nothing is not None
     assert (nothing.topics, list(nothing.lag.topics), nothing.totals) == ((), [], page.totals)
 
 
 async def test_everything_of_a_huge_group_can_be_asked_for(seed: Seed, db: Database) -> None:
     huge_group(seed)
-    page = await queries.group_page(db, "fleet", Limits(10_000, 1_000, 10_000, 10_000, 10_000))
+    page = await queries.group_page(db, ALL, "fleet", Limits(10_000, 1_000, 10_000, 10_000, 10_000))
     assert page is not None
     assert len(page.members) == 1_000
     assert len(page.owners) == len(page.offsets) == 5_000
@@ -135,10 +136,10 @@ async def test_everything_of_a_huge_group_can_be_asked_for(seed: Seed, db: Datab
 async def test_history_goes_on_where_the_page_before_ended_and_outlives_the_group(seed: Seed, db: Database) -> None:
     for number in range(7):
         seed.event("gone", "group_created", number)
-    first = await queries.event_page(db, "gone", None, limit=3)
+    first = await queries.event_page(db, ALL, "gone", None, limit=3)
     assert not first.exists
     assert first.more
-    second = await queries.event_page(db, "gone", first.events[-1].id, limit=10)
+    second = await queries.event_page(db, ALL, "gone", first.events[-1].id, limit=10)
     assert [event.generation_id for event in (*first.events, *second.events)] == [6, 5, 4, 3, 2, 1, 0]
     assert not second.more
 
@@ -148,14 +149,14 @@ async def test_topics_by_name_with_who_reads_them(seed: Seed, db: Database) -> N
         seed.topic(f"topic-{number:03}", 4, [10, 20] if number == 0 else [])
     for name in ("g2", "g1"):
         seed.assign(seed.group(name), {("topic-000", p): "m" for p in range(4)})
-    first = await queries.topic_list(db, "", None, None)
+    first = await queries.topic_list(db, ALL, "", None, None)
     assert first.total == 55
     assert first.topics[0].groups == ["g1", "g2"]
     assert first.topics[0].watermarks == 2
     assert first.previous is None
-    second = await queries.topic_list(db, "", first.next, None)
+    second = await queries.topic_list(db, ALL, "", first.next, None)
     assert [topic.name for topic in second.topics] == [f"topic-{n:03}" for n in range(50, 55)]
     assert second.next is None
-    back = await queries.topic_list(db, "", None, second.previous)
+    back = await queries.topic_list(db, ALL, "", None, second.previous)
     assert [topic.name for topic in back.topics] == [topic.name for topic in first.topics]
-    assert (await queries.topic_list(db, "05", None, None)).total == 6
+    assert (await queries.topic_list(db, ALL, "05", None, None)).total == 6

@@ -21,6 +21,7 @@ from kcoord.database.pool import Database
 from kcoord.protocol.errors import ProtocolError
 from kcoord.resets.strategies import Reset, Strategy
 from tests.frontend.seed import Seed
+from tests.frontend.viewers import ALL, allow
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -125,9 +126,9 @@ async def test_ten_thousand_partitions_take_as_many_statements_as_three(
         committed |= {(f"t{number:03d}", partition): 1 for partition in range(count)}
     seed.commit(huge, committed)
     counting = Counting(monkeypatch)
-    await tick_list(db, "small")
+    await tick_list(db, ALL, "small")
     few, counting.statements = counting.statements, 0
-    found = await tick_list(db, "huge")
+    found = await tick_list(db, ALL, "huge")
     assert counting.statements <= few, "as many statements as for a small group"
     assert len(found.topics) == MOST_TOPICS
     assert found.more == 50
@@ -161,14 +162,13 @@ def test_the_plan_again_keeps_partitions_and_choices(operator: Client, seed: See
 
 def test_a_hold_takes_its_permission(person: Client, seed: Seed) -> None:
     from django.contrib.auth import get_user_model
-    from django.contrib.auth.models import Permission
 
     seed.topic("orders", 1, [100])
     pk = seed.group("idle", "Empty")
     seed.commit(pk, {("orders", 0): 10})
     user = get_user_model().objects.get(username="mara")
-    user.user_permissions.add(*Permission.objects.filter(codename__in=("add_offsetplan", "view_offsetplan")))
+    allow(user, "alter-offsets:group:idle", "read:topic:*")
     page = person.get("/groups/idle/reset").content.decode()
-    assert "To hold a group, your account needs the permission groups.change_group." in page
+    assert "To hold a group, your account needs kick on group idle." in page
     asked = {"strategy": "to-latest", "hold": "on", "duration_ms": "60000"}
     assert person.post("/groups/idle/reset", asked).status_code == 403

@@ -11,7 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
 from django.test import Client
 
 from frontend.search import reads
@@ -20,6 +19,7 @@ from kcoord.database.pool import Database
 from kcoord.models import ApiToken
 from kcoord.sql import queries
 from tests.frontend.seed import Seed, now_ms, working_group
+from tests.frontend.viewers import ALL, allow
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
@@ -75,11 +75,11 @@ def test_what_an_account_may_not_see_is_not_found(person: Client, seed: Seed) ->
     seed.group("billing")
     plan(seed, "billing")
     ApiToken.objects.create(name="Billing readers", digest="d", prefix="kc_1", created_at=0)
-    assert list(found(person, "billing")) == ["Groups"]
+    assert list(found(person, "billing")) == ["Groups", "Offset plans"]
     assert found(person, "hold billing") == {}
     assert found(person, "create token") == {}
     user = get_user_model().objects.get(username="mara")
-    user.user_permissions.add(Permission.objects.get(codename="change_group", content_type__app_label="groups"))
+    allow(user, "kick:group:billing")
     assert found(person, "hold billing")["Actions and pages"] == [
         ("Hold billing", "/groups/billing/hold"),
         ("End the hold of billing", "/groups/billing/hold"),
@@ -147,11 +147,11 @@ async def test_a_part_that_takes_too_long_is_named_and_the_others_are_shown(
     slow = "select g.*, null, null, null, null from (select pg_sleep(30)) s, (select '') g"
     monkeypatch.setattr(reads.Q, "members_containing", slow + " where %(q)s <> '' and %(most)s + %(limit)s > 0")
     monkeypatch.setattr(reads, "PART_SECONDS", 0.2)
-    hits = await reads.find(db, "billing", plans=True)
+    hits = await reads.find(db, ALL, "billing")
     assert hits.unfinished == ("members",)
     assert [hit.group_id for hit in hits.groups] == ["billing"]
     monkeypatch.setattr(reads, "ALL_SECONDS", 0.0)
-    assert (await reads.find(db, "billing", plans=True)).unfinished == ("groups", "topics", "members", "plans")
+    assert (await reads.find(db, ALL, "billing")).unfinished == ("groups", "topics", "members", "plans")
 
 
 @pytest.fixture(scope="module")
@@ -167,13 +167,17 @@ def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
 @pytest.mark.parametrize("q", ["team-07.service-0", "team", "zebra"])
 def test_the_beginning_of_a_name_is_looked_up(crowded: psycopg.Connection[Any], q: str, generic: bool) -> None:
     parameters = {"q": q, "end": q + "\U0010ffff", "limit": reads.SHOWN}
-    done = executed_plan(crowded, queries("frontend").groups_beginning, parameters, generic=generic)
+    done = executed_plan(
+        crowded, queries("frontend").groups_beginning, {**parameters, **ALL.with_groups()}, generic=generic
+    )
     assert "_like on groups_group" in done, done
     assert "Rows Removed" not in done, done
 
 
 def test_a_part_of_a_name_is_looked_for_in_a_bounded_number_of_rows(crowded: psycopg.Connection[Any]) -> None:
     parameters = {"q": "zebra", "most": 1_000, "limit": reads.SHOWN}
-    done = executed_plan(crowded, queries("frontend").groups_containing, parameters, generic=True)
+    done = executed_plan(
+        crowded, queries("frontend").groups_containing, {**parameters, **ALL.with_groups()}, generic=True
+    )
     read = re.findall(r"Scan.* on groups_group \(actual rows=([\d.]+)", done)
     assert [float(rows) for rows in read] == [1_000], done

@@ -13,6 +13,7 @@ from frontend.topics.reads import GROUP_ROWS, GROUPS, PARTITIONS, Cell, TopicPar
 from kcoord.sql import queries
 from tests.conftest import START_MS
 from tests.frontend.seed import Seed, working_group
+from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
@@ -103,7 +104,7 @@ def test_groups_of_a_topic_are_found_beside_those_of_others(postgres: str, gener
             [START_MS],
         )
         connection.execute(b"vacuum analyze offsets_topiclag, groups_group")
-        parameters = {"topic": "t7", "rows": GROUP_ROWS, "limit": GROUPS, "skip": 0}
+        parameters = {"topic": "t7", "rows": GROUP_ROWS, "limit": GROUPS, "skip": 0, **ALL.with_groups()}
         plan = executed_plan(connection, queries("frontend").topic_groups, parameters, generic=generic)
         assert "offsets_topiclag_by_topic" in plan, plan
         assert not re.search(r"Seq Scan on (offsets_topiclag|groups_group)", plan), plan
