@@ -21,7 +21,7 @@ from groups.seen import seen_detail
 from kcoord.access.administration import administers_cluster, sees_all
 from kcoord.access.people import principal_of
 from kcoord.access.rights import Operation, Principal, Resource
-from kcoord.rest.paging import EVERYTHING, Visible
+from kcoord.rest.paging import Visible
 from offsets.runs.findings import SeenBy
 
 _ATTRIBUTE = "kcoord_viewer"
@@ -52,8 +52,8 @@ class Viewer:
 
     @property
     def listed(self) -> Visible:
-        """The groups that lists name: as in Kafka, who may describe the cluster gets all of them listed."""
-        return EVERYTHING if self.sees_cluster else self.groups
+        """The groups that lists name, as `/v1/groups` does."""
+        return self.principal.listed_groups
 
     def listed_by(self, wanted: GroupFilter) -> Visible:
         """The groups that a list with a filter names: a search by members tells what only a description does."""

@@ -61,6 +61,7 @@ def test_the_page_says_where_the_group_stands_and_what_may_follow(person: Client
     following = page.partition("What can happen next")[2].partition("All transitions")[0]
     assert following.endswith(
         "Arrow 4 Empty window ends, nobody is left Arrow 5 Completing rebalance everybody joined, or the window ends "
+        "CSV of these rows "
     )
     assert "Arrow 3 Empty Preparing rebalance first member" in page
     assert "1 min ago" in page
