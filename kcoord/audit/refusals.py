@@ -46,6 +46,7 @@ class Refusals:
     """The refusals of one process. Use it on the loop of its runtime."""
 
     def __init__(self, runtime: Runtime, window_seconds: float = WINDOW_SECONDS) -> None:
+        self._runtime = runtime
         self._db = runtime.db
         self._window_seconds = window_seconds
         self._seen: dict[Key, _Seen] = {}
@@ -55,7 +56,9 @@ class Refusals:
         runtime.on_stop(self.close)
 
     def note_later(self, act: Act, caller: Caller) -> None:
-        """As `note`, behind the answer."""
+        """As `note`, behind the answer. While the process starts or ends nothing can be recorded."""
+        if self._runtime.loop is None:
+            return
         self._spawn(self.note(act, caller))
 
     async def note(self, act: Act, caller: Caller) -> None:
