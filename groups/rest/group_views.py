@@ -134,7 +134,7 @@ class GroupsView(ControlView):
         note_items(
             Act("group.delete", "group", result.group_id, reason=result.detail, error=result.error.name)
             for result in results.values()
-            if result.error is not Error.NONE
+            if 400 <= result.error.status < 500  # as of requests with one result: an outage is no refusal
         )
         return Response(s.DeletedGroups({"groups": [_deleted(results[group_id]) for group_id in asked]}).data)
 

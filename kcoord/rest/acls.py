@@ -35,10 +35,15 @@ class AclFilter(StrictSerializer):
     """Which rules; without a parameter, all."""
 
     principal = Text(required=False, max_length=PRINCIPAL_MAX, help_text="`User:name`, `Group:name` or `Token:name`.")
-    effect = Choice(AccessRule.Effect.values, required=False)
-    operation = Choice(AccessRule.Operation.values, required=False)
-    resource = Choice(AccessRule.Resource.values, required=False)
-    name = Text(required=False, allow_blank=True, max_length=NAME_MAX)
+    effect = Choice(AccessRule.Effect.values, required=False, help_text="Rules that allow, or that deny.")
+    operation = Choice(AccessRule.Operation.values, required=False, help_text="Rules for this operation.")
+    resource = Choice(AccessRule.Resource.values, required=False, help_text="Rules for this kind of resource.")
+    name = Text(
+        required=False,
+        allow_blank=True,
+        max_length=NAME_MAX,
+        help_text="Name or prefix; `pattern` says how to compare.",
+    )
     pattern = Choice(
         PATTERNS,
         required=False,

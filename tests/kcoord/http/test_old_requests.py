@@ -23,7 +23,10 @@ READS = {"assign", "fetchOffsets", "fetchOffsetsOfManyGroups", "simulateAssignme
 NEED_AN_ARCHIVE = {"startRun", "cancelRun"}
 """They run in `Database.transaction`, as most of the others do."""
 
-SHOWN = ("undoOffsetPlan", "createPin", "deletePin", "createToken", "deleteToken", "releaseHold", "kickMember")
+SHOWN = (
+    "undoOffsetPlan", "createPin", "deletePin", "createAcls", "deleteAcls", "alterQuotas", "createToken", "deleteToken",
+    "releaseHold", "kickMember",
+)  # fmt: skip
 """Of these a look shows that the requests are such that would change something."""
 
 E = "/v1/groups/e"
@@ -83,6 +86,9 @@ def of_the_rest(token_id: int) -> dict[str, Request]:
         "createToken": ("post", "/v1/tokens", {"name": "new", "rules": RULES}),
         "rotateToken": ("post", f"/v1/tokens/{token_id}/rotate", {"overlap_ms": 0}),
         "deleteToken": ("delete", f"/v1/tokens/{token_id}", None),
+        "createAcls": ("post", "/v1/acls", {"principal": "Token:old", "role": "operator"}),
+        "deleteAcls": ("delete", "/v1/acls?principal=Token:old", None),
+        "alterQuotas": ("post", "/v1/quotas", {"kind": "default", "set": {"reads": 100}}),
     }
 
 

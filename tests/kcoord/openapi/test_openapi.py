@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from django.contrib.auth.models import Group as AccountGroup
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from groups.catalogue.topics import TopicService, Watermark
@@ -198,6 +199,7 @@ async def test_examples_of_the_control_plane_work(
 ) -> None:
     names = {"name": "example", "group_id": "example", "member_id": "example"}
     await service.put(group("example", GroupState.STABLE, member("example", session_deadline=None)))
+    await AccountGroup.objects.acreate(name="billing-operators")
     sent = 0
     for path, method, operation in sorted(operations(document), key=turn):
         for content in operation.get("requestBody", {}).get("content", {}).values():
