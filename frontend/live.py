@@ -112,8 +112,10 @@ async def stream(
 
 async def _changes(subscription: Subscription, seconds: float) -> Changes:
     """What changed within that time."""
+    # Not wait_for: before Python 3.12 it swallows a cancellation that comes together with a change.
     try:
-        return await asyncio.wait_for(subscription.get(), seconds)
+        async with asyncio.timeout(seconds):
+            return await subscription.get()
     except TimeoutError:
         return Changes()
 
