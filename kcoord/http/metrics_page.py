@@ -16,6 +16,9 @@ from starlette.routing import Route
 
 from kcoord import metrics
 from kcoord.access.rights import ALL_ALLOWED, Access, Principal, bearer
+from kcoord.audit import caller as callers
+from kcoord.audit.caller import Caller, Door
+from kcoord.audit.operations import note_error
 from kcoord.database import counters, task_health
 from kcoord.http import context, problem
 from kcoord.process import runtime as runtimes
@@ -51,6 +54,7 @@ def route(group_series: GroupSeries, look: Look) -> Route:
                 stored = await _stored(runtime, request, group_series)
             except ProtocolError as error:
                 if error.error is not Error.COORDINATOR_NOT_AVAILABLE:
+                    _note(runtime, request, error)
                     return problem.from_error(error)
                 metrics.DATABASE_UP.set(0)  # the outage is logged, and /readyz reports it
             _look_at_pools(runtime)
@@ -82,6 +86,13 @@ async def _caller(runtime: Runtime, request: Request) -> Principal | None:
     if "authorization" in request.headers:
         return await runtime.get(Access).authenticate(bearer(request.scope["headers"]))
     return ANYBODY if runtime.config.bool("metrics.public.groups") else None
+
+
+def _note(runtime: Runtime, request: Request, error: ProtocolError) -> None:
+    """Record in the audit that a wrong token was sent."""
+    address = request.client.host if request.client else ""
+    with callers.calling(Caller(Door.HTTP, address=address, request_id=context.request_id())):
+        note_error(runtime, "metrics", error)
 
 
 def _look_at_pools(runtime: Runtime) -> None:

@@ -96,11 +96,15 @@ async def test_members_that_may_not_are_recorded(runtime: Runtime, client_with: 
     assert rest.count == 2
 
 
-@pytest.mark.parametrize("path", ["/v1/groups/g/join", "/v1/topics"])
+async def sent(client: httpx.AsyncClient, path: str) -> httpx.Response:
+    return await (client.get(path) if path == "/metrics" else client.post(path, json=join_body()))
+
+
+@pytest.mark.parametrize("path", ["/v1/groups/g/join", "/v1/topics", "/metrics"])
 async def test_wrong_tokens_are_recorded(runtime: Runtime, database: str, path: str) -> None:
-    for secret in ("kc_one", "kc_two", None):
+    for secret in ("kc_one", "kc_two", "kc_three" if path == "/metrics" else None):
         async with client_of(secret) as client:
-            assert (await client.post(path, json=join_body())).status_code == 401
+            assert (await sent(client, path)).status_code == 401
     await runtime.get(Refusals).close()
     first, rest = refused(database)
     assert (first.principal, first.address, first.error) == ("", "127.0.0.1", "SASL_AUTHENTICATION_FAILED")
