@@ -202,8 +202,7 @@ class Operation:
         headers = scope["headers"]
         principal = trusted_caller(scope) or await runtime.get(Access).authenticate(bearer(headers))
         quotas = runtime.get(Quotas)
-        if quotas.limits_connections and principal.token_id:
-            claim(runtime, scope, principal)
+        over = self._over(runtime, scope, principal) if quotas.limits_connections else None
         group_id, transactional_id = self._path_names(scope)
         query = self._query(scope["query_string"])
         body = b""
@@ -218,10 +217,10 @@ class Operation:
 
         try:
             if self._is_big or len(body) > BIG_BYTES:
-                result = await self._big(quotas, principal, body, called, receive)
+                result = await self._big(quotas, principal, body, called, receive, over)
             else:
                 content = None if self._decoder is None else bodies.decode(self._decoder, body)
-                work = self._carried_out(quotas, called(content))
+                work = self._carried_out(quotas, called(content), over)
                 result = await (answered_or_gone(work, receive) if self._waits else work)
         except ProtocolError as error:
             if error.error is not Error.THROTTLING_QUOTA_EXCEEDED:
@@ -229,7 +228,23 @@ class Operation:
             raise
         answer = self._encoded(result)
         quotas.spend(principal, None, len(body) + len(answer.body))
+        if over is not None:
+            answer.headers["connection"] = "close"
         return answer
+
+    def _over(self, runtime: Runtime, scope: Scope, principal: Principal) -> ProtocolError | None:
+        """Count the connection; the refusal of one too many, if the request may keep a member in its group.
+
+        Such a request is carried out first. Raises THROTTLING_QUOTA_EXCEEDED for all others.
+        """
+        try:
+            if principal.token_id:
+                claim(runtime, scope, principal)
+        except ProtocolError as refusal:
+            if not self.metering.is_of_member:
+                raise
+            return refusal
+        return None
 
     async def _big(
         self,
@@ -238,6 +253,7 @@ class Operation:
         body: bytes,
         called: Callable[[Any], Call[Any]],
         receive: Receive,
+        over: ProtocolError | None,
     ) -> msgspec.Struct:
         """The result of a request that waits for a place."""
         if self._is_big:  # what does not wait for a place need not be looked at again
@@ -246,11 +262,25 @@ class Operation:
             with off_loop.charging(quotas.charger(principal) if self._is_big else None):
                 content = await self._decoded(body)
                 if not self._waits:
-                    return await self._carried_out(quotas, called(content))
+                    return await self._carried_out(quotas, called(content), over)
         # Others wait for the place, and what this one waits for may be another request.
-        return await answered_or_gone(self._carried_out(quotas, called(content)), receive)
+        return await answered_or_gone(self._carried_out(quotas, called(content), over), receive)
 
-    async def _carried_out(self, quotas: Quotas, call: Call[Any]) -> msgspec.Struct:
+    async def _carried_out(self, quotas: Quotas, call: Call[Any], over: ProtocolError | None) -> msgspec.Struct:
+        """The result of a call. `over`: its connection is one too many, which refuses what would not be lost by it.
+
+        Raises THROTTLING_QUOTA_EXCEEDED.
+        """
+        metering = self.metering
+        if over is not None and metering.renew is not None:
+            await metering.renew(call)
+            raise over
+        result = await self._metered(quotas, call)
+        if over is not None and metering.keeps is not None and metering.keeps(call.body, result):
+            raise over
+        return result
+
+    async def _metered(self, quotas: Quotas, call: Call[Any]) -> msgspec.Struct:
         """The result of a call whose weight is spent. Raises THROTTLING_QUOTA_EXCEEDED."""
         metering, principal = self.metering, call.principal
         if metering.budget is None or not quotas.meter(principal):

@@ -91,5 +91,10 @@ class Metering:
     keeps: Callable[[Any, Any], bool] | None = None
     renew: Callable[[Any], Awaitable[None]] | None = None
 
+    @property
+    def is_of_member(self) -> bool:
+        """A member that gets no such request through may lose its place in the group."""
+        return self.budget is None or self.keeps is not None or self.renew is not None
+
 
 UNMETERED = Metering()
