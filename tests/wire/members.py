@@ -1,4 +1,4 @@
-"""Members of Python clients with one interface, for tests that ask the same of each."""
+"""Members of Python and Java clients with one interface, for tests that ask the same of each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from tests.processes.test_examples import TOPIC, partitions_of
+from tests.wire.java_members import Java
 from tests.wire.kafka_workers import Listening
 
 SECONDS = 90.0
@@ -127,6 +128,8 @@ KINDS: dict[str, tuple[Callable[..., Member], str]] = {
     "kafka-python": (KafkaPython, "classic"),
     "confluent": (Confluent, "classic"),
     "confluent-consumer": (Confluent, "consumer"),
+    "java": (Java, "classic"),
+    "java-consumer": (Java, "consumer"),
 }
 """Clients with the protocol that their members speak."""
 

@@ -1,4 +1,4 @@
-"""What members of unmodified Python clients rely on: static ids, cooperative rebalances, commits, transactions, TLS."""
+"""What members of unmodified clients rely on: static ids, cooperative rebalances, commits, transactions, TLS."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.kcoord.client.live import SESSION_MS
 from tests.processes.test_examples import PARTITIONS
 from tests.support.database import cloned_database
 from tests.support.tls import make_certificate
@@ -37,7 +38,7 @@ def test_a_static_member_comes_back_without_a_rebalance(listening: Listening, ki
             assert described(listening, group) == before
 
 
-@pytest.mark.parametrize("kind", ["kafka-python", "confluent"])
+@pytest.mark.parametrize("kind", ["kafka-python", "confluent", "java"])
 def test_a_cooperative_rebalance_takes_no_more_than_it_must(listening: Listening, kind: str) -> None:
     group = f"cooperative-of-{kind}"
     with closing(member_of(kind, listening, group, assignor="cooperative-sticky")) as first:
@@ -60,6 +61,29 @@ def test_a_member_that_starts_again_knows_its_commits(listening: Listening, kind
     with closing(member_of(kind, listening, group)) as again:
         polled(lambda: again.numbers() == EVERYTHING, again)
         assert again.committed(1) == 7
+
+
+def test_a_member_of_java_that_is_killed_is_succeeded(listening: Listening) -> None:
+    """Alone with its like, in the classic protocol; the shortest session."""
+    group = "killed-of-java"
+    with closing(member_of("java", listening, group, session_ms=SESSION_MS)) as stays:
+        with closing(member_of("java", listening, group, session_ms=SESSION_MS)) as killed:
+            polled(lambda: len(stays.numbers()) == len(killed.numbers()) == 2, stays, killed)
+            partition = min(killed.numbers())
+            killed.commit(partition, 7)
+            killed.kill()  # type: ignore[attr-defined]
+        polled(lambda: stays.numbers() == EVERYTHING, stays)
+        assert stays.committed(partition) == 7
+
+
+@pytest.mark.parametrize("kind", ["java", "java-consumer"])
+def test_a_transaction_of_java_commits_offsets(listening: Listening, kind: str) -> None:
+    with closing(member_of(kind, listening, f"tx-of-{kind}")) as member:
+        polled(lambda: member.numbers() == EVERYTHING, member)
+        member.transaction(0, 11, "commit")  # type: ignore[attr-defined]
+        assert member.committed(0) == 11
+        member.transaction(0, 12, "abort")  # type: ignore[attr-defined]
+        assert member.committed(0) == 11
 
 
 def test_a_transaction_of_kafka_python_commits_offsets(listening: Listening) -> None:
