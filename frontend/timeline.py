@@ -211,7 +211,7 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.MEMBER_RECONCILED.value: ("good", _reconciled),
     EventKind.REGEXES_RESOLVED.value: ("busy", _resolved),
     EventKind.OFFSETS_RESET.value: ("warn", _offsets("set")),
-    EventKind.OFFSETS_RESTORED.value: ("warn", _offsets("set back")),
+    EventKind.OFFSETS_RESTORED.value: ("warn", _offsets("restored")),
     EventKind.OFFSETS_DELETED.value: ("warn", _offsets("deleted")),
     EventKind.OFFSETS_EXPIRED.value: ("idle", _offsets("expired")),
     EventKind.RETENTION_PINNED.value: ("busy", _pin("suspended")),

@@ -16,7 +16,7 @@ from frontend.states import state
 from frontend.viewer import Viewer
 from frontend.views.groups import group_url
 from frontend.views.member import member_url
-from frontend.wording import plural
+from frontend.wording import client_at, plural
 from kcoord.models import ApiToken
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -154,10 +154,11 @@ def _grouped(name: str, found: dict[str, set[str]], more: str) -> list[Result]:
 
 
 def _member(hit: reads.MemberHit) -> Result:
-    name = hit.member_id if hit.instance_id is None else f"{hit.instance_id} ({hit.member_id})"
-    return Result(
-        name, member_url(hit.group_id, hit.member_id), f"{hit.client_id} at {hit.client_host}, in {hit.group_id}"
-    )
+    """Client and host first: people know these, and the ids only tell members of one client apart."""
+    ids = hit.member_id if hit.instance_id is None else f"{hit.instance_id} ({hit.member_id})"
+    name = client_at(hit.client_id, hit.client_host)
+    note = f"{ids}, in {hit.group_id}" if name else f"in {hit.group_id}"
+    return Result(name or ids, member_url(hit.group_id, hit.member_id), note)
 
 
 def _plan(hit: reads.PlanHit) -> Result:

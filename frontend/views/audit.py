@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_safe
 
+from frontend import zones
 from frontend.audit.presenters import NOT_RECORDED, WHAT, AuditLine, acts_of, audit_line
 from frontend.audit.reads import audit
 from frontend.viewer import viewer_of
@@ -15,6 +18,7 @@ from kcoord.audit.reading import AuditFilter, Sight
 from kcoord.process import bridge
 
 RESULTS = {"done": "Done", "refused": "Refused"}
+AROUND_MS = 60_000
 DELETED = frozenset({"token.delete", "topic.delete"})
 
 
@@ -63,19 +67,27 @@ def wanted_records(request: HttpRequest) -> AuditFilter:
     )
 
 
-def urls(line: AuditLine) -> tuple[str, str]:
-    """The page of what a record is about, and that of its plan; "" without."""
+def urls(line: AuditLine) -> tuple[str, str, str]:
+    """The page of what a record is about, that of its plan, and the changes of offsets around it; "" without."""
     record = line.record
     if not record.name or record.act in DELETED or record.result == "refused":
-        return "", ""
+        return "", "", ""
     try:
         if record.resource == "group":
             here = group_url(record.name)
-            return here, f"{here}/plans/{line.plan_id}" if line.plan_id else ""
+            if line.plan_id:
+                return here, f"{here}/plans/{line.plan_id}", ""
+            return here, "", _commits(here, line.at) if record.act.startswith("offsets.") else ""
         if record.resource == "topic":
-            return reverse("frontend:topic", kwargs={"name": record.name}), ""
+            return reverse("frontend:topic", kwargs={"name": record.name}), "", ""
         if record.resource == "run":
-            return reverse("frontend:run", kwargs={"run_id": record.name}), ""
+            return reverse("frontend:run", kwargs={"run_id": record.name}), "", ""
     except NoReverseMatch:  # a name that no page can have
-        return "", ""
-    return "", ""
+        return "", "", ""
+    return "", "", ""
+
+
+def _commits(group: str, at: int) -> str:
+    """The changes of offsets within a minute of an instant (ms)."""
+    around = {"from": zones.wall(at - AROUND_MS), "to": zones.wall(at + AROUND_MS)}
+    return f"{group}/commits?{urlencode({'kind': 'changes', **around})}"

@@ -26,7 +26,7 @@ WORDS: Mapping[ChangeKind, tuple[str, str]] = {
     ChangeKind.COMMIT: ("committed", "good"),
     ChangeKind.TXN_COMMIT: ("committed in a transaction", "good"),
     ChangeKind.RESET: ("reset", "warn"),
-    ChangeKind.RESTORE: ("set back", "warn"),
+    ChangeKind.RESTORE: ("restored", "warn"),
     ChangeKind.IMPORT: ("imported", "warn"),
     ChangeKind.DELETE: ("deleted", "bad"),
     ChangeKind.EXPIRE: ("expired", "idle"),

@@ -81,6 +81,19 @@ def test_records_are_filtered_and_exported(operator: Client, records: None, quer
     assert [row["act"] for row in csv.DictReader(io.StringIO(text))] == acts
 
 
+def test_a_change_of_offsets_without_a_plan_leads_to_its_commits(operator: Client, seed: Seed) -> None:
+    seed.group("billing", "Empty")
+    seed.journal("billing", "reset", "orders", 1, 5, ms_ago=1_000, principal="mara")
+    seed.journal("billing", "reset", "orders", 2, 6, ms_ago=86_400_000, principal="sam")
+    with transaction.atomic():
+        record_here(Act("offsets.restore", "group", "billing"), MARA)
+    link = re.search(r'href="(/groups/billing/commits[^"]+)">Commit history', operator.get("/audit").content.decode())
+    assert link
+    page = operator.get(link[1].replace("&amp;", "&")).content.decode()
+    assert "mara" in page
+    assert "sam" not in page
+
+
 def test_what_can_be_filtered_covers_every_act() -> None:
     assert sorted(act for what in WHAT for act in acts_of(what)) == sorted(ACTS)
 
