@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from frontend.wording import joined
 from kcoord.access.tokens import OPERATIONS, RESOURCES, Rule
@@ -26,6 +26,13 @@ MEANINGS: dict[tuple[str, str], str] = {
     ("admin", "cluster"): "administer the service",
 }
 """(Operation, resource) -> what it allows with the names put in."""
+DENIED: dict[tuple[str, str], str] = {
+    ("alter-offsets", "topic"): "alter offsets of {}",
+    ("kick", "topic"): "kick on {}",
+    **{("admin", resource): "do anything with {}" for resource in ("group", "topic", "transactional-id")},
+    ("admin", "cluster"): "see or administer the service",
+}
+"""The same where a denial needs other words: it denies its operation alone, and that of `admin` every operation."""
 NOUNS = {
     "group": ("group", "groups"),
     "topic": ("topic", "topics"),
@@ -50,22 +57,22 @@ def allows(rules: Iterable[Rule]) -> list[str]:
     if is_administrator(rules):
         return ["do everything: with every group and topic, and create tokens that may do the same"]
     return [
-        *_phrases([rule for rule in rules if rule.effect != "deny"]),
-        *(f"not {phrase}" for phrase in _phrases([rule for rule in rules if rule.effect == "deny"])),
+        *_phrases([rule for rule in rules if rule.effect != "deny"], MEANINGS),
+        *(f"not {phrase}" for phrase in _phrases([rule for rule in rules if rule.effect == "deny"], MEANINGS | DENIED)),
     ]
 
 
-def _phrases(rules: list[Rule]) -> list[str]:
+def _phrases(rules: list[Rule], meanings: Mapping[tuple[str, str], str]) -> list[str]:
     by_kind: dict[tuple[str, str], list[Rule]] = {}
     for rule in rules:
         by_kind.setdefault((rule.operation, rule.resource), []).append(rule)
     order = [(operation, resource) for resource in RESOURCES for operation in OPERATIONS]
-    return [_phrase(kind, by_kind[kind]) for kind in order if kind in by_kind]
+    return [_phrase(kind, by_kind[kind], meanings) for kind in order if kind in by_kind]
 
 
-def _phrase(kind: tuple[str, str], rules: list[Rule]) -> str:
+def _phrase(kind: tuple[str, str], rules: list[Rule], meanings: Mapping[tuple[str, str], str]) -> str:
     operation, resource = kind
-    text = MEANINGS.get(kind) or f"{operation} {{}}"
+    text = meanings.get(kind) or f"{operation} {{}}"
     return text.format(_names(resource, rules))
 
 

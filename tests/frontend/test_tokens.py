@@ -122,6 +122,17 @@ def test_words() -> None:
     ) == ["read, commit and reset offsets on topics a and b and topics that begin with c"]
 
 
+def test_words_of_denials_say_no_more_and_no_less_than_is_denied() -> None:
+    written = ("read:group:*", "deny:admin:group:pay*", "deny:kick:topic:orders", "deny:describe:topic:salaries")
+    assert allows(map(parse_rule, (*written, "deny:admin:cluster:*"))) == [
+        "be a member of, and commit and fetch offsets of, all groups",
+        "not do anything with groups that begin with pay",
+        "not see topic salaries",
+        "not kick on topic orders",
+        "not see or administer the service",
+    ]
+
+
 def test_a_star_in_a_preset_means_all_that_begin_so() -> None:
     found = rules_of({"preset": "lag", "groups": "*", "topics": "orders,pay*"})
     assert found == [
