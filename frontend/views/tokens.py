@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -107,7 +107,7 @@ def new_token(request: HttpRequest) -> HttpResponse:
             return _secret(request, made, "Token created", "")
     if request.method == "GET" or preview:
         refusal = Refusal()
-    body = [{"operation": r.operation, "resource": r.resource, "pattern": r.pattern, "name": r.name} for r in rules]
+    body = [asdict(rule) for rule in rules]
     command = as_command.create_token(
         service_url(request), given.get("name", ""), body, now + expires if expires else None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -61,6 +62,12 @@ def test_a_preview_creates_nothing(operator: Client, seed: Seed) -> None:
     assert "curl" in page
     assert "<form" not in page
     assert not ApiToken.objects.exists()
+
+
+def test_the_command_denies_what_the_form_would_deny(operator: Client, seed: Seed) -> None:
+    given = {**BILLING, "preset": "custom", "rules": "read:group:*\ndeny:read:group:secret-*", "act": "preview"}
+    page = unescape(operator.post("/tokens/new", given, HTTP_HX_REQUEST="true").content.decode())
+    assert '"name": "secret-", "effect": "deny"' in page
 
 
 def test_rotation_keeps_the_secret_before_for_a_while(operator: Client, seed: Seed) -> None:

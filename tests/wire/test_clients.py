@@ -32,7 +32,7 @@ SECONDS = 60.0
 
 @pytest.mark.parametrize("name", [KAFKA_PYTHON, CONFLUENT, JAVA, FRANZ_GO])
 def test_workers_share_a_group_and_none_of_it_is_lost(listening: Listening, name: str, tmp_path: Path) -> None:
-    place = place_of(listening, name, tmp_path, "lines-" + name.partition(".")[0].lower())
+    place = place_of(listening, name, tmp_path, "lines-" + name.replace(".", "-").lower())
     with ExitStack() as stack:
         with place.files.growing():
             first = stack.enter_context(place.start())

@@ -203,6 +203,8 @@ async def test_a_stable_group_in_full(api: httpx.AsyncClient, service: GroupServ
         "group_instance_id": "i0",
         "client_id": "client-m0",
         "client_host": "192.0.2.1",
+        "client_software_name": None,
+        "client_software_version": None,
         "state": "stable",
         "session_timeout_ms": 45_000,
         "rebalance_timeout_ms": 300_000,
