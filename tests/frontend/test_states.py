@@ -56,6 +56,7 @@ def page(
         members=members,
         owned=(),
         topics=(),
+        drawn=(),
         more_topics=False,
         widths={},
         owners=(),

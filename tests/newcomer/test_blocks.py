@@ -22,13 +22,15 @@ DEPLOYMENT, OPERATIONS, PLANS = "docs/deployment.md", "docs/operations.md", "doc
 PERFORMANCE = "docs/performance.md"
 MONITORING, RESTORE = "docs/monitoring/README.md", "docs/restore.md"
 
+RESTORED = '"$PG/psql" "$ADMIN dbname=postgres"'
+ACLS = "tests/kcoord/access/test_acl_command.py"
 START = "tests/kcoord/stack/test_stack.py"
 RUN = {
     (OPERATIONS, ".venv/bin/python manage.py create_token "),
     (MONITORING, ".venv/bin/python manage.py create_token "),
     (OPERATIONS, ".venv/bin/python manage.py settings_reference "),
     (OPERATIONS, "PG=$(.venv/bin/python "),
-    (OPERATIONS, "ADMIN="),
+    (OPERATIONS, RESTORED),
     (PLANS, "T=$("),
     (PLANS, "PLAN="),
     (PLANS, "call -X POST $G/hold "),
@@ -50,6 +52,12 @@ ELSEWHERE = {
     (OPERATIONS, "KCOORD_DATABASE_URL=postgresql:"): START,
     (OPERATIONS, ".venv/bin/pip install -r deploy/"): "tests/deploy/test_tracing.py",
     (OPERATIONS, "KCOORD_BROKER_URL=redis:"): "tests/kcoord/stack/test_fresh_install.py",
+    (OPERATIONS, ".venv/bin/python manage.py quotas "): "tests/kcoord/quotas/test_stored.py",
+    (OPERATIONS, ".venv/bin/python manage.py acl --add --allow-principal "): ACLS,
+    (OPERATIONS, ".venv/bin/python manage.py acl --add --deny-principal "): ACLS,
+    (OPERATIONS, ".venv/bin/python manage.py acl --list "): ACLS,
+    (OPERATIONS, ".venv/bin/python manage.py acl --remove "): ACLS,
+    (OPERATIONS, ".venv/bin/python manage.py audit "): "tests/kcoord/audit/test_chain.py",
     ("docs/reconcile.md", ""): "tests/offsets/spark/test_command.py",
     ("docs/restore.md", "export KCOORD_ARCHIVE_PATH="): "tests/offsets/runs/test_restore_command.py",
     ("docs/sinks.md", ""): "tests/processes/test_exactly_once.py",
@@ -60,6 +68,7 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "make venv "): "these are the tests",
     ("docs/archive.md", "for jar in "): "downloads packages of Java",
     (OPERATIONS, ".venv/bin/python manage.py createsuperuser"): "asks questions",
+    (OPERATIONS, 'psql "$(sed '): "needs psql on the path, and waits for statements",
     (DEPLOYMENT, "python manage.py createsuperuser"): "asks questions",
     ("docs/archive.md", "PYTHONPATH=/path/to/kcoord spark-submit "): "needs a Spark cluster",
     (PERFORMANCE, "make bench"): "takes half an hour",
@@ -235,6 +244,6 @@ def test_backup_and_restore(house: House, turn: str) -> None:
         body = {"topics": [{"name": "orders", "partitions": [{"partition": 1, "committed_offset": 1}]}]}
         wait_until(lambda: api.post("groups/billing/offsets/commit", json=body).status_code == 200, 0.1)
     assert offsets(house) != before
-    paste(house, setup(begin) + script((OPERATIONS, "ADMIN=")))
+    paste(house, setup(begin) + script((OPERATIONS, RESTORED)))
     # Its connections were ended; the page says to restart. Members would be answered 503, retry, and do that.
     wait_until(lambda: try_offsets(house) == before, 0.1)
