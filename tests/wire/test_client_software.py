@@ -13,6 +13,7 @@ from groups.clients import KEPT_MS, Client, ClientSoftware, Software
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
+from tests.frontend.viewers import ALL
 from tests.support.api import Members
 from tests.wire.client import WireClient
 from tests.wire.conftest import Connect
@@ -39,7 +40,7 @@ async def test_a_member_of_the_classic_protocol(
     await named(client)
     answer = await joined(client, service, clock)
     assert await software_in(api) == [NAMES]
-    page = await member_page(runtime.db, "g", answer.member_id)
+    page = await member_page(runtime.db, ALL, "g", answer.member_id)
     assert page.present is not None
     assert page.present.described.software == "apache-kafka-java 4.3.1"
 
