@@ -276,7 +276,7 @@ def signed_in(browser: httpx.Client, username: str, password: str) -> None:
 def test_what_is_in_order_outlasts_the_limits(server: Running, database: str, token: str) -> None:
     """A connection between two requests, a held join, and the stream of events of a page."""
     group, username = f"outlasting-{server.port}", f"peer-{server.port}"
-    get_user_model().objects.create_user(username, password="a long password")
+    get_user_model().objects.create_superuser(username, password="a long password")
     headers = {"Authorization": f"Bearer {token}"}
     with (
         httpx.Client(base_url=server.url, headers=headers, timeout=END_SECONDS) as client,

@@ -41,6 +41,7 @@ NO_JOIN: dict[str, Any] = {
     "members": (),
     "session_deadline": None,
     "retry_after_ms": None,
+    "replaced_id": "",
 }
 NO_SYNC = {"protocol_type": None, "protocol_name": None, "assignment": b"", "session_deadline": None}
 NO_ANSWER = {

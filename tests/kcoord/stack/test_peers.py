@@ -13,7 +13,7 @@ from kcoord.http.framing import ambiguous_framing
 from kcoord.http.peers import SLOWEST_BYTES_PER_SECOND, Peer, PeerLimits, Peers, Phase, Reason
 from kcoord.stack import server
 
-LIMITS = PeerLimits(connections=3, head=4.0, body=8.0, write=12.0, body_bytes=10 * SLOWEST_BYTES_PER_SECOND)
+LIMITS = PeerLimits(connections=3, from_one=0, head=4.0, body=8.0, write=12.0, body_bytes=10 * SLOWEST_BYTES_PER_SECOND)
 """A tick is a second."""
 
 

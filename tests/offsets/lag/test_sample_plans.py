@@ -8,7 +8,14 @@ import pytest
 from kcoord.sql import queries
 from tests.conftest import START_MS
 
-PAGE = {"visible_names": [], "visible_prefixes": [""], "topic": None, "subscribed": []}
+PAGE = {
+    "visible_names": [],
+    "visible_prefixes": [""],
+    "visible_denied": [],
+    "visible_denied_prefixes": [],
+    "topic": None,
+    "subscribed": [],
+}
 BATCH = {"after_topic": 0, "after_partition": -1, "limit": 100}
 
 
