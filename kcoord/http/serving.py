@@ -1,7 +1,8 @@
 """Serving an endpoint: from the ASGI scope to a typed call, from a struct or an error to a response.
 
 The order of checks: token, group id, query, content type, body; then the handler, which checks the rules of the token.
-A handler that waits is watched: when the client disconnects it is cancelled, and the service undoes its wait.
+A handler that waits is watched: when the client disconnects, or its token ends, it is cancelled, and the service undoes
+its wait.
 Source: http-api.md 1.
 """
 
@@ -24,6 +25,7 @@ from kcoord.audit.operations import NOT_ALLOWED, note_error
 from kcoord.http import body as bodies
 from kcoord.http import context, paths, problem
 from kcoord.http.endpoint import Endpoint
+from kcoord.http.waiting import Waiting, answered_or_gone
 from kcoord.process import off_loop
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
@@ -74,7 +76,7 @@ class Call(msgspec.Struct, Generic[B], frozen=True):
 class Underway(NamedTuple):
     """A request that was begun. `finish` makes its result of what the future holds, or returns a coroutine that does.
 
-    Whoever begins it waits for the future to the end, and runs such a coroutine.
+    The caller waits until the future is done, and runs such a coroutine.
     """
 
     waits_for: asyncio.Future[Any]
@@ -215,13 +217,16 @@ class Operation:
         def called(content: Any) -> Call[Any]:
             return Call(runtime, principal, content, group_id, query, host, transactional_id)
 
+        def watched(work: Awaitable[msgspec.Struct]) -> Awaitable[msgspec.Struct]:
+            return self._watched(runtime, scope, receive, work)
+
         try:
             if self._is_big or len(body) > BIG_BYTES:
-                result = await self._big(quotas, principal, body, called, receive, over)
+                result = await self._big(quotas, principal, body, called, watched, over)
             else:
                 content = None if self._decoder is None else bodies.decode(self._decoder, body)
                 work = self._carried_out(quotas, called(content), over)
-                result = await (answered_or_gone(work, receive) if self._waits else work)
+                result = await (watched(work) if self._waits else work)
         except ProtocolError as error:
             if error.error is not Error.THROTTLING_QUOTA_EXCEEDED:
                 quotas.spend(principal, None, len(body))
@@ -252,10 +257,10 @@ class Operation:
         principal: Principal,
         body: bytes,
         called: Callable[[Any], Call[Any]],
-        receive: Receive,
+        watched: Callable[[Awaitable[msgspec.Struct]], Awaitable[msgspec.Struct]],
         over: ProtocolError | None,
     ) -> msgspec.Struct:
-        """The result of a request that waits for a place."""
+        """The result of a request that waits for a place. `watched`: see `_watched`."""
         if self._is_big:  # what does not wait for a place need not be looked at again
             quotas.admit(principal, {Budget.CPU: 0, Budget.BYTES: 0})
         async with current_runtime().get(Turnstile).place(principal.token_id):
@@ -264,7 +269,17 @@ class Operation:
                 if not self._waits:
                     return await self._carried_out(quotas, called(content), over)
         # Others wait for the place, and what this one waits for may be another request.
-        return await answered_or_gone(self._carried_out(quotas, called(content), over), receive)
+        return await watched(self._carried_out(quotas, called(content), over))
+
+    @staticmethod
+    async def _watched(
+        runtime: Runtime, scope: Scope, receive: Receive, work: Awaitable[msgspec.Struct]
+    ) -> msgspec.Struct:
+        """The result of `work`. Raises ClientGone, or SASL_AUTHENTICATION_FAILED when the token of the request ends."""
+        if trusted_caller(scope):
+            return await answered_or_gone(work, receive)
+        with runtime.get(Waiting).under(bearer(scope["headers"])) as ended:
+            return await answered_or_gone(work, receive, ended)
 
     async def _carried_out(self, quotas: Quotas, call: Call[Any], over: ProtocolError | None) -> msgspec.Struct:
         """The result of a call. `over`: its connection is one too many, which refuses what would not be lost by it.
@@ -346,29 +361,6 @@ def claim(runtime: Runtime, scope: Scope, principal: Principal) -> None:
     peer = (scope.get("state") or {}).get(PEER)
     if peer is not None:
         runtime.get(Connections).claim(peer, principal)
-
-
-async def answered_or_gone(work: Awaitable[msgspec.Struct], receive: Receive) -> msgspec.Struct:
-    """The result of `work`. Raises ClientGone, with `work` cancelled and ended, if the connection ends first."""
-    handler = asyncio.ensure_future(work)
-    watcher = asyncio.ensure_future(_disconnected(receive))
-    try:
-        await asyncio.wait({handler, watcher}, return_when=asyncio.FIRST_COMPLETED)
-        if not handler.done():
-            raise bodies.ClientGone
-        return handler.result()
-    finally:
-        watcher.cancel()
-        if not handler.done():
-            handler.cancel()
-        await asyncio.gather(handler, watcher, return_exceptions=True)
-        # An error's traceback refers to this frame: it would keep itself, and all of the request, until a full search.
-        del handler, watcher
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def serve(

@@ -259,6 +259,20 @@ class Connection(asyncio.Protocol):
         """A request is being answered."""
         return self._task is not None
 
+    @property
+    def token(self) -> str:
+        """The digest of the token that it logged in with; "" before that."""
+        return self.session.token
+
+    @property
+    def secret(self) -> str:
+        """The token that it logged in with."""
+        return self.session.secret
+
+    def token_ended(self, reason: str) -> None:
+        """The token is no longer valid."""
+        self.hang_up("refused", f"the token of the connection is no longer valid: {reason}")
+
     def overdue(self, seconds: float) -> str | None:
         """Count time that went by; the reason if the peer has taken too long, else None."""
         limits = self._gateway.limits

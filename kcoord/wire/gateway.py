@@ -17,6 +17,7 @@ from functools import lru_cache, partial
 import structlog
 
 from kcoord import metrics
+from kcoord.access.token_watch import TokenWatch
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import places_of
@@ -26,7 +27,6 @@ from kcoord.wire import session
 from kcoord.wire.api import Api
 from kcoord.wire.connection import Connection
 from kcoord.wire.dispatch import Decoded
-from kcoord.wire.logins import Logins
 
 log = structlog.get_logger(__name__)
 
@@ -167,7 +167,7 @@ class Gateway:
         self._tasks = [
             asyncio.create_task(self._accept(listener), name="kcoord-kafka-accept"),
             asyncio.create_task(self._look(), name="kcoord-kafka-look"),
-            asyncio.create_task(Logins(self.runtime, self._connections).watch(), name="kcoord-kafka-logins"),
+            asyncio.create_task(TokenWatch(self.runtime, self._connections).watch(), name="kcoord-kafka-logins"),
         ]
         host, self.port = listener.getsockname()[:2]
         log.info("kafka_listening", host=host, port=self.port, tls=self.tls is not None)

@@ -61,6 +61,28 @@ async def test_a_token_revoked_at_one_server_is_refused_by_the_other(
     await eventually(lambda: answers(401), "the revoked token is refused")
 
 
+async def test_a_join_held_by_one_server_ends_when_its_token_is_revoked_at_the_other(
+    servers: list[Running], client: httpx.AsyncClient
+) -> None:
+    """Long before the answer of the rebalance, and before the server would look the token up again."""
+    here, there = (server.url for server in servers)
+    leader = HttpMember(client, [here], rebalance_timeout_ms=300_000, session_timeout_ms=300_000)
+    await asyncio.wait_for(leader.become_stable(), 30)
+    rules = [*RULES, {"operation": "read", "resource": "group", "pattern": "prefix", "name": ""}]
+    made = (await client.post(f"{here}/v1/tokens", json={"name": "brief", "rules": rules})).json()
+    headers = {"Authorization": f"Bearer {made['secret']}"}
+    async with httpx.AsyncClient(headers=headers, timeout=70) as brief:
+        newcomer = HttpMember(brief, [there])
+        joining = asyncio.create_task(newcomer.join(attempts=2, max_wait_ms=60_000))
+        while (await leader.heartbeat())[1].get("error") != "REBALANCE_IN_PROGRESS":
+            assert not joining.done()
+        assert (await client.delete(f"{here}/v1/tokens/{made['id']}")).status_code in (200, 204)
+        with pytest.raises(AssertionError, match="no join after 2 requests"):
+            await asyncio.wait_for(joining, 70)
+    status, problem = newcomer.answers[-1]
+    assert (status, problem["error"]) == (401, "SASL_AUTHENTICATION_FAILED")
+
+
 async def test_join_held_by_one_server_is_completed_at_the_other(
     servers: list[Running], client: httpx.AsyncClient
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import psycopg
 import pytest
 
 from groups.engine.service import GroupService
@@ -12,42 +11,17 @@ from kcoord.access.rights import Access, digest
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from tests.support.http_members import make_token
 from tests.support.members import eventually
+from tests.support.token_ends import ENDS, EXPIRE_AT, REVOKE, ROTATE, change, owned_token
 from tests.wire.client import WireClient
 from tests.wire.conftest import Connect
 from tests.wire.support import join_fields, until_joining
-
-REVOKE = """
-with rules as (
-    delete from kcoord_accessrule r using kcoord_apitoken t where r.token_id = t.id and t.digest = %(digest)s)
-delete from kcoord_apitoken where digest = %(digest)s
-"""
-GIVE_OWNER = """
-with owner as (
-    insert into auth_user (username, password, is_superuser, first_name, last_name, email, is_staff, is_active,
-                           date_joined)
-    values (%(digest)s, '', false, '', '', '', false, true, now()) returning id)
-update kcoord_apitoken set owner_id = (select id from owner) where digest = %(digest)s
-"""
-DEACTIVATE = """
-update auth_user set is_active = false where id = (select owner_id from kcoord_apitoken where digest = %(digest)s)
-"""
-EXPIRE = "update kcoord_apitoken set expires_at = 1 where digest = %(digest)s"
 
 
 @pytest.fixture
 def brief(database: str) -> str:
     """The secret of a token that another process created, with an account as its owner."""
-    secret = make_token(database)
-    change(database, GIVE_OWNER, secret)
-    return secret
-
-
-def change(database: str, statement: str, secret: str, **parameters: object) -> None:
-    """As another process does it."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(statement.encode(), {"digest": digest(secret), **parameters})
+    return owned_token(database)
 
 
 async def serves(client: WireClient) -> bool:
@@ -55,7 +29,7 @@ async def serves(client: WireClient) -> bool:
     return answer.error_code == 0
 
 
-@pytest.mark.parametrize("statement", [REVOKE, EXPIRE, DEACTIVATE], ids=["revoked", "expired", "owner deactivated"])
+@pytest.mark.parametrize("statement", ENDS.values(), ids=ENDS.keys())
 async def test_an_idle_connection_ends_with_its_token_and_others_stay(
     connect: Connect, brief: str, database: str, statement: str
 ) -> None:
@@ -80,8 +54,7 @@ async def test_a_parked_join_ends_with_its_token(
 async def test_an_idle_connection_ends_when_its_token_expires(
     connect: Connect, brief: str, database: str, clock: VirtualClock
 ) -> None:
-    soon = "update kcoord_apitoken set expires_at = %(until)s where digest = %(digest)s"
-    change(database, soon, brief, until=clock.now_ms() + 500)
+    change(database, EXPIRE_AT, brief, until=clock.now_ms() + 500)
     client = await connect(brief)
     assert await serves(client)
     clock.advance(500)
@@ -92,11 +65,7 @@ async def test_after_a_rotation_the_secret_before_serves_until_its_end(
     connect: Connect, brief: str, database: str, clock: VirtualClock, runtime: Runtime
 ) -> None:
     client = await connect(brief)
-    rotate = """
-    update kcoord_apitoken set previous_digest = digest, digest = %(fresh)s, previous_until = %(until)s
-     where digest = %(digest)s
-    """
-    change(database, rotate, brief, fresh=digest("kc_new"), until=clock.now_ms() + 500)
+    change(database, ROTATE, brief, fresh=digest("kc_new"), until=clock.now_ms() + 500)
 
     async def accepted() -> bool:
         try:

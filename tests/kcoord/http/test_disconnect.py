@@ -13,7 +13,7 @@ from groups.core.model.types import ClassicMember
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.http import body as bodies
-from kcoord.http.serving import answered_or_gone
+from kcoord.http.waiting import answered_or_gone
 from tests.support.api import SESSION_TIMEOUT_MS, Members, join_body
 from tests.support.members import eventually
 
