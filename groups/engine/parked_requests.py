@@ -172,10 +172,11 @@ class ParkedRequests:
     async def wait(self, waiter: Waiter, max_wait_ms: Millis) -> BarrierReply | None:
         """The answer; None when the wait runs out first. Raises ShuttingDown."""
         try:
-            return await asyncio.wait_for(waiter.answer, max_wait_ms / 1000)
-        except TimeoutError:
-            return None
+            # Not wait_for: before Python 3.12 it swallows a cancellation that comes together with the answer.
+            answered, _ = await asyncio.wait({waiter.answer}, timeout=max_wait_ms / 1000)
+            return waiter.answer.result() if answered else None
         finally:
+            waiter.answer.cancel()  # unless it is there: nobody waits for it any more, see `restore`
             self.leave(waiter)
 
     def _on_wake(self, group_id: str | None) -> None:

@@ -145,7 +145,8 @@ class Notifications:
 
     async def wait_listening(self, timeout_seconds: float = 10.0) -> None:
         """Return once LISTEN is in effect. Raises TimeoutError."""
-        await asyncio.wait_for(self._listening.wait(), timeout_seconds)
+        async with asyncio.timeout(timeout_seconds):
+            await self._listening.wait()
 
     async def stop(self) -> None:
         """Stop listening and end every subscription."""

@@ -8,6 +8,7 @@ Produce is served because clients derive from it what else they may use (KIP-35)
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -137,10 +138,9 @@ class Holding:
     async def hold(self, wait_ms: int) -> None:
         """Wait that long, or until the process begins to stop."""
         if wait_ms > 0:
-            try:
-                await asyncio.wait_for(self._stopping.wait(), wait_ms / 1000)
-            except TimeoutError:
-                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_ms / 1000):
+                    await self._stopping.wait()
 
     async def _stop(self) -> None:
         self._stopping.set()

@@ -7,6 +7,8 @@ import asyncio
 import psycopg
 import pytest
 
+from groups.core.model.commands import Parked, ParkKind
+from groups.core.model.replies import JoinReply
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.config import Config
@@ -175,3 +177,17 @@ async def test_dead_group_answers_its_waiters(service: GroupService) -> None:
     await service.force_state("g", GroupState.DEAD)
     reply = await asyncio.wait_for(waiting, 10)
     assert reply.error is Error.NOT_COORDINATOR
+
+
+async def test_a_request_that_is_cancelled_as_its_answer_comes_is_cancelled(service: GroupService) -> None:
+    """The answer must not swallow the cancellation: the client is gone, and a shutdown waits for the task."""
+    parked = service._parked
+    waiter = parked.enter("g", Parked(ParkKind.JOIN, "m", None, 0, 0), 0)
+    waiting = asyncio.create_task(parked.wait(waiter, 60_000))
+    await asyncio.sleep(0)
+    waiter.answer.set_result(JoinReply(Error.NONE, "m"))
+    await asyncio.sleep(0)  # the wait is over, and its task has not run yet
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not parked.has_waiters("g")
