@@ -23,7 +23,7 @@ ROOMY = 64
 
 
 class Mark(str, Enum):
-    """What matters about a partition, whoever owns it."""
+    """What matters about a partition, regardless of its owner."""
 
     UNOWNED = "unowned"
     MOVING = "moving"

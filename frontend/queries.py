@@ -249,7 +249,7 @@ async def coordinator(db: Database, partition: int) -> rows.Coordinator | None:
 async def event_page(db: Database, viewer: Viewer, group_id: str, before: int | None, limit: int = 100) -> EventPage:
     """Events of a group older than the event `before`; the newest if it is None. Events outlive their group.
 
-    Of a group that the viewer may not describe there are none.
+    Empty for a group that the viewer may not describe.
     """
 
     async def read(connection: Connection) -> EventPage:

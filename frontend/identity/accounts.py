@@ -74,7 +74,7 @@ def account(config: Config, someone: Person) -> Any:
 
 
 def _groups(claim: object) -> frozenset[str]:
-    """The names in a claim. An empty name is none: it would match a setting that is not set."""
+    """The names in a claim. Empty ones are ignored: they would match a setting that is not set."""
     entries = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
     return frozenset(entry for entry in entries if isinstance(entry, str) and entry)
 

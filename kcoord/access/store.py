@@ -152,7 +152,7 @@ def add_rules(holder: HolderName, rules: Iterable[Rule]) -> list[AccessRule]:
     wanted = [check_rule(rule) for rule in dict.fromkeys(rules)]
     with transaction.atomic():
         found = holder.find()
-        # Whoever else adds rules to this holder waits: both would find theirs missing.
+        # Others that add rules to this holder wait: both would find theirs missing.
         type(found)._default_manager.select_for_update(of=("self",), no_key=True).get(pk=found.pk)
         has = {rule_of(row) for row in AccessRule.objects.filter(**{holder.field: found})}
         new = [

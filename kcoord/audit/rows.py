@@ -1,7 +1,7 @@
 """Rows that Django itself writes, in the audit: accounts, their groups, schedules, and whatever else the admin edits.
 
-Signals of the models record each change, whoever makes it: the admin, a command or a shell. Tables that a service
-writes are not among them, nor those of tokens and rules (`kcoord.access`).
+Signals of the models record each change, also those made by a command or in a shell. Tables that a service writes are
+not watched, nor those of tokens and rules (`kcoord.access`).
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ from enum import Enum
 from typing import Any
 
 BURST_SECONDS = 10
-"""Of a budget that is limited per second: so much of it may be used at once. As Kafka's 11 samples of one second."""
+"""How many seconds' worth of a limit per second may be used at once, about as with Kafka's 11 samples of one second."""
 
 MINUTE = 60
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetInfo:
-    """A budget. `window`: its limit is per so many seconds, and `burst` seconds of it may be used at once."""
+    """A budget. `window`: the seconds that its limit is for. `burst`: how many seconds' worth may be used at once."""
 
     key: str
     unit: str

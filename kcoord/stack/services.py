@@ -21,7 +21,7 @@ FOR_OTHERS = 40
 
 FEWEST_CONNECTIONS = 200
 RESERVED = 3
-"""Postgres keeps them for superusers, and the service is none."""
+"""Connections that Postgres reserves for superusers; the service connects as an ordinary role."""
 ROOT_WARNING = "You're running the worker with superuser"
 """Celery warns root in five lines; messages are JSON, not pickles, so running it as root is as safe as the rest."""
 
