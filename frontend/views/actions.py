@@ -26,6 +26,7 @@ from frontend.views.page import message, page, show
 from frontend.wording import duration, plural, ranges
 from groups.core.model.replies import Done, HoldReply
 from groups.engine.service import GroupService
+from kcoord.audit.refusals import is_temporary
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -37,11 +38,15 @@ LONGEST_REASON = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an action was refused: a sentence, the items it lists, and the HTTP status."""
+    """Why an action was refused: a sentence, the items it lists, and the HTTP status.
+
+    `is_temporary`: it was not carried out because of an outage, or because another node has to.
+    """
 
     text: str = ""
     status: int = 200
     listed: Sequence[str] = ()
+    is_temporary: bool = False
 
 
 def attempt(work: Callable[[Runtime], Awaitable[T]]) -> tuple[T | None, Refusal]:
@@ -53,7 +58,7 @@ def attempt(work: Callable[[Runtime], Awaitable[T]]) -> tuple[T | None, Refusal]
         problems = error.fields.get("problems")
         if isinstance(problems, Sequence):
             return None, Refusal("No plan was made.", status, _folded(problems))
-        return None, Refusal(error.detail, status)
+        return None, Refusal(error.detail, status, is_temporary=is_temporary(error.action))
 
 
 def _folded(problems: Sequence[Mapping[str, Any]]) -> list[str]:

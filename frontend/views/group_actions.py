@@ -44,11 +44,12 @@ NOT_TRIED = "Not tried: the groups before it took too long. Nothing was changed.
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one group. `done` False: `text` says why not."""
+    """What became of one group. `done` False: `text` says why not. `refused`: it is in the audit as a refusal."""
 
     review: Review
     done: bool
     text: str
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +114,17 @@ def _perform(request: HttpRequest, act: Act, lines: Sequence[Review]) -> list[Re
     results = []
     for line in lines:
         if line.obstacle:
-            results.append(Result(line, False, line.obstacle))
+            results.append(Result(line, False, line.obstacle, refused=True))
         elif time.monotonic() > until:
             results.append(Result(line, False, NOT_TRIED))
         else:
             text, refusal = _ACTS[act](request, line)
-            results.append(Result(line, not refusal.text, text or refusal.text))
+            refused = bool(refusal.text) and not refusal.is_temporary
+            results.append(Result(line, not refusal.text, text or refusal.text, refused))
     note_items(
         Record(f"group.{act.value}", "group", result.review.group_id, reason=result.text, error="NOT DONE")
         for result in results
-        if not result.done
+        if result.refused
     )
     return results
 

@@ -8,9 +8,9 @@ from typing import Any
 from kcoord.audit import caller as callers
 from kcoord.audit.acts import KAFKA
 from kcoord.audit.recording import Act
-from kcoord.audit.refusals import Refusals
+from kcoord.audit.refusals import Refusals, is_temporary
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import BY_CODE, Error, ProtocolError
 
 SIGN_IN = "sasl_authenticate"
 
@@ -25,12 +25,10 @@ NOT_ALLOWED = frozenset(
 )
 """Errors that say who may not, rather than what is wrong."""
 
-_NAMES = {error.code: error.name for error in Error}
-
 
 def is_refusal(operation: str, error: ProtocolError) -> bool:
-    """Whether an error belongs into the audit: somebody may not do this, or it would have changed something."""
-    return error.error in NOT_ALLOWED or operation in KAFKA
+    """Whether an error belongs in the audit: the caller may not do this, or a change was refused for good."""
+    return error.error in NOT_ALLOWED or (operation in KAFKA and not is_temporary(error.action))
 
 
 def note_error(runtime: Runtime, operation: str, error: ProtocolError) -> None:
@@ -47,9 +45,10 @@ def note_refusals(runtime: Runtime, api: str, answer: Mapping[str, Any] | None) 
         return
     for entry in (entry for part in answer.values() if isinstance(part, list | tuple) for entry in part):
         code = entry.get("error_code", 0)
-        if code:
+        known = BY_CODE.get(code)
+        if code and not (known is not None and is_temporary(known.value.action)):
             name = entry.get("name") or entry.get("resource_name") or entry.get("group_id") or ""
             reason = entry.get("error_message") or ""
             resource = "topic" if act.startswith("topic") else "group"
-            refused = Act(act, resource, str(name), reason=str(reason), error=_NAMES.get(code, str(code)))
+            refused = Act(act, resource, str(name), reason=str(reason), error=str(code) if known is None else known.name)
             runtime.get(Refusals).note_later(refused, callers.current())

@@ -1,9 +1,9 @@
-"""Refused requests in the audit, bounded: who sends them as fast as possible must not be able to fill the table.
+"""Refused requests in the audit, bounded: a client that sends them as fast as it can must not fill the table.
 
 The first refusal of a kind is recorded at once. A kind is who was refused (or from which network, if nobody knows
 who), through which door, what for, and with which error. Those of the same kind that follow within a minute are
-counted, and recorded together when the minute is over. A process remembers so many kinds and no more; what comes
-beyond them is counted as one kind.
+counted, and recorded together when the minute is over. A process remembers a bounded number of kinds; all others
+are counted as one kind.
 
 A process that is killed loses the counts of its last minute, and nothing else.
 """
@@ -20,7 +20,7 @@ from kcoord.audit.caller import Caller, Kind
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import ProtocolError
+from kcoord.protocol.errors import Action, ProtocolError
 
 log = structlog.get_logger(__name__)
 
@@ -117,6 +117,14 @@ class Refusals:
         self._seen.clear()
         if counted or self._unwritten:
             await self._write(counted)
+
+
+def is_temporary(action: Action) -> bool:
+    """Whether an error with this action says that the request may succeed later, or at another node.
+
+    That is an outage, a node that does not coordinate the group, or a full queue: it is no refusal.
+    """
+    return action in (Action.RETRY, Action.REDISCOVER)
 
 
 def key_of(act: Act, caller: Caller) -> Key:

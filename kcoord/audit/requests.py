@@ -21,11 +21,11 @@ from kcoord.audit import caller as callers
 from kcoord.audit.acts import OPERATIONS, PAGES
 from kcoord.audit.caller import Caller, Door
 from kcoord.audit.recording import Act
-from kcoord.audit.refusals import Refusals
+from kcoord.audit.refusals import Refusals, is_temporary
 from kcoord.http import context
 from kcoord.process import bridge
 from kcoord.process import runtime as runtimes
-from kcoord.protocol.errors import ProtocolError
+from kcoord.protocol.errors import Action, ProtocolError
 
 log = structlog.get_logger(__name__)
 
@@ -33,8 +33,8 @@ API, ADMIN = "/v1/", "/admin/"
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 LONGEST_BODY = 65_536
 """Bytes of a body that is looked at for the name in it, if nobody else read it."""
-NOT_REFUSALS = frozenset({405, 413, 415})
-"""Statuses of requests that nobody has looked at."""
+NOT_REFUSALS = frozenset({405, 413, 415, 421})
+"""Statuses of requests that nobody has looked at, or that another node has to answer."""
 
 Handler = Callable[[HttpRequest], Any]
 
@@ -100,7 +100,9 @@ def refusal(request: HttpRequest, response: HttpResponseBase, caller: Caller) ->
         return None
     if reads and (status not in (401, 403) or (status == 401 and caller.door is not Door.HTTP)):
         return None
-    error, detail = _problem(response)
+    error, detail, action = _problem(response)
+    if is_temporary(action):
+        return None
     act = act_of(request)
     name = next((str(value) for value in match.kwargs.values()), "") or caller.subject or _subject(request)
     return Act(act, resource_of(act), name or request.path if act == "request" else name, reason=detail, error=error)
@@ -147,10 +149,10 @@ def subject_of(content: object) -> str:
     return next((name for name in names if isinstance(name, str)), "")
 
 
-def _problem(response: HttpResponseBase) -> tuple[str, str]:
-    """The error of a problem response and its text; of a page its status."""
+def _problem(response: HttpResponseBase) -> tuple[str, str, Action]:
+    """The error of a problem response, its text and action; of a page its status."""
     try:
         body = json.loads(getattr(response, "content", b""))
-        return str(body["error"]), str(body["detail"])
+        return str(body["error"]), str(body["detail"]), Action(body["action"])
     except (ValueError, KeyError, TypeError):
-        return f"HTTP {response.status_code}", ""
+        return f"HTTP {response.status_code}", "", Action.FIX
