@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kcoord.audit import caller as callers
@@ -38,17 +38,37 @@ def note_error(runtime: Runtime, operation: str, error: ProtocolError) -> None:
     runtime.get(Refusals).note_later(refused, callers.current())
 
 
-def note_refusals(runtime: Runtime, api: str, answer: Mapping[str, Any] | None) -> None:
-    """Record what an answer to a Kafka client refuses, if the API is one that changes things: each name on its own."""
+def note_refusals(runtime: Runtime, api: str, group_id: str, answer: Mapping[str, Any] | None) -> None:
+    """Record what an answer to a Kafka client refuses, if the API is one that changes things: each name on its own.
+
+    `group_id`: the group that the request names, "" if its answer names what it is about.
+    """
     act = KAFKA.get(api)
     if act is None or answer is None:
         return
-    for entry in (entry for part in answer.values() if isinstance(part, list | tuple) for entry in part):
-        code = entry.get("error_code", 0)
-        known = BY_CODE.get(code)
-        if code and not (known is not None and is_temporary(known.value.action)):
-            name = entry.get("name") or entry.get("resource_name") or entry.get("group_id") or ""
-            reason = entry.get("error_message") or ""
-            resource = "topic" if act.startswith("topic") else "group"
-            refused = Act(act, resource, str(name), reason=str(reason), error=str(code) if known is None else known.name)
+    resource = "topic" if act.startswith("topic") else "group"
+    for code, name, reason in _refused(answer, group_id):
+        error = BY_CODE.get(code)
+        if error is None or not is_temporary(error.value.action):
+            refused = Act(act, resource, name, reason=reason, error=str(code) if error is None else error.name)
             runtime.get(Refusals).note_later(refused, callers.current())
+
+
+def _refused(answer: Mapping[str, Any], group_id: str) -> Iterator[tuple[int, str, str]]:
+    """The errors of an answer, each with the name that it is about and the reason."""
+    if answer.get("error_code"):
+        yield answer["error_code"], group_id, str(answer.get("error_message") or "")
+    for entry in _entries(answer):
+        name = str(entry.get("name") or entry.get("resource_name") or entry.get("group_id") or "")
+        if entry.get("error_code"):
+            yield entry["error_code"], name, str(entry.get("error_message") or "")
+        for part in _entries(entry):
+            if part.get("error_code"):
+                yield part["error_code"], group_id, f"topic {name!r}, partition {part.get('partition_index')}"
+
+
+def _entries(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The mappings in the lists of a part of an answer."""
+    for value in part.values():
+        if isinstance(value, list | tuple):
+            yield from (entry for entry in value if isinstance(entry, Mapping))

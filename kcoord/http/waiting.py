@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 from starlette.types import Receive
@@ -66,10 +67,9 @@ async def answered_or_gone(
     """
     handler = asyncio.ensure_future(work)
     watcher = asyncio.ensure_future(_disconnected(receive))
+    awaited: set[asyncio.Future[Any]] = {handler, watcher, *(() if ended is None else (ended,))}
     try:
-        await asyncio.wait(
-            {handler, watcher} if ended is None else {handler, watcher, ended}, return_when=asyncio.FIRST_COMPLETED
-        )
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
         if handler.done():
             return handler.result()
         if ended is not None and ended.done():
@@ -81,7 +81,7 @@ async def answered_or_gone(
             handler.cancel()
         await asyncio.gather(handler, watcher, return_exceptions=True)
         # An error's traceback refers to this frame: it would keep itself, and all of the request, until a full search.
-        del handler, watcher
+        del handler, watcher, awaited
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -184,7 +184,7 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
             callers.identify(caller.name, caller.token_id)
         call = Call(runtime, gateway, peer, caller, header.version, header.client_id)
         answer = await api.handler(call, content)
-        note_refusals(runtime, api.name, answer)
+        note_refusals(runtime, api.name, content.get("group_id", ""), answer)
         return answer
     except ProtocolError as error:
         if is_refusal(api.name, error):

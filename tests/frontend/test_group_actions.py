@@ -11,6 +11,7 @@ from django.test import Client
 
 from frontend.listing.bulk import MOST_GROUPS
 from frontend.views import group_actions
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.viewers import allow
 
@@ -187,3 +188,48 @@ class TestResults:
         text = plain(operator.post(URL, {"act": "delete", "group": groups, "sure": "yes"}).content)
         assert text.count("Not tried: the groups before it took too long.") == 2
         assert len(left(database)) == 3
+
+
+class TestTheAudit:
+    @pytest.mark.parametrize(
+        ("error", "refused"),
+        [
+            (Error.COORDINATOR_NOT_AVAILABLE, []),
+            (Error.NOT_COORDINATOR, []),
+            (Error.UNKNOWN_SERVER_ERROR, []),
+            (Error.NON_EMPTY_GROUP, [("group.delete", "spare")]),
+        ],
+        ids=lambda value: value.name if isinstance(value, Error) else "",
+    )
+    def test_what_the_service_refuses_is_recorded_and_an_outage_is_not(
+        self,
+        operator: Client,
+        groups: list[str],
+        database: str,
+        monkeypatch: pytest.MonkeyPatch,
+        error: Error,
+        refused: list[tuple[str, str]],
+    ) -> None:
+        async def fail(*_: object) -> None:
+            raise ProtocolError(error, "no")
+
+        monkeypatch.setattr(group_actions, "delete_now", fail)
+        answer = operator.post(URL, {"act": "delete", "group": ["spare"], "sure": "yes"})
+        assert answer.status_code == 200
+        assert refusals(database) == refused
+
+    def test_groups_that_there_was_no_time_for_were_not_refused(
+        self, operator: Client, groups: list[str], database: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(group_actions, "MOST_SECONDS", -1.0)
+        text = plain(operator.post(URL, {"act": "delete", "group": ["spare"], "sure": "yes"}).content)
+        assert group_actions.NOT_TRIED in text
+        assert refusals(database) == []
+
+
+def refusals(database: str) -> list[tuple[str, str]]:
+    """The acts that were refused, with their names."""
+    with psycopg.connect(database) as connection:
+        return connection.execute(
+            "select act, name from kcoord_auditrecord where result = 'refused' order by seq"
+        ).fetchall()
