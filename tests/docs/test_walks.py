@@ -13,15 +13,16 @@ from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
 from tests.docs.walks import Walk, walking
 
-MOST_FILES = {"join": 65, "consumer-heartbeat": 73, "offsets/commit": 61}
-"""The listener of notifications may run meanwhile: it is one of them.
+MOST_FILES = {"join": 67, "consumer-heartbeat": 75, "offsets/commit": 62}
+"""The listener of notifications and the watch of tokens may run meanwhile: they are two of them.
 
 Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
 (`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`). Five are of the lanes: what
 may be answered or written without a transaction of the group (`groups.lane`, `offsets.lane`). One counts requests
 without a lock (`kcoord.tallies`), and one says what rules mean, for tokens and people (`kcoord.access.rules`). Three
 are of quotas: what a request counts as (`groups.api.metering`, `offsets.api.
-metering`), its weight (`kcoord.quotas.budgets`), and who is limited (`kcoord.quotas.quotas`).
+metering`), its weight (`kcoord.quotas.budgets`), and who is limited (`kcoord.quotas.quotas`). One is
+of calls that may wait: whether the client is still there and its token valid (`kcoord.http.waiting`).
 """
 
 JOIN = {
