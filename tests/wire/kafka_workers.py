@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,13 +17,16 @@ from tests.kcoord.client.live import FAST, Service
 from tests.processes.test_examples import EXAMPLES, PARTITIONS, TOPIC, Files, Language, Place, Worker, shared_by
 from tests.support.http_members import make_token
 from tests.support.processes import environment, free_ports, start_server
-from tests.wire import java
+from tests.wire import golang, java
 
 WORKERS = EXAMPLES / "kafka"
 KAFKA_PYTHON, CONFLUENT = "worker_kafka_python.py", "worker_confluent.py"
 JAVA, FRANZ_GO = "Worker.java", "worker.go"
 MODULES = {KAFKA_PYTHON: "kafka", CONFLUENT: "confluent_kafka"}
-GO_SECONDS = 600.0
+
+
+PATIENT = {"KCOORD_KAFKA_LOGIN_TIMEOUT_MS": 60_000}
+"""Clients of tests are slow on a machine that is busy."""
 
 
 @dataclass(frozen=True)
@@ -49,35 +51,14 @@ class Listening:
 def listening_on(conninfo: str, **env: object) -> Iterator[Listening]:
     """A server with a port for Kafka clients, and the topic of the workers. `env`: more settings of the server."""
     port = free_ports(1)
-    with start_server(conninfo, env={**FAST, "KCOORD_KAFKA_PORT": port, **env}) as server:
+    with start_server(conninfo, env={**FAST, **PATIENT, "KCOORD_KAFKA_PORT": port, **env}) as server:
         server.wait_ready()
         service = Service(server, conninfo, make_token(conninfo))
         service.topic(PARTITIONS, TOPIC)
         yield Listening(service, port)
 
 
-def go_worker(directory: Path) -> list[str]:
-    """The Go worker, built. Skips the test without Go, or where its module cannot be had."""
-    if shutil.which("go") is None:
-        pytest.skip("no go on the path")
-    built = directory / "go-worker"
-    env = {**environment(None, directory), "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
-
-    def run(*command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, cwd=WORKERS, env=env, capture_output=True, text=True, timeout=GO_SECONDS)
-
-    try:
-        fetched = run("go", "mod", "download")
-        if fetched.returncode != 0 and "SECURITY ERROR" not in fetched.stderr:
-            pytest.skip(f"franz-go cannot be downloaded: {fetched.stderr[-300:]}")
-        done = run("go", "build", "-mod=readonly", "-o", str(built), ".")
-    except subprocess.TimeoutExpired as late:
-        pytest.skip(f"{late.cmd} took more than {GO_SECONDS:g} s")
-    assert done.returncode == 0, done.stderr
-    return [str(built)]
-
-
-def command_of(name: str, directory: Path) -> list[str]:
+def command_of(name: str) -> list[str]:
     if name in MODULES:
         if importlib.util.find_spec(MODULES[name]) is None:
             pytest.skip(f"{MODULES[name]} is not installed")
@@ -86,7 +67,7 @@ def command_of(name: str, directory: Path) -> list[str]:
         if shutil.which("javac") is None:
             pytest.skip("no javac: java cannot run a program from its source")
         return ["java", "-Xmx256m", "-cp", java.classpath(), str(WORKERS / name)]
-    return go_worker(directory)
+    return [golang.built(WORKERS)]
 
 
 class JavaWorker(Worker):
@@ -117,7 +98,7 @@ def place_of(listening: Listening, name: str, directory: Path, group: str) -> Ka
     files = directory / "files"
     files.mkdir(parents=True)
     language = Language(name, "", (0, 0), "")
-    command = command_of(name, directory)
+    command = command_of(name)
     return KafkaPlace(listening.service, language, command, Files(files), directory, group, listening.port)
 
 

@@ -1,4 +1,4 @@
-"""Members of Python and Java clients with one interface, for tests that ask the same of each."""
+"""Members of Python, Go and Java clients with one interface, for tests that ask the same of each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from tests.processes.test_examples import TOPIC, partitions_of
+from tests.wire.go_members import FranzGo
 from tests.wire.java_members import Java
 from tests.wire.kafka_workers import Listening
 
@@ -128,6 +129,7 @@ KINDS: dict[str, tuple[Callable[..., Member], str]] = {
     "kafka-python": (KafkaPython, "classic"),
     "confluent": (Confluent, "classic"),
     "confluent-consumer": (Confluent, "consumer"),
+    "franz-go": (FranzGo, "classic"),
     "java": (Java, "classic"),
     "java-consumer": (Java, "consumer"),
 }

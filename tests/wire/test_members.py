@@ -38,7 +38,7 @@ def test_a_static_member_comes_back_without_a_rebalance(listening: Listening, ki
             assert described(listening, group) == before
 
 
-@pytest.mark.parametrize("kind", ["kafka-python", "confluent", "java"])
+@pytest.mark.parametrize("kind", ["kafka-python", "confluent", "franz-go", "java"])
 def test_a_cooperative_rebalance_takes_no_more_than_it_must(listening: Listening, kind: str) -> None:
     group = f"cooperative-of-{kind}"
     with closing(member_of(kind, listening, group, assignor="cooperative-sticky")) as first:
