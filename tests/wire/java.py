@@ -56,8 +56,13 @@ def _download() -> None:
 
 def tool(name: str, *arguments: str) -> str:
     """What a tool prints. Raises AssertionError if it fails, also where it reports that with status 0."""
-    command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath(), name, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS)
+    done = run(name, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Error" not in done.stdout, done.stdout + done.stderr
     return done.stdout
+
+
+def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a tool to its end."""
+    command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classpath(), name, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS)

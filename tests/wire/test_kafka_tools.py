@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.test_examples import PARTITIONS, TOPIC
+from tests.processes.test_examples import PARTITIONS, TOPIC, until
 from tests.support.database import cloned_database
 from tests.wire import java
-from tests.wire.kafka_workers import Listening, listening_on
+from tests.wire.kafka_workers import KAFKA_PYTHON, Listening, listening_on, place_of
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
 
@@ -27,16 +27,21 @@ def listening(postgres: str) -> Iterator[Listening]:
 
 
 @pytest.fixture
-def tool(listening: Listening, tmp_path: Path) -> Tool:
-    """Runs a tool that logs in with the token of the service."""
+def options(listening: Listening, tmp_path: Path) -> list[str]:
+    """With which a tool connects, and logs in with the token of the service."""
     login = tmp_path / "login.properties"
     login.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
         f'username="tool" password="{listening.service.token}";\n'
     )
-    where = ["--bootstrap-server", f"127.0.0.1:{listening.port}", "--command-config", str(login)]
-    return lambda name, *arguments: java.tool(name, *where, *arguments)
+    return ["--bootstrap-server", f"127.0.0.1:{listening.port}", "--command-config", str(login)]
+
+
+@pytest.fixture
+def tool(options: list[str]) -> Tool:
+    """Runs a tool."""
+    return lambda name, *arguments: java.tool(name, *options, *arguments)
 
 
 def commit(listening: Listening, group: str, offset: int) -> None:
@@ -65,6 +70,28 @@ def test_kafka_consumer_groups_describes_and_resets(listening: Listening, tool: 
     assert reset("--shift-by", "-10") == 80
     assert described() == [TOPIC, "0", "80", "90", "10"]
     assert reset("--to-earliest") == 5
+
+
+def test_a_reset_is_refused_while_a_client_is_a_member_and_is_where_it_goes_on(
+    listening: Listening, tool: Tool, options: list[str], tmp_path: Path
+) -> None:
+    place = place_of(listening, KAFKA_PYTHON, tmp_path, "reset-by-tool")
+    for _ in range(5):
+        place.files.append()
+    reset = ["--group", place.group, "--reset-offsets", "--topic", f"{TOPIC}:1", "--to-offset", "2", "--execute"]
+    with place.start() as first:
+        until(lambda: set(place.committed().values()) == {5}, first, what="all is committed")
+        refused = java.run(GROUPS, *options, *reset)
+        assert "Assignments can only be reset if the group 'reset-by-tool' is inactive" in refused.stdout, refused
+        assert "but the current state is Stable." in refused.stdout
+        assert place.committed()[1] == 5
+        first.stop()
+    tool(GROUPS, *reset)
+    assert place.committed() == {0: 5, 1: 2, 2: 5, 3: 5}
+    with place.start() as second:
+        until(lambda: set(place.committed().values()) == {5}, second, what="all is committed again")
+        second.stop()
+    assert second.lines == [f"1 {number} line {number} of 1" for number in (2, 3, 4)]
 
 
 def test_kafka_consumer_groups_lists_and_deletes(listening: Listening, tool: Tool) -> None:
