@@ -13,6 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
 import structlog
 
@@ -217,7 +218,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, _peer = await loop.sock_accept(listener)
+                accepted, peer = await loop.sock_accept(listener)
             except OSError as error:
                 log.warning("kafka_accept_failed", reason=str(error))
                 await asyncio.sleep(REST_SECONDS)
@@ -226,11 +227,11 @@ class Gateway:
                 metrics.KAFKA_CLOSED.labels("limit").inc()
                 accepted.close()
                 continue
-            task = asyncio.create_task(self._connect(accepted), name="kcoord-kafka-connect")
+            task = asyncio.create_task(self._connect(accepted, peer), name="kcoord-kafka-connect")
             self._connecting.add(task)
             task.add_done_callback(self._connecting.discard)
 
-    async def _connect(self, accepted: socket.socket) -> None:
+    async def _connect(self, accepted: socket.socket, peer: tuple[Any, ...]) -> None:
         """Make a connection of an accepted socket, with TLS if that is on."""
         accepted.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -246,7 +247,8 @@ class Gateway:
                 )
         except (OSError, ssl.SSLError, TimeoutError) as error:
             metrics.KAFKA_CLOSED.labels("handshake").inc()
-            log.info("kafka_connection_closed", reason="handshake", detail=str(error) or "no TLS in time")
+            why = str(error) or "no TLS in time"
+            log.info("kafka_connection_closed", peer=f"{peer[0]}:{peer[1]}", reason="handshake", detail=why)
             accepted.close()
 
     async def _look(self) -> None:
