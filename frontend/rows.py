@@ -71,7 +71,7 @@ class Member:
     """A member of either protocol, with the number of partitions it owns.
 
     For the consumer protocol only: `member_epoch` and `consumer_state` (0 has what it should have, 1 gives up, 2
-    waits for others to give up).
+    waits for others to give up). `software`: name and version of its client, if it named them (Kafka's protocol).
     """
 
     pk: int
@@ -88,6 +88,7 @@ class Member:
     member_epoch: int | None
     consumer_state: int | None
     owned: int
+    software: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,6 @@ def present(page: MemberPage, viewer: Viewer, concerns: Concerns, stale_ms: Mill
         "previous_epoch": described.previous_epoch,
         "deadlines": _deadlines(found, header),
         "rebalance_timeout_ms": described.rebalance_timeout_ms,
-        "software": described.software,
         "subscribed": _subscribed(found, viewer),
         "totals": found.totals,
         "summed": number(SUMMED) if member.owned > found.totals.partitions else "",

@@ -75,7 +75,6 @@ class Described:
     """A member as it describes itself.
 
     `metadata`: what a classic member sent for the protocol of its group. `previous_epoch`: of the consumer protocol.
-    `software`: name and version of a client of Kafka's protocol.
     """
 
     member: rows.Member
@@ -83,7 +82,6 @@ class Described:
     previous_epoch: int | None
     protocol_names: Sequence[str]
     metadata: bytes | None
-    software: str | None
 
 
 def _described(
@@ -92,10 +90,9 @@ def _described(
     previous_epoch: int | None,
     protocol_names: Sequence[str],
     metadata: bytes | None,
-    software: str | None,
     **member: Any,
 ) -> Described:
-    return Described(rows.Member(**member), rebalance_timeout_ms, previous_epoch, protocol_names, metadata, software)
+    return Described(rows.Member(**member), rebalance_timeout_ms, previous_epoch, protocol_names, metadata)
 
 
 @dataclass(frozen=True, slots=True)

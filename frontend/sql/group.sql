@@ -132,6 +132,9 @@ select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awa
         where a.group_id = %(pk)s and a.member_id = m.member_id
           and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s,
                           %(topic_denied)s, %(topic_denied_prefixes)s)) as owned,
+       (select c.name || ' ' || c.version
+        from groups_clientsoftware c
+        where c.client_id = m.client_id and c.client_host = m.client_host) as software,
        m.matching
 from chosen m
 order by m.rank

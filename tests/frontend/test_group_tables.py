@@ -113,6 +113,19 @@ async def test_time_lag_without_older_samples_is_a_lower_bound(seed: Seed, db: D
     assert found.offset_table.matching == PARTITIONS
 
 
+def test_a_row_says_what_the_client_of_the_member_calls_itself(person: Client, seed: Seed) -> None:
+    members = fleet(seed)
+    seed.connection.execute(
+        "insert into groups_clientsoftware (client_id, client_host, name, version, seen_at)"
+        " values ('fleet', '10.0.0.2', 'apache-kafka-java', '4.3.1', 1), ('other', '10.0.0.1', 'librdkafka', '2', 1)"
+    )
+    first, second = rows(person, "/groups/fleet?tab=members")[:2]
+    assert members[0][:14] in first
+    assert "librdkafka" not in first
+    assert members[1][:14] in second
+    assert "apache-kafka-java 4.3.1" in second
+
+
 def test_without_watermarks_the_lag_of_members_is_not_known(person: Client, seed: Seed) -> None:
     working_group(seed)
     found = rows(person, "/groups/billing?tab=members")

@@ -42,7 +42,7 @@ async def test_a_member_of_the_classic_protocol(
     assert await software_in(api) == [NAMES]
     page = await member_page(runtime.db, ALL, "g", answer.member_id)
     assert page.present is not None
-    assert page.present.described.software == "apache-kafka-java 4.3.1"
+    assert page.present.described.member.software == "apache-kafka-java 4.3.1"
 
 
 @pytest.mark.parametrize("says", [True, False])
