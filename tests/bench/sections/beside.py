@@ -1,7 +1,8 @@
 """How long the heartbeats of quiet groups take beside other work, as a multiple of what they take alone.
 
 Server, Postgres and the program that asks share the cores, so a heartbeat may also wait because the kernel runs
-somebody else. The second yardstick tells both apart: heartbeats beside another program that uses as much CPU as all of
+somebody else. Two yardsticks tell both apart: the Starlette echo, a process of its own that answers as many requests at
+the same time and has nothing to do with the work; and heartbeats beside another program that uses as much CPU as all of
 these did, and asks nothing of the server.
 """
 
@@ -153,7 +154,8 @@ def run(bench: Bench) -> None:
         quiet = bench.populate(database, "quiet", QUIET_GROUPS, 1)
         people = bench.populate(database, "busy", bench.scale.listed, 3)
         _fill(bench, database)
-        with bench.servers(database, env={"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": DELAY_MS}) as (server,):
+        env = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": DELAY_MS}
+        with bench.servers(database, env=env) as (server,), bench.echo() as (echo_port, _):
             others = Others(bench, database, server, people)
             jobs: dict[str, Callable[[], list[Window]]] = {
                 "alone": others.alone,
@@ -164,7 +166,8 @@ def run(bench: Bench) -> None:
                 **({"spark": others.spark} if bench.spark else {}),
                 "alone again": others.alone,
             }
-            prober = Prober(server.port or 0, requests.heartbeats(quiet, database.token), PAUSE_SECONDS)
+            sent = requests.heartbeats(quiet, database.token)
+            prober, bystander = (Prober(port, sent, PAUSE_SECONDS) for port in (server.port or 0, echo_port))
             try:
                 time.sleep(min(1.0, bench.scale.beside_seconds))
                 for name, job in jobs.items():
@@ -172,18 +175,20 @@ def run(bench: Bench) -> None:
                 for name in [name for name in jobs if name not in ALONE]:
                     cores = min(float(os.cpu_count() or 1), others.cores[name])
                     others.work(f"{name}{AS_MUCH_CPU}", partial(others.burn, cores))
-                beats = prober.stop()
+                beats, echoes = prober.stop(), bystander.stop()
             finally:
                 prober.kill()
-    _figures(bench, others, beats)
+                bystander.kill()
+    _figures(bench, others, beats, echoes)
 
 
-def _figures(bench: Bench, others: Others, beats: Beats) -> None:
+def _figures(bench: Bench, others: Others, beats: Beats, echoes: Beats) -> None:
     windows = others.windows
     alone = [*windows.pop("alone"), *windows.pop("alone again")]
     quiet = 1_000 * beats.quantile(0.99, *alone)
     half = 1_000 * beats.quantile(0.5, *alone)
     said = {"p50_ms": half, "p99_ms": quiet, "lost": float(beats.lost)}
+    said["echo_p99_ms"] = 1_000 * echoes.quantile(0.99, *alone)
     bench.add(Figure("beside.alone", "p99 of a quiet group's heartbeat, alone", quiet, "ms", "p50", half, said))
     scale = bench.scale
     names = {
@@ -200,6 +205,9 @@ def _figures(bench: Bench, others: Others, beats: Beats) -> None:
         said |= {"seconds": sum(last - first for first, last in found), "longest_ms": 1_000 * beats.quantile(1, *found)}
         said["cores"] = others.cores[name]
         bench.add(Figure(f"beside.{name}", f"  beside {names[name]}", late, "ms", "quiet", quiet, said))
+        echoed = 1_000 * echoes.quantile(0.99, *found)
+        what = f"  beside {names[name]}: against an echo"
+        bench.add(Figure(f"beside.{name}.echo", what, late, "ms", "an echo that does nothing else, beside it", echoed))
         burned = 1_000 * beats.quantile(0.99, *windows[f"{name}{AS_MUCH_CPU}"])
         what = f"  beside {names[name]}: against CPU use"
         yardstick = "beside another program that uses as much CPU"

@@ -179,3 +179,13 @@ async def test_much_is_sent_in_parts(db: Database) -> None:
     async with asyncio.timeout(60):
         await db.transaction(work)
     assert len(await there(db)) == 40
+
+
+async def test_statements_that_repeat_are_prepared(db: Database) -> None:
+    async def work(connection: Connection) -> list[str]:
+        await db.value(connection, "select %(number)s::int * 2", {"number": 1})
+        return await db.column(connection, "select statement from pg_prepared_statements")
+
+    prepared = [await db.transaction(work) for _ in range(30)]  # the pool has a few connections
+    assert not any("* 2" in statement for statement in prepared[0])
+    assert any("* 2" in statement for statement in prepared[-1])

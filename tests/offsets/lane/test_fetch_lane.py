@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
+from kcoord.config import Config
+from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import FetchedOffset, OffsetFetch
+from offsets.lane import fetching
 from offsets.lane import store as flights
 from offsets.service import OffsetService
 from tests.support.offsets import commit
@@ -75,3 +79,45 @@ async def test_member_of_a_consumer_group_is_checked_by_what_is_stored(
         await fetched(runtime, "g", 0, member_id="m", member_epoch=epoch)
     assert refusal.value.error is Error.UNKNOWN_MEMBER_ID
     assert await beside == [7]
+
+
+@pytest.fixture
+async def without(database: str, clock: VirtualClock) -> AsyncIterator[Runtime]:
+    """A process whose fetches each read for themselves."""
+    runtime = Runtime(Config({"fetch.lane": False}), database, clock)
+    await runtime.start()
+    await runtime.notifications.wait_listening()
+    yield runtime
+    await runtime.stop()
+
+
+async def test_switch_turns_it_off(
+    runtime: Runtime, without: Runtime, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await commit(runtime, f"g{number}", topic, 0, offset=number)
+    flown = list[object]()
+    read = flights.FetchStore.read
+
+    async def noted(self: flights.FetchStore, asked: Any, group_ids: Any) -> Any:
+        flown.append(asked)
+        return await read(self, asked, group_ids)
+
+    monkeypatch.setattr(flights.FetchStore, "read", noted)
+    for here, expected in ((without, 0), (runtime, 1)):
+        assert await asyncio.gather(*(fetched(here, f"g{number}", 0) for number in range(3))) == [[0], [1], [2]]
+        assert len(flown) == expected
+
+
+async def test_fetches_that_find_the_queue_full_are_told_to_come_back(
+    runtime: Runtime, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "MOST_WAITING", 2)
+    await commit(runtime, "g", topic, 0, offset=7)
+    answers = await asyncio.gather(*(fetched(runtime, "g", 0) for _ in range(4)), return_exceptions=True)
+    assert answers[:2] == [[7], [7]]
+    for answer in answers[2:]:
+        assert isinstance(answer, ProtocolError)
+        assert answer.error is Error.COORDINATOR_NOT_AVAILABLE
+        assert answer.retry_after_ms == runtime.config.int("http.retry.after.ms")
+    assert await fetched(runtime, "g", 0) == [7], "there is room again"

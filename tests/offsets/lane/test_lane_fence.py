@@ -17,6 +17,7 @@ from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
+from offsets.lane import lane
 from offsets.lane import store as flights
 from offsets.service import OffsetService
 from tests.offsets.lane.ways import ways
@@ -199,3 +200,19 @@ async def test_accepted_commit_is_there_when_a_later_generation_begins(
             assert seen == [("g", "orders", 0, number)]
     assert accepted
     assert_journal_agrees(database)
+
+
+async def test_commits_that_find_the_queue_full_are_told_to_come_back(
+    member: JoinReply, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "MOST_WAITING", 2)
+    answers = await asyncio.gather(
+        *(commit(runtime, member, offset) for offset in (7, 8, 9, 10)), return_exceptions=True
+    )
+    assert [answer.error for answer in answers[:2] if not isinstance(answer, BaseException)] == [Error.NONE] * 2
+    for answer in answers[2:]:
+        assert isinstance(answer, ProtocolError)
+        assert answer.error is Error.COORDINATOR_NOT_AVAILABLE
+        assert answer.retry_after_ms == runtime.config.int("http.retry.after.ms")
+    assert await stored(runtime) == [("g", "orders", 0, 8)]
+    assert (await commit(runtime, member, 11)).error is Error.NONE, "there is room again"
