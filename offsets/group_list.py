@@ -22,9 +22,10 @@ from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut
+from kcoord.rest.ranges import BEYOND, ranges
 from kcoord.sql import queries
 from offsets import group_patterns
-from offsets.group_orders import BY_LAG, ORDERS, Found, Position, cursor_at, position
+from offsets.group_orders import BY_ID, BY_LAG, ORDERS, Found, Position, cursor_at, position
 
 Q = queries("offsets")
 
@@ -52,7 +53,8 @@ class GroupFinder:
     async def find(self, wanted: GroupFilter, sort: GroupSort, start: Position | None, limit: int) -> list[Found]:
         """The first `limit` groups of a page, in order; `before` a position from there on backwards."""
         order = ORDERS[sort]
-        statement = order.before if start is not None and start.before else order.after
+        backwards = start is not None and start.before
+        statement = order.before if backwards else order.after
         parameters = {
             **await self._conditions(wanted, by_lag=order.after in BY_LAG),
             **order.extra,
@@ -60,8 +62,20 @@ class GroupFinder:
             "after": "" if start is None else start.group_id,
             "limit": limit,
         }
+        if sort in BY_ID and await self._can_seek():
+            descending = (sort is GroupSort.GROUP_ID_DESCENDING) != backwards
+            statement = Q.list_groups_by_id_within_descending if descending else Q.list_groups_by_id_within
+            within = ranges(self._visible)
+            parameters |= {"low": [low for low, _ in within], "high": [high for _, high in within]}
+            parameters["after"] = parameters["after"] or (BEYOND if descending else "")
         async with self._limited(wanted):
             return await off_loop.records(self._connection, Found, statement, parameters)
+
+    async def _can_seek(self) -> bool:
+        """Ranges of an index hold what is visible: it is not everything, and the index is in the order of ranges."""
+        if self._visible.unlimited:
+            return False
+        return bool(await self._db.value(self._connection, Q.compares_code_points))
 
     async def summaries(self, ids: Sequence[int], *, topics: int, committed: bool = False) -> list[GroupSummary]:
         """What is shown of these groups, in the given order, with the names of at most `topics` topics.

@@ -57,6 +57,7 @@ _BY_MEMBERS = Q.list_groups_by_members, Q.list_groups_by_members_before
 _BY_GENERATION = Q.list_groups_by_generation, Q.list_groups_by_generation_before
 _BY_STATE_SINCE = Q.list_groups_by_time_in_state, Q.list_groups_by_time_in_state_before
 
+BY_ID = GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING
 ORDERS: Mapping[GroupSort, Order] = {
     GroupSort.GROUP_ID: Order(*_BY_ID, kind=None),
     GroupSort.GROUP_ID_DESCENDING: Order(

@@ -113,6 +113,43 @@ where g.group_id > %(after)s
 order by g.group_id
 limit %(limit)s
 
+-- name: compares_code_points
+-- Whether names are sorted by their code points: the built-in collations, and those of the C library that are called so.
+select d.datlocprovider::text = 'b' or d.datlocprovider::text = 'c' and d.datcollate in ('C', 'POSIX', 'C.UTF-8', 'C.utf8')
+from pg_database d
+where d.datname = current_database()
+
+-- name: list_groups_by_id_within
+-- Groups whose ids are in one of several ranges: a look into the index for each, however many other groups there are.
+select found.id, found.group_id, null::bigint as key
+from unnest(%(low)s::text[], %(high)s::text[]) as r (low, high)
+cross join lateral (
+    select g.id, g.group_id
+    from groups_group g
+    where g.group_id > %(after)s
+      and g.group_id >= r.low
+      and g.group_id < r.high
+      -- include: matching
+    order by g.group_id
+    limit %(limit)s) found
+order by found.group_id
+limit %(limit)s
+
+-- name: list_groups_by_id_within_descending
+select found.id, found.group_id, null::bigint as key
+from unnest(%(low)s::text[], %(high)s::text[]) as r (low, high)
+cross join lateral (
+    select g.id, g.group_id
+    from groups_group g
+    where g.group_id < %(after)s
+      and g.group_id >= r.low
+      and g.group_id < r.high
+      -- include: matching
+    order by g.group_id desc
+    limit %(limit)s) found
+order by found.group_id desc
+limit %(limit)s
+
 -- name: list_groups_by_change
 -- The second comparison alone would do; the first is what the index can seek to.
 select g.id, g.group_id, g.updated_at as key

@@ -17,12 +17,17 @@ from frontend.queries import PAGE_SIZE
 from groups.core.model.types import GroupState
 from groups.readmodel import GroupFilter, GroupSort
 from kcoord.database.pool import Database
-from kcoord.rest.paging import EVERYTHING
-from offsets.group_orders import ORDERS
+from kcoord.rest.paging import EVERYTHING, Visible
+from kcoord.rest.ranges import BEYOND, ranges
+from kcoord.sql import queries
+from offsets.group_list import GroupFinder
+from offsets.group_orders import ORDERS, Position
 from tests.frontend.seed import Seed, member_id, working_group
 from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
+
+Q = queries("offsets")
 
 KEYS = {
     GroupSort.GROUP_ID: "group_id",
@@ -230,3 +235,52 @@ def test_a_page_of_an_indexed_order_reads_a_page(
     scans = re.findall(r"on groups_group g?.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
     assert scans, done
     assert sum(float(rows) * int(loops) for rows, loops in scans) <= 8 * (PAGE_SIZE + 1), done
+
+
+FEW = Visible(
+    ("missing", "team-15.service-00500"),
+    ("team-07.service-00", "team-42.service-09", "x"),
+    ("team-07.service-00007",),
+    ("team-42.service-099",),
+)
+"""A name, and groups with a few prefixes but for one name and one prefix."""
+
+
+@pytest.mark.parametrize("sort", [GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING])
+async def test_pages_of_a_few_prefixes_go_on_and_back_like_others(seed: Seed, db: Database, sort: GroupSort) -> None:
+    seed.many_groups(10_000)
+    names = [name for (name,) in seed.connection.execute("select group_id from groups_group")]
+    expected = sorted((name for name in names if name in FEW), reverse=sort is GroupSort.GROUP_ID_DESCENDING)
+    assert len(expected) == 1 + 10 + 9
+    async with db.snapshot() as connection:
+        finder = GroupFinder(db, connection, FEW)
+        found = await finder.find(GroupFilter(), sort, None, 100)
+        assert [one.group_id for one in found] == expected
+        after = await finder.find(GroupFilter(), sort, Position(expected[4], None), 7)
+        assert [one.group_id for one in after] == expected[5:12]
+        before = await finder.find(GroupFilter(), sort, Position(expected[12], None, before=True), 7)
+        assert [one.group_id for one in before] == expected[11:4:-1]
+        assert await GroupFinder(db, connection, Visible()).find(GroupFilter(), sort, None, 7) == []
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["planned for these", "planned for any"])
+@pytest.mark.parametrize(
+    ("statement", "after"), [(Q.list_groups_by_id_within, ""), (Q.list_groups_by_id_within_descending, BEYOND)]
+)
+def test_a_page_of_a_few_prefixes_among_many_groups_reads_those(
+    crowded: psycopg.Connection[Any], statement: str, after: str, generic: bool
+) -> None:
+    """Without the ranges, the index is read from one end until a page is full."""
+    visible = Visible(("team-15.service-00500",), ("team-07.service-00", "team-96.service-9999"))
+    within = ranges(visible)
+    parameters = {
+        **GroupFilter().parameters(), **visible.parameters(), **EVERYTHING.parameters("topic"),
+        "labelled": None, "among": None, "lagging": None, "after": after, "limit": PAGE_SIZE + 1,
+        "low": [low for low, _ in within], "high": [high for _, high in within],
+    }  # fmt: skip
+    done = executed_plan(crowded, statement, parameters, generic=generic)
+    scans = re.findall(r"on groups_group g?.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
+    removed = [int(rows) for rows in re.findall(r"Rows Removed by Filter: (\d+)", done)]
+    assert scans, done
+    assert 3 <= sum(float(rows) * int(loops) for rows, loops in scans) <= 3 * (PAGE_SIZE + 1), done
+    assert sum(removed) == 0, done
