@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 from frontend.viewer import Viewer, viewer_of
-from kcoord.access.administration import manages_tokens
 from kcoord.access.rights import CLUSTER_NAME, Operation, Resource
 
 
@@ -83,7 +82,7 @@ def missing(viewer: Viewer, need: Need | None, name: str | None = None) -> str:
 
 def tokens_missing(viewer: Viewer) -> str:
     """Why a person may not manage tokens, "" if allowed: tokens can do everything that their rules say."""
-    return "" if manages_tokens(viewer.principal) else ADMINISTER
+    return "" if viewer.principal.administers else ADMINISTER
 
 
 def action(

@@ -24,11 +24,6 @@ def administers_cluster(principal: Principal) -> bool:
     return sees_all(principal) and principal.may_cluster(Operation.ADMIN)
 
 
-def manages_tokens(principal: Principal) -> bool:
-    """Whether a caller may manage tokens, which can do all that their rules allow: `admin` on everything."""
-    return all(principal.rules.visible(Operation.ADMIN, resource).unlimited for resource in Resource)
-
-
 class ForAdministrators:
     """Part of a page of the Django admin whose rows may name any group or topic: Django's permissions open none."""
 
@@ -62,4 +57,4 @@ class ForTokenManagers(ForAdministrators):
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Whether the person may manage tokens."""
-        return manages_tokens(principal_of(request.user))
+        return principal_of(request.user).administers

@@ -133,19 +133,11 @@ class Principal:
     @property
     def administers(self) -> bool:
         """It may do everything, and so give any right: tokens, and the rules of others, are up to it."""
-        return self._not_administered is None
-
-    @property
-    def _not_administered(self) -> Resource | None:
-        """A kind of resource of which it may not ADMIN all."""
-        for resource in (Resource.GROUP, Resource.TOPIC, Resource.TRANSACTIONAL_ID):
-            if not self.rules.visible(Operation.ADMIN, resource).unlimited:
-                return resource
-        return None if self.may_cluster(Operation.ADMIN) else Resource.CLUSTER
+        return self.rules.not_administered is None
 
     def require_administrator(self, act: str) -> None:
         """Raise CLUSTER_AUTHORIZATION_FAILED for `act` (`managing tokens`) unless the caller may do everything."""
-        lacking = self._not_administered
+        lacking = self.rules.not_administered
         if lacking is not None:
             raise ProtocolError(
                 Error.CLUSTER_AUTHORIZATION_FAILED,

@@ -131,6 +131,17 @@ class Rules:
         return found
 
     @property
+    def not_administered(self) -> Resource | None:
+        """A kind of resource of which `admin` is not allowed on all; None: their holder may do everything.
+
+        There is one cluster, so that a rule with its name is as good as one with the empty prefix.
+        """
+        for resource in (Resource.GROUP, Resource.TOPIC, Resource.TRANSACTIONAL_ID):
+            if not self.visible(Operation.ADMIN, resource).unlimited:
+                return resource
+        return None if self.allows(Operation.ADMIN, Resource.CLUSTER, CLUSTER_NAME) else Resource.CLUSTER
+
+    @property
     def unlimited(self) -> bool:
         """Everything is allowed: to their holder, no rule can give more."""
         return all(self.visible(operation, resource).unlimited for operation in Operation for resource in Resource)

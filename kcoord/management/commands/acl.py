@@ -215,7 +215,7 @@ def _filters(options: dict[str, Any]) -> list[RuleFilter]:
             _operations(options) or None,
             resource,
             "" if name == "*" else name,
-            "any" if resource == "cluster" else "prefix" if name == "*" else pattern,
+            "match" if resource == "cluster" else "prefix" if name == "*" else pattern,
         )
         for effect, among in holders
         for resource, name in resources
