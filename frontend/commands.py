@@ -15,20 +15,23 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from frontend.wording import iso
+from kcoord.access.store import RuleFilter
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy
 
+ON_THE_MACHINE = "manage.py runs on a machine of the service, and needs no token."
 LONGEST = 60_000
 """Characters; Linux takes 131,072 in one argument. A longer command would be copied and refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One action. `kgroups` "": that tool does not have it. `note`: what to know before running it."""
+    """One action. `kgroups`, `manage` "": those tools do not have it. `note`: what to know before running it."""
 
     label: str
     curl: str
     kgroups: str = ""
     note: str = ""
+    manage: str = ""
 
 
 def service_url(request: HttpRequest) -> str:
@@ -190,6 +193,21 @@ def rotate_token(url: str, token_id: int, overlap_ms: int) -> Command:
 def revoke_token(url: str, token_id: int) -> Command:
     """Delete a token."""
     return Command("Revoke the token", curl("DELETE", f"{url}/v1/tokens/{token_id}"))
+
+
+def list_rules(url: str, about: RuleFilter) -> Command:
+    """List rules: those about one resource, those about a kind of resource, or all."""
+    query = {"resource": about.resource, "name": about.name, "pattern": None if about.name is None else "match"}
+    asked = urlencode({key: value for key, value in query.items() if value is not None})
+    words = ["manage.py", "acl", "--list"]
+    if about.resource == "cluster":
+        words.append("--cluster")
+    elif about.resource is not None:
+        words.append(f"--{about.resource}={about.name}" if about.name is not None else "")
+    words += ["--resource-pattern-type", "match"] if about.name is not None else []
+    line = " ".join(shlex.quote(word) for word in words if word)
+    address = f"{url}/v1/acls{'?' + asked if asked else ''}"
+    return Command("List rules", curl("GET", address), manage=f".venv/bin/python {line}", note=ON_THE_MACHINE)
 
 
 def list_groups(url: str, **filters: str) -> Command:

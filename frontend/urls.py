@@ -7,6 +7,7 @@ from django.urls import path
 
 from frontend.live import live
 from frontend.views import exports, identity
+from frontend.views.access import access_csv, access_page
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
@@ -88,6 +89,8 @@ urlpatterns = [
     path("plans", plan_list, name="plans"),
     path("audit.csv", exports.audit_csv, name="audit-csv"),
     path("audit", audit_page, name="audit"),
+    path("access.csv", access_csv, name="access-csv"),
+    path("access", access_page, name="access"),
     path("health", health_page, name="health"),
     path("search", search_page, name="search"),
     path("compare", compare, name="compare"),

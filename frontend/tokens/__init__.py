@@ -1,1 +1,1 @@
-"""What pages show of API tokens: presets of rules, and what rules allow in words."""
+"""API tokens: presets of rules for usual purposes."""

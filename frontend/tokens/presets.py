@@ -64,10 +64,3 @@ def _names(written: str, label: str) -> list[tuple[str, str]]:
             raise ValueError(f"{label}: a name has at most {NAME_MAX} characters.")
         names.append((pattern, name.removesuffix("*")))
     return list(dict.fromkeys(names))
-
-
-def line(rule: Rule) -> str:
-    """A rule as `parse_rule` takes it."""
-    deny = "deny:" if rule.effect == "deny" else ""
-    star = "*" if rule.pattern == "prefix" else ""
-    return f"{deny}{rule.operation}:{rule.resource}:{rule.name}{star}"

@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import commands as as_command
+from frontend.access.words import allows, is_administrator, written
 from frontend.allowed import action, require_tokens
 from frontend.clock import now_ms
 from frontend.commands import service_url
-from frontend.tokens.presets import PRESETS, line, rules_of
-from frontend.tokens.words import allows, is_administrator
+from frontend.tokens.presets import PRESETS, rules_of
 from frontend.viewer import viewer_of
 from frontend.views.actions import Refusal, done
 from frontend.views.page import address, cursor, cursor_address, message, page, show, text
@@ -163,7 +163,7 @@ def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
         "now": now,
         "line": _line(token, now),
         "token": token,
-        "rule_lines": [line(rule) for rule in _line(token, now).rules],
+        "rule_lines": [written(rule) for rule in _line(token, now).rules],
         "refusal": refusal,
         "overlaps": OVERLAPS,
         "commands": [as_command.rotate_token(url, token.pk, DAY_MS), as_command.revoke_token(url, token.pk)],

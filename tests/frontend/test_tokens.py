@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from frontend.access.words import allows
 from frontend.tokens.presets import rules_of
-from frontend.tokens.words import allows
 from kcoord.access.rights import digest
 from kcoord.access.tokens import ALL_RULES, Rule, create_token, parse_rule
 from kcoord.models import ApiToken
@@ -122,7 +122,7 @@ def test_words() -> None:
     assert allows(ALL_RULES)[0].startswith("do everything")
     assert allows([Rule("read", "group", "prefix", ""), Rule("describe", "cluster", "literal", "kafka-cluster")]) == [
         "be a member of, and commit and fetch offsets of, all groups",
-        "see the nodes of the service",
+        "see the nodes and health of the service, and the names of all groups",
     ]
     assert allows(
         [Rule("read", "topic", "literal", name) for name in "ab"] + [Rule("read", "topic", "prefix", "c")]

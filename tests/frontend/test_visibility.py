@@ -51,6 +51,8 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "topics-csv": ("q={}",),
     "plans": ("q={}", "who={}"),
     "audit": ("name={}", "who={}"),
+    "access": ("q={}", "name={}-group", "resource=topic&name={}-topic"),
+    "access-csv": ("q={}", "name={}-group"),
     "compare": ("name={}-group", "what=topics&name={}-topic"),
     "search": ("q={}", "q=hold {}-group", "q=reset {}"),
     "commits": ("topic={}-topic",),

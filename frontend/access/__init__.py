@@ -1,0 +1,1 @@
+"""Who may what: the rules of people, groups of people and tokens, in words."""

@@ -1,0 +1,165 @@
+"""What rules allow, in words. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from frontend.wording import joined
+from kcoord.access.roles import ADMINISTRATOR, Role, roles_of
+from kcoord.access.rules import CLUSTER_NAME, Operation, Resource, Rules
+from kcoord.access.tokens import OPERATIONS, RESOURCES, Rule
+
+_SEES_CLUSTER = "see the nodes and health of the service, and the names of all groups"
+_IMPLIED = ("alter-offsets", "delete", "kick")
+"""Operations that some resources do not have: allowing them there allows to describe, and nothing else."""
+
+MEANINGS: dict[tuple[str, str], str] = {
+    ("read", "group"): "be a member of, and commit and fetch offsets of, {}",
+    ("describe", "group"): "see {}, with members, offsets and lag",
+    ("alter-offsets", "group"): "reset the offsets of {}",
+    ("delete", "group"): "delete {}, with all committed offsets",
+    ("kick", "group"): "remove members of, and hold, {}",
+    ("admin", "group"): "do everything with {}",
+    ("read", "topic"): "read, commit and reset offsets on {}",
+    ("describe", "topic"): "see {}",
+    ("alter-offsets", "topic"): "see {}",
+    ("delete", "topic"): "delete {}",
+    ("kick", "topic"): "see {}",
+    ("admin", "topic"): "do everything with {}",
+    ("read", "transactional-id"): "commit within transactions of {}",
+    ("describe", "transactional-id"): "see {}",
+    **{(operation, "transactional-id"): "see {}" for operation in _IMPLIED},
+    ("admin", "transactional-id"): "do everything with {}",
+    **{(operation, "cluster"): _SEES_CLUSTER for operation in ("describe", "read", *_IMPLIED)},
+    ("admin", "cluster"): "administer the service, and see its health and the names of all groups",
+}
+"""(Operation, resource) -> what it allows with the names put in."""
+DENIED: dict[tuple[str, str], str] = {
+    ("alter-offsets", "topic"): "alter offsets of {}",
+    ("kick", "topic"): "kick on {}",
+    ("alter-offsets", "transactional-id"): "alter offsets of {}",
+    ("delete", "transactional-id"): "delete {}",
+    ("kick", "transactional-id"): "kick on {}",
+    ("describe", "cluster"): "see the nodes and health of the service, or the names of all groups",
+    **{(operation, "cluster"): f"{operation} on the service" for operation in ("read", *_IMPLIED)},
+    **{("admin", resource): "do anything with {}" for resource in ("group", "topic", "transactional-id")},
+    ("admin", "cluster"): "see or administer the service",
+}
+"""The same where a denial needs other words: it denies its operation alone, and that of `admin` every operation."""
+NOUNS = {
+    "group": ("group", "groups"),
+    "topic": ("topic", "topics"),
+    "transactional-id": ("transactional id", "transactional ids"),
+    "cluster": ("service", "services"),
+}
+MOST_NAMES = 6
+EVERYTHING = "do everything: with every group and topic, and create tokens that may do the same"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What rules amount to. `denied`: what wins over all that is allowed, without `not`; `roles`: by their names."""
+
+    denied: Sequence[str]
+    roles: Sequence[str]
+    allowed: Sequence[str]
+
+    @property
+    def empty(self) -> bool:
+        """The rules say nothing."""
+        return not (self.denied or self.roles or self.allowed)
+
+
+def written(rule: Rule) -> str:
+    """A rule as `parse_rule` reads it."""
+    deny = "deny:" if rule.effect == "deny" else ""
+    star = "*" if rule.pattern == "prefix" else ""
+    return f"{deny}{rule.operation}:{rule.resource}:{rule.name}{star}"
+
+
+def effective(rules: Iterable[Rule]) -> Rules:
+    """The rules as requests are checked by them."""
+    return Rules((rule.operation, rule.resource, rule.pattern, rule.name, rule.effect) for rule in rules)
+
+
+def is_administrator(rules: Iterable[Rule]) -> bool:
+    """The rules allow everything: also to manage tokens."""
+    return effective(rules).not_administered is None
+
+
+def allows(rules: Iterable[Rule]) -> list[str]:
+    """One phrase per operation and resource, for `It may …`; what is denied begins with `not`."""
+    rules = list(rules)
+    allowed = [EVERYTHING] if is_administrator(rules) else _phrases(_of(rules, "allow"), MEANINGS)
+    return [*allowed, *(f"not {phrase}" for phrase in denies(rules))]
+
+
+def denies(rules: Iterable[Rule]) -> list[str]:
+    """What rules deny, one phrase per operation and resource, for `It may not …`."""
+    return _phrases(_of(rules, "deny"), MEANINGS | DENIED)
+
+
+def told(rules: Iterable[Rule]) -> Told:
+    """Rules in the words of a page: those that make up a role by its name, the rest one by one."""
+    rules = list(rules)
+    held = roles_of(rules)
+    rest = set(_of(rules, "allow"))
+    for role, prefix in held:
+        rest -= rest if role is ADMINISTRATOR else set(role.rules(prefix))
+    return Told(denies(rules), [_called(role, prefix) for role, prefix in held], _phrases(rest, MEANINGS))
+
+
+def may(rules: Rules, resource: str, name: str) -> list[str]:
+    """What is allowed with one resource, whatever rules say so."""
+    allowed = [one for one in OPERATIONS if rules.allows(Operation(one), Resource(resource), name)]
+    if len(allowed) == len(OPERATIONS):
+        allowed = ["admin"]
+    return allows(Rule(operation, resource, "literal", name) for operation in allowed)
+
+
+def may_not(rules: Iterable[Rule], resource: str, name: str) -> list[str]:
+    """What is denied with one resource by rules that are all about it."""
+    denied = {rule.operation for rule in rules if rule.effect == "deny"}
+    if "admin" in denied:
+        denied = {"admin"}
+    return denies(Rule(operation, resource, "literal", name, "deny") for operation in denied)
+
+
+def _called(role: Role, prefix: str) -> str:
+    if role is ADMINISTRATOR:
+        return f"{role.label} of everything, with tokens and the rights of others"
+    of = f"all groups, topics and transactional ids that begin with {prefix}" if prefix else "everything"
+    return f"{role.label} of {of}"
+
+
+def _of(rules: Iterable[Rule], effect: str) -> list[Rule]:
+    """The rules with this effect, without those about a cluster that does not exist."""
+    return [rule for rule in rules if rule.effect == effect and (rule.resource != "cluster" or _of_cluster(rule))]
+
+
+def _of_cluster(rule: Rule) -> bool:
+    return rule.name == CLUSTER_NAME or (rule.pattern == "prefix" and CLUSTER_NAME.startswith(rule.name))
+
+
+def _phrases(rules: Iterable[Rule], meanings: Mapping[tuple[str, str], str]) -> list[str]:
+    by_kind: dict[tuple[str, str], list[Rule]] = {}
+    for rule in rules:
+        by_kind.setdefault((rule.operation, rule.resource), []).append(rule)
+    order = [(operation, resource) for resource in RESOURCES for operation in OPERATIONS]
+    found = [meanings[kind].format(_names(kind[1], by_kind[kind])) for kind in order if kind in by_kind]
+    return list(dict.fromkeys(found))
+
+
+def _names(resource: str, rules: list[Rule]) -> str:
+    one, many = NOUNS[resource]
+    if any(rule.pattern == "prefix" and not rule.name for rule in rules):
+        return f"all {many}"
+    literal = sorted(rule.name for rule in rules if rule.pattern == "literal")
+    prefixes = sorted(rule.name for rule in rules if rule.pattern == "prefix")
+    parts = []
+    if literal:
+        parts.append(f"{one if len(literal) == 1 else many} {joined(literal, MOST_NAMES)}")
+    if prefixes:
+        parts.append(f"{many} that begin with {joined(prefixes, MOST_NAMES)}")
+    return " and ".join(parts)

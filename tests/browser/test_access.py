@@ -1,0 +1,120 @@
+"""The page of who may what in real Chromium: found from the menu, filtered, and without complaints at any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
+from kcoord.access.tokens import Rule, parse_rule
+from tests.browser.audit import audit
+from tests.browser.conftest import Wrongs, choose_page, open_context, sign_in, watch
+from tests.browser.test_tokens import picture
+from tests.frontend.seed import Seed
+from tests.support.accounts import USER
+from tests.support.processes import Running
+
+pytestmark = pytest.mark.browser
+
+LONG = "a-name-that-is-much-longer-than-names-should-be-" * 3
+
+
+def put(
+    seed: Seed, kind: str, name: str, rules: Iterable[Rule], *, active: bool = True, groups: Sequence[int] = ()
+) -> int:
+    """A user, group or token with rules; returns its key."""
+    statement = {
+        "user": "insert into auth_user (username, password, is_superuser, is_staff, is_active, first_name, last_name,"
+        " email, date_joined) values (%s, '', false, false, %s, '', '', '', now()) returning id",
+        "group": "insert into auth_group (name) select %s where %s returning id",
+        "token": "insert into kcoord_apitoken (name, digest, prefix, created_at, expires_at)"
+        " select name, md5(name), 'kc_12345', 1, case when not live then 1 end from (values (%s, %s)) v (name, live)"
+        " returning id",
+    }[kind]
+    row = seed.connection.execute(statement.encode(), [name, active]).fetchone()
+    assert row is not None
+    seed.connection.cursor().executemany(
+        f"insert into kcoord_accessrule ({kind}_id, effect, operation, resource, pattern, name)"
+        " values (%s, %s, %s, %s, %s, %s)".encode(),
+        [(row[0], one.effect, one.operation, one.resource, one.pattern, one.name) for one in rules],
+    )
+    for group in groups:
+        seed.connection.execute("insert into auth_user_groups (user_id, group_id) values (%s, %s)", [row[0], group])
+    return int(row[0])
+
+
+@pytest.fixture
+def seed(seed: Seed) -> Seed:
+    """Writes into a database with one account and no groups of people."""
+    seed.connection.execute("truncate auth_group cascade")
+    seed.connection.execute("delete from auth_user where username <> %s", [USER])
+    return seed
+
+
+def few(seed: Seed) -> None:
+    """A team, a person in it, and some services."""
+    team = put(
+        seed, "group", "billing-team", [*OPERATOR.rules("billing-"), parse_rule("deny:delete:group:billing-eu*")]
+    )
+    put(seed, "user", "ada", [*VIEWER.rules(), parse_rule("read:group:ada")], groups=[team])
+    put(seed, "user", "zoe", [])
+    put(seed, "user", "gone", [], active=False)
+    put(seed, "token", "billing-service", [parse_rule("read:group:billing-eu"), parse_rule("read:topic:orders")])
+    put(seed, "token", "deploy", ADMINISTRATOR.rules())
+    put(seed, "token", "old", [parse_rule("read:group:*")], active=False)
+
+
+def many(seed: Seed) -> None:
+    """Long names, many rules, many groups of one person, and more tokens than a page has."""
+    teams = [put(seed, "group", f"{LONG[:100]}{number:02}", VIEWER.rules(f"{LONG}{number}-")) for number in range(25)]
+    put(seed, "user", f"b{LONG[:140]}", [], groups=teams)
+    rules = [Rule("read", "topic", "literal", f"{LONG}{number:03}") for number in range(60)]
+    put(seed, "token", LONG, [*rules, *(parse_rule(f"deny:admin:group:{LONG}{number}*") for number in range(9))])
+    for number in range(60):
+        put(seed, "token", f"service-{number:02}", [parse_rule(f"read:group:service-{number}")])
+
+
+async def test_who_may_delete_a_group_is_found_in_a_minute(page: Page, seed: Seed) -> None:
+    few(seed)
+    await page.goto("/")
+    await choose_page(page, "Access")
+    await expect(page.get_by_role("heading", name="Access")).to_be_visible()
+    await page.get_by_label("Called").fill("billing-eu")
+    await page.keyboard.press("Enter")
+    ada = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="ada person"))
+    await expect(ada).to_contain_text("not delete group billing-eu")
+    await expect(ada).to_contain_text("deny:delete:group:billing-eu* of billing-team")
+    await expect(page.get_by_role("row").filter(has_text="zoe")).to_have_count(0)
+    await page.get_by_role("link", name="Show all").click()
+    await page.get_by_role("link", name="billing-service").click()
+    await expect(page.get_by_role("heading", name="billing-service")).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")])
+async def test_nothing_is_wrong_with_the_page(
+    browser: Browser, site: Running, seed: Seed, wrongs: Wrongs, width: int, scheme: str
+) -> None:
+    context = await open_context(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = await context.new_page()
+    watch(page, site.url, wrongs)
+    await page.goto("/access")
+    await sign_in(page)
+    complaints = {}
+
+    async def look(name: str, address: str) -> None:
+        await page.goto(address)
+        complaints[name] = await audit(page)
+        await picture(page, f"access-{name}-{width}-{scheme}")
+
+    await look("empty", "/access")
+    few(seed)
+    await look("normal", "/access")
+    await look("one", "/access?name=billing-eu")
+    await look("nobody", "/access?q=nobody")
+    many(seed)
+    await look("huge", "/access")
+    await look("huge-one", f"/access?resource=topic&name={LONG}007")
+    assert {name: found for name, found in complaints.items() if found} == {}
+    await context.close()
