@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from frontend import zones
 from frontend.rows import Millis
-from frontend.wording import plural
+from frontend.wording import number, plural
 from kcoord.audit.acts import ACTS
 from kcoord.audit.encoding import Record
 
@@ -37,8 +38,12 @@ DOORS = {
 KINDS = {"token": "token", "local": "user of the machine", "node": "node", "unknown": "not signed in", "person": ""}
 
 DESTROYS = frozenset({"delete", "remove", "unpin", "trim"})
+INSTANTS = frozenset({"at", "until"})
+"""Names of values in ms since 1970, besides those that end with `_at`."""
+END_OF_TIME = 253_402_300_800_000
+"""The year 10000 in ms, which no calendar here has."""
 MOST_CHANGES = 6
-MOST_CHARACTERS = 60
+MOST_CHARACTERS = 90
 
 NOT_RECORDED = (
     "What members do: joining, heartbeats, commits, leaving. The events and commit history of a group have that.",
@@ -113,17 +118,27 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
     """Name, old and new value of what differs; "" for a value that is not there."""
     for name in dict.fromkeys((*before, *after)):
         if name != "plan_id" and (before.get(name) != after.get(name) or name not in before or name not in after):
-            yield name, _short(before, name), _short(after, name)
+            yield _spoken(name), _short(name, before.get(name)), _short(name, after.get(name))
 
 
-def _short(values: Mapping[str, Any], name: str) -> str:
-    if name not in values or values[name] is None:
-        return ""
-    value = values[name]
-    if isinstance(value, dict):
-        text = ", ".join(f"{key} {item}" for key, item in value.items())
-    elif isinstance(value, list):
-        text = ", ".join(map(str, value))
-    else:
-        text = str(value)
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _short(name: str, value: object) -> str:
+    text = "" if value is None else _text(name, value)
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+
+
+def _text(name: str, value: object) -> str:
+    """A value as people write it: instants and numbers that can be read, parts that are not set left out."""
+    if isinstance(value, dict):
+        return ", ".join(f"{_spoken(key)} {_text(key, part)}" for key, part in value.items() if part is not None)
+    if isinstance(value, list):
+        return ", ".join(_text(name, part) for part in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        is_instant = (name in INSTANTS or name.endswith("_at")) and 0 <= value < END_OF_TIME
+        return zones.minute(value) if is_instant else number(value)
+    return str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from frontend.allowed import Forbidden
 from frontend.queries import PAGE_SIZE, TOPICS_PER_LINE
@@ -11,10 +11,15 @@ from frontend.rows import Millis
 from frontend.viewer import Viewer
 from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.database.pool import Database
+from kcoord.sql import queries
 from offsets.group_list import GroupFinder
 from offsets.group_orders import cursor_at, position
 
+Q = queries("frontend")
+
 ALL = GroupFilter()
+CHANGE_WINDOW_MS = 600_000
+"""Over which time the list says whether a group catches up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +33,20 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class LagChange:
+    """By how many records the lag of a group changed within `within_ms` before the last sample."""
+
+    group_id: int
+    change: int
+    within_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
 class GroupList:
     """A page of the list of groups; counts are by state and by verdict, regardless of those that are chosen.
 
     `previous` and `next` are cursors: before the first line, and after the last; None where there are no more.
+    `changes`: of lag, by the key of the group, where samples are old enough to tell.
     """
 
     now: Millis
@@ -40,6 +55,7 @@ class GroupList:
     verdict_counts: Mapping[str, int]
     previous: str | None = None
     next: str | None = None
+    changes: Mapping[int, LagChange] = field(default_factory=dict)
 
 
 async def group_list(db: Database, viewer: Viewer, wanted: Wanted) -> GroupList:
@@ -60,14 +76,17 @@ async def group_list(db: Database, viewer: Viewer, wanted: Wanted) -> GroupList:
         found = found[:PAGE_SIZE]
         if back:
             found.reverse()
+        ids = [one.id for one in found]
+        changed = {"ids": ids, "window": CHANGE_WINDOW_MS, **viewer.parameters()}
         has_previous, has_next = (more, True) if back else (start is not None, more)
         return GroupList(
             now=await db.now_ms(connection),
-            groups=await finder.summaries([one.id for one in found], topics=TOPICS_PER_LINE, committed=True),
+            groups=await finder.summaries(ids, topics=TOPICS_PER_LINE, committed=True),
             counts=await finder.counts(wanted.groups),
             verdict_counts=await finder.verdict_counts(wanted.groups),
             previous=cursor_at(wanted.sort, found[0]) if found and has_previous else None,
             next=cursor_at(wanted.sort, found[-1]) if found and has_next else None,
+            changes={one.group_id: one for one in await db.records(connection, LagChange, Q.lag_changes, changed)},
         )
 
 

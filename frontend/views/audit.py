@@ -32,6 +32,7 @@ def audit_page(request: HttpRequest) -> HttpResponse:
     filters = {name: text(request, name) for name in ("who", "name", "from", "to")}
     context = {
         "now": found.now,
+        "everything": sight.everything,
         "lines": [(line, *urls(line)) for line in map(audit_line, found.records)],
         "filters": filters,
         "what": what,

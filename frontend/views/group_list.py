@@ -25,7 +25,7 @@ from frontend.listing.columns import (
     shown_columns,
     written_columns,
 )
-from frontend.listing.queries import GroupList, Wanted
+from frontend.listing.queries import GroupList, LagChange, Wanted
 from frontend.listing.saved import LONGEST_NAME, list_url, saved_views_of, written_view
 from frontend.queries import TOPICS_PER_LINE
 from frontend.states import BY_NAME, STATES, State, state
@@ -36,7 +36,7 @@ from frontend.views.page import BadAddress, address, choice, choices_of, number,
 from frontend.wording import plural
 from groups.core.model.verdicts import VerdictKind
 from groups.models import Group
-from groups.readmodel import GroupFilter, GroupSort, GroupSummary
+from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.process import bridge
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import MAX_CURSOR_LENGTH
@@ -74,6 +74,7 @@ class ListLine:
     topics: str
     all_topics: str
     verdicts: Sequence[Seen]
+    change: LagChange | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +111,20 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "now": found.now,
             "wanted": wanted,
             "problem": problem,
-            "lines": [_line(group) for group in found.groups],
+            "lines": [_line(group, found.changes.get(group.pk)) for group in found.groups],
             "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in _states(wanted)) for s in STATES],
             "verdict_choices": [
                 Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in (wanted.groups.verdicts or ()))
                 for kind, shown in KINDS.items()
             ],
-            "sorts": [("" if sort is GroupSort.GROUP_ID else sort.value, label) for sort, label in SORTS],
+            "sorts": [("" if sort is GroupSort.GROUP_ID else sort.value, label) for sort, label in _sorts(viewer)],
+            "by_time_lag": viewer.topics.unlimited,
             "order": "" if wanted.sort is GroupSort.GROUP_ID else wanted.sort.value,
             "caption": dict(SORTS)[wanted.sort].lower(),
             **_views(request),
             "bulk": offered(viewer),
             "create": action(viewer, "Create group", reverse("frontend:create-group"), CREATE_GROUP),
-            "heads": _heads(request, wanted.sort, columns),
+            "heads": _heads(request, viewer, wanted.sort, columns),
             "columns": columns,
             "written_columns": written_columns(columns),
             "toggles": _toggles(request, columns),
@@ -200,12 +202,17 @@ def _views(request: HttpRequest) -> dict[str, Any]:
     return {"views": views, "present": present, "longest_name": LONGEST_NAME}
 
 
-def _heads(request: HttpRequest, sort: GroupSort, columns: Sequence[str]) -> list[Head]:
-    heads = []
+def _sorts(viewer: Viewer) -> Sequence[tuple[GroupSort, str]]:
+    """The orders that the person may ask for."""
+    return [one for one in SORTS if viewer.topics.unlimited or one[0] not in OF_ALL_TOPICS]
+
+
+def _heads(request: HttpRequest, viewer: Viewer, sort: GroupSort, columns: Sequence[str]) -> list[Head]:
+    heads, offered = [], dict(_sorts(viewer))
     for column in (GROUP, *(column for column in COLUMNS if column.name in columns)):
         chosen = column.second if sort is column.first else column.first
         value = None if chosen is None or chosen is GroupSort.GROUP_ID else chosen.value
-        url = address(request, sort=value, after=None, before=None) if chosen else None
+        url = address(request, sort=value, after=None, before=None) if chosen in offered else None
         heads.append(Head(column, url, direction(sort) if sort in (column.first, column.second) else ""))
     return heads
 
@@ -231,13 +238,14 @@ def _label(written: str) -> tuple[str, str | None] | None:
     return (name, value if equals else None) if name else None
 
 
-def _line(group: GroupSummary) -> ListLine:
+def _line(group: GroupSummary, change: LagChange | None) -> ListLine:
     more = len(group.topics) >= TOPICS_PER_LINE
     shown = ", ".join(group.topics[:TOPICS_SHOWN])
     if len(group.topics) > TOPICS_SHOWN:
         shown += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
     verdicts = [Seen(KINDS[VerdictKind(kind)], since) for kind, since in group.verdicts]
-    return ListLine(group, state(group.state), group_url(group.group_id), shown, ", ".join(group.topics), verdicts)
+    here = group_url(group.group_id)
+    return ListLine(group, state(group.state), here, shown, ", ".join(group.topics), verdicts, change)
 
 
 def filter_words(wanted: GroupFilter) -> str:

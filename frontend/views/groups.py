@@ -34,6 +34,8 @@ SETTLED = ("Stable", "Empty", "Dead")
 """States in which nothing but heartbeats and commits happens without outside action."""
 LARGE = 2_000
 """Rendering a group with more members costs too much to do on every change."""
+ONE_OFFSET = urlencode({"scope": "chosen", "strategy": "to-offset"})
+"""The form of a reset to one offset, of a partition that is added as `p`."""
 PANELS = ("handovers", "partitions")
 """Panels of a group that can be shown in full (`?show=members`)."""
 MANY_HANDOVERS, MANY_TOPICS = 200, 60
@@ -103,6 +105,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
         "pace": _pace(found.header.state, found.counts.members, found.totals.partitions, shown),
         "shown": shown,
+        "settled": found.header.state in SETTLED,
         "q": limits.q,
         "searchable": bool(limits.q) or found.totals.topics > Limits().topics,
         "actions": _actions(request, group_id),
@@ -110,6 +113,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "hold_url": f"{group_url(group_id)}/hold",
         "may_hold": not missing(viewer, HOLD, group_id),
         "kick_url": "" if missing(viewer, KICK, group_id) else f"{group_url(group_id)}/kick",
+        "reset_url": "" if missing(viewer, PLAN, group_id) else f"{group_url(group_id)}/reset?{ONE_OFFSET}",
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "verdicts": verdict_lines(summaries(looked.verdicts), found.header.state, explained=True),
         "failed_parts": joined(looked.failed, len(looked.failed)) if looked.failed else "",
@@ -118,7 +122,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "history_url": f"{group_url(group_id)}/events",
         "rebalances_url": f"{group_url(group_id)}/rebalances",
         "commits_url": f"{group_url(group_id)}/commits",
-        "report_url": f"{group_url(group_id)}/report",
+        "report_url": f"{group_url(group_id)}/report" if viewer.topics.unlimited else "",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
         "only_owners": settings.KCOORD.only_owners,
     }

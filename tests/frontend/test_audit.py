@@ -63,6 +63,17 @@ def test_every_record_says_who_from_where_what_before_after_and_why(operator: Cl
     assert "/groups/billing/plans/0f2a" in operator.get("/audit").content.decode()
 
 
+def test_values_are_written_for_people(operator: Client) -> None:
+    hold = {"by": "mara", "reason": None, "until": 1_795_549_770_320}
+    with transaction.atomic():
+        record_here(
+            Act("group.hold", "group", "billing", after={"hold": hold, "removed_members": 12_000, "clamp": True}), MARA
+        )
+    said = rows(operator, "/audit")[0]
+    assert "clamp yes hold by mara, until 2026-11-24 19:49 UTC removed members 12,000" in said
+    assert "None" not in said
+
+
 @pytest.mark.parametrize(
     ("query", "acts"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -73,6 +74,22 @@ def test_partitions_by_condition_owner_and_lag(person: Client, seed: Seed) -> No
     last = rows(person, "/groups/fleet?tab=offsets&page=12")
     assert len(last) == PAGE_ROWS
     assert last[-1].split(" ")[2] == str(PARTITIONS - 1)
+
+
+def test_a_partition_leads_to_the_reset_of_its_offset(operator: Client, seed: Seed) -> None:
+    fleet(seed)
+    page = operator.get("/groups/fleet?tab=offsets&sort=lag").content.decode()
+    link = re.search(r'<a class="kick" href="([^"]+)" aria-label="Reset telemetry 599">', page)
+    assert link is not None
+    form = operator.get(unescape(link[1])).content.decode()
+    assert re.search(r'name="scope" value="chosen" checked', form)
+    assert re.search(r'value="to-offset" required checked', form)
+    assert re.search(r'name="n:telemetry" value="599"', form)
+
+
+def test_a_partition_leads_nowhere_without_the_right(person: Client, seed: Seed) -> None:
+    fleet(seed)
+    assert 'aria-label="Reset telemetry' not in person.get("/groups/fleet?tab=offsets").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
 from typing import Any
 
@@ -23,7 +23,7 @@ from kcoord.sql import queries
 from offsets.group_list import GroupFinder
 from offsets.group_orders import ORDERS, Position
 from tests.frontend.seed import Seed, member_id, working_group
-from tests.frontend.viewers import ALL
+from tests.frontend.viewers import ALL, allow
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
@@ -201,6 +201,45 @@ def test_columns_are_chosen_in_the_address(person: Client, seed: Seed) -> None:
     assert 'href="/groups"><span aria-hidden="true">' in person.get(whole).content.decode()
     assert list(heads(person.get("/groups?columns=none").content.decode())) == ["Group"]
     assert person.get("/groups?columns=secrets").status_code == 400
+
+
+def sampled(seed: Seed, name: str, lags: Mapping[str, Sequence[int]]) -> None:
+    """A group whose lag was sampled every 15 minutes, for the last time just now."""
+    pk = seed.group(name)
+    seed.lag_samples(name, lags)
+    (at,) = seed.connection.execute("select max(at) from offsets_lagsample where group_name = %s", [name]).fetchone()
+    total = sum(series[-1] for series in lags.values())
+    seed.connection.execute("insert into offsets_grouplag (group_id, at, lag) values (%s, %s, %s)", [pk, at, total])
+    for topic, series in lags.items():
+        seed.connection.execute(
+            "insert into offsets_topiclag (group_id, topic, at, lag, committed_offsets, partitions, unknown_partitions)"
+            " values (%s, %s, %s, %s, 0, 1, 0)",
+            [pk, topic, at, series[-1]],
+        )
+
+
+def test_the_list_says_whether_lag_rises_or_falls(person: Client, seed: Seed) -> None:
+    sampled(seed, "behind", {"orders": [700, 4_200], "refunds": [10, 10], "new": [99]})
+    sampled(seed, "catching-up", {"orders": [900, 20]})
+    sampled(seed, "level", {"orders": [30, 30]})
+    sampled(seed, "young", {"orders": [5]})
+    rows = person.get("/groups").content.decode().split('class="row-link"')[1:]
+    said = [re.findall(r'class="lag-change (\w+)" title="([^"]+)"', row) for row in rows]
+    assert said == [[("rises", "+3,500 within 15 min")], [("falls", "−880 within 15 min")], [], []]
+
+
+def test_a_change_of_lag_on_a_hidden_topic_is_not_told(seed: Seed, client: Client) -> None:
+    from django.contrib.auth import get_user_model
+
+    sampled(seed, "behind", {"orders": [700, 4_200], "secret": [0, 1_000_000]})
+    user = get_user_model().objects.create_user("sam")
+    allow(user, "describe:group:*", "describe:topic:orders")
+    client.force_login(user)
+    page = client.get("/groups").content.decode()
+    assert re.findall(r'class="lag-change \w+" title="([^"]+)"', page) == ["+3,500 within 15 min"]
+    assert heads(page)["Time lag"] == ("", ""), "what answers 403 is not offered"
+    assert 'name="min_time_lag"' not in page
+    assert "time_lag_ms" not in page
 
 
 @pytest.fixture(scope="module")
