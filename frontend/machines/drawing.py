@@ -14,7 +14,6 @@ from frontend.machines.edges import CLASSIC, CLASSIC_CAUSES, GROUP_CAUSES, NOWHE
 from frontend.states import BY_NAME
 
 Point = tuple[float, float]
-WIDTH, HEIGHT = 184, 54
 DOT = 11
 BEGIN, END = "begin", "end"
 """`NOWHERE`, once for each direction."""
@@ -26,13 +25,15 @@ HEAD = 9
 class Layout:
     """A picture: its size, the centres of its states, and how far and where an arrow differs from the usual.
 
-    `bent`: how far the middle of an arrow is from the straight line, and where its number stands, 0 to 1.
+    `bent`: how far the middle of an arrow is from the straight line, and where its number stands, 0 to 1. `box`: width
+    and height of a state.
     """
 
     width: int
     height: int
     places: Mapping[str, Point]
     bent: Mapping[Edge, tuple[float, float]]
+    box: tuple[int, int] = (184, 54)
 
 
 USUAL = (22.0, 0.5)
@@ -70,19 +71,61 @@ CONSUMER_LAYOUT = Layout(
         ("Empty", CLASSIC): (-150, 0.5),
     },
 )
+NARROW_CLASSIC_LAYOUT = Layout(
+    320,
+    464,
+    {
+        BEGIN: (136, 20),
+        END: (244, 20),
+        "Empty": (190, 96),
+        "PreparingRebalance": (190, 206),
+        "CompletingRebalance": (190, 316),
+        "Stable": (190, 426),
+    },
+    {(NOWHERE, "Empty"): (0, 0.5), ("Empty", NOWHERE): (0, 0.5), ("Stable", "PreparingRebalance"): (108, 0.5)},
+)
+NARROW_CONSUMER_LAYOUT = Layout(
+    344,
+    660,
+    {
+        BEGIN: (262, 510),
+        END: (236, 22),
+        "Assigning": (70, 120),
+        "Empty": (236, 120),
+        "Reconciling": (70, 420),
+        "Stable": (236, 420),
+        CLASSIC: (152, 626),
+    },
+    {
+        (NOWHERE, "Stable"): (0, 0.5),
+        ("Empty", NOWHERE): (0, 0.5),
+        ("Assigning", "Stable"): (30, 0.28),
+        ("Stable", "Assigning"): (30, 0.28),
+        ("Reconciling", "Empty"): (0, 0.24),
+        ("Empty", CLASSIC): (122, 0.5),
+    },
+    (124, 54),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A state: its left upper corner. `now`: the group is in it; `next`: it can be the next one."""
+    """A state: its left upper corner and size. `now`: the group is in it; `next`: it can be the next one."""
 
     name: str
     label: str
     tone: str
     x: float
     y: float
+    width: int
+    height: int
     now: bool
     next: bool
+
+    @property
+    def middle(self) -> float:
+        """Where its text is centred."""
+        return self.width / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +155,27 @@ class Picture:
     end: Point
 
 
-def picture(kind: str, present: str) -> Picture:
-    """The machine of groups of a type, "consumer" or another, with the present state marked."""
-    layout, causes = (CONSUMER_LAYOUT, GROUP_CAUSES) if kind == "consumer" else (CLASSIC_LAYOUT, CLASSIC_CAUSES)
+def picture(kind: str, present: str, *, narrow: bool = False) -> Picture:
+    """The machine of groups of a type, "consumer" or another, with the present state marked.
+
+    `narrow`: drawn downwards, for windows as narrow as a telephone.
+    """
+    causes = GROUP_CAUSES if kind == "consumer" else CLASSIC_CAUSES
+    layout = _LAYOUTS[kind == "consumer", narrow]
+    width, height = layout.box
     following = {after for before, after in causes if before == present}
     boxes = [
-        Box(name, label(name), _tone(name), x - WIDTH / 2, y - HEIGHT / 2, name == present, name in following)
+        Box(
+            name,
+            label(name),
+            _tone(name),
+            x - width / 2,
+            y - height / 2,
+            width,
+            height,
+            name == present,
+            name in following,
+        )
         for name, (x, y) in layout.places.items()
         if name not in (BEGIN, END)
     ]
@@ -126,6 +184,15 @@ def picture(kind: str, present: str) -> Picture:
         for number, (edge, cause) in enumerate(causes.items(), 1)
     ]
     return Picture(layout.width, layout.height, boxes, arrows, layout.places[BEGIN], layout.places[END])
+
+
+_LAYOUTS = {
+    (False, False): CLASSIC_LAYOUT,
+    (False, True): NARROW_CLASSIC_LAYOUT,
+    (True, False): CONSUMER_LAYOUT,
+    (True, True): NARROW_CONSUMER_LAYOUT,
+}
+"""By: of consumer groups, narrow."""
 
 
 def label(name: str) -> str:
@@ -145,7 +212,8 @@ def _arrow(layout: Layout, number: int, edge: Edge, cause: str, *, possible: boo
     length = math.dist(a, b)
     across = ((b[1] - a[1]) / length, (a[0] - b[0]) / length)
     control = ((a[0] + b[0]) / 2 + 2 * bow * across[0], (a[1] + b[1]) / 2 + 2 * bow * across[1])
-    start, tip = _edge_of(a, control, dot=source == NOWHERE), _edge_of(b, control, dot=target == NOWHERE)
+    start = _edge_of(a, control, None if source == NOWHERE else layout.box)
+    tip = _edge_of(b, control, None if target == NOWHERE else layout.box)
     if not bow:  # between near boxes the middle of the centres may be within one of them
         control = ((start[0] + tip[0]) / 2, (start[1] + tip[1]) / 2)
     back = math.atan2(control[1] - tip[1], control[0] - tip[0])
@@ -164,13 +232,13 @@ def _arrow(layout: Layout, number: int, edge: Edge, cause: str, *, possible: boo
     )
 
 
-def _edge_of(centre: Point, towards: Point, *, dot: bool) -> Point:
-    """Where the line from the centre of a box or dot leaves it, and a little further."""
+def _edge_of(centre: Point, towards: Point, box: tuple[int, int] | None) -> Point:
+    """Where the line from the centre of a box, or of a dot (None), leaves it, and a little further."""
     x, y = towards[0] - centre[0], towards[1] - centre[1]
-    if dot:
+    if box is None:
         share = (DOT + 3) / math.hypot(x, y)
     else:
-        share = min((WIDTH / 2 + 4) / abs(x) if x else math.inf, (HEIGHT / 2 + 4) / abs(y) if y else math.inf)
+        share = min((box[0] / 2 + 4) / abs(x) if x else math.inf, (box[1] / 2 + 4) / abs(y) if y else math.inf)
     return centre[0] + share * x, centre[1] + share * y
 
 

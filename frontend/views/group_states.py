@@ -44,6 +44,7 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
         "explanation": (part and consumer_states.explain(found, part)) or explain(found),
         "next_timer": next_timer(found),
         "picture": drawn,
+        "narrow": picture(group.type, group.state, narrow=True),
         "possible": [arrow for arrow in drawn.arrows if arrow.possible],
         "kind": "consumer" if group.type == "consumer" else "classic",
     }
