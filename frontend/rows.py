@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from offsets.core.lag import position
 
 Millis = int
+Names = Mapping[str, str]
+"""Member id -> `client@host`, for those members of which it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ class PartitionOffset:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of a group."""
+    """An event of a group. `names`: of the members that it is about, as far as they are known."""
 
     id: int
     at: Millis
@@ -201,6 +203,7 @@ class Event:
     generation_id: int
     member_id: str | None
     detail: Mapping[str, Any]
+    names: Names = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,16 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 
-from frontend.rows import Millis
+from frontend.rows import Millis, Names
+
+INSTANT_FORM = "YYYY-MM-DD HH:MM"
+NOT_AN_INSTANT = f"is not a date and time; write it as {INSTANT_FORM} by the 24-hour clock, such as 2026-01-31 18:30"
+INSTANT_PATTERN = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+\-][0-9]{2}:[0-9]{2})?)?"
+)
+"""In the syntax that Python and browsers (`pattern` of an input) share."""
+_INSTANT = re.compile(INSTANT_PATTERN)
 
 _WITH_UUID = re.compile(r"^(?P<name>.*?)-?(?P<head>[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _LONGEST_ID = 28
@@ -40,10 +49,20 @@ def iso_if_known(at: Millis | None) -> str | None:
     return None if at is None else iso(at)
 
 
-def utc_instant(written: str) -> Millis:
-    """An instant as browsers write it, `2025-11-21T03:30`, in UTC unless it has an offset. Raises ValueError."""
+def wall(at: Millis, zone: tzinfo) -> str:
+    """An instant as a field for instants shows it: `2025-11-21 03:30`, with seconds if they are not 0."""
+    return datetime.fromtimestamp(at // 1000, zone).strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
+
+
+def read_instant(written: str, zone: tzinfo = UTC) -> Millis:
+    """An instant as people and links write it, in `zone` unless it has an offset.
+
+    `2025-11-21 03:30`, with `T` for the blank, with seconds, or a day alone. Raises ValueError.
+    """
+    if not _INSTANT.fullmatch(written):
+        raise ValueError(f"{written!r} is not a date and time")
     moment = datetime.fromisoformat(written)
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp() * 1000)
 
 
 def span(milliseconds: Millis) -> str:
@@ -148,6 +167,12 @@ def short_id(member_id: str) -> str:
 def client_at(client_id: str, client_host: str) -> str:
     """Who a member is for people: `billing@10.0.0.7`; clients need not name themselves."""
     return f"{client_id}@{client_host}" if client_id and client_host else client_id or client_host
+
+
+def member_name(member_id: str, names: Names) -> str:
+    """A member for people: `billing@10.0.0.7 (billing-3f2a81c0…)`; its id alone if nothing else is known of it."""
+    name, short = names.get(member_id, ""), short_id(member_id)
+    return f"{name} ({short})" if name else short
 
 
 def joined(names: Sequence[str], most: int) -> str:

@@ -48,16 +48,13 @@ def minute(at: Millis) -> str:
 
 
 def wall(at: Millis | None) -> str:
-    """An instant as the value of an input of type datetime-local; empty for None."""
-    if at is None:
-        return ""
-    return datetime.fromtimestamp(at // 1000, current()).strftime("%Y-%m-%dT%H:%M:%S").removesuffix(":00")
+    """An instant as the value of a field, in the zone of the page; empty for None."""
+    return "" if at is None else wording.wall(at, current())
 
 
 def read(written: str) -> Millis:
-    """An instant as such an input sends it, in the zone of the page unless it has an offset. Raises ValueError."""
-    found = datetime.fromisoformat(written)
-    return int((found if found.tzinfo else found.replace(tzinfo=current())).timestamp() * 1000)
+    """An instant as such a field sends it, in the zone of the page unless it has an offset. Raises ValueError."""
+    return wording.read_instant(written, current())
 
 
 @functools.lru_cache(maxsize=64)

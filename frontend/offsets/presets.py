@@ -38,17 +38,6 @@ def exact(at: Millis, zone: tzinfo) -> str:
     return f"{moment:%a %Y-%m-%d %H:%M}{seconds}{fraction} {moment:%Z}".rstrip()
 
 
-def wall(at: Millis, zone: tzinfo) -> str:
-    """An instant as a field of the type `datetime-local` takes it."""
-    return f"{datetime.fromtimestamp(at / 1000, zone):%Y-%m-%dT%H:%M:%S}"
-
-
-def instant(written: str, zone: tzinfo) -> Millis:
-    """An instant as browsers write it, in `zone` unless it has an offset. Raises ValueError."""
-    moment = datetime.fromisoformat(written)
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp() * 1000)
-
-
 def _at(here: datetime, *, days: int = 0, hour: int = 0, minute: int = 0) -> Millis:
     """A time of day some days before, as clocks on the wall show it: a day may have 23 or 25 hours."""
     day = here.date() - timedelta(days=days)

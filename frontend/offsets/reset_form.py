@@ -9,8 +9,8 @@ from typing import Any
 
 from django.http import QueryDict
 
-from frontend.offsets.presets import instant, wall
 from frontend.offsets.ticks import ALL, CHOSEN, scope_of
+from frontend.wording import NOT_AN_INSTANT, read_instant, wall
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.offset_file import read_offset_file
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy
@@ -157,9 +157,9 @@ def _instant(written: str, choice: Choice, zone: tzinfo) -> int:
     if written.isascii() and written.isdigit() and len(written) < 15:
         return int(written)
     try:
-        return instant(written, zone)
+        return read_instant(written, zone)
     except (ValueError, OverflowError):
-        raise invalid(f"{choice.field_label}: {written[:50]!r} is not a date and time, as 2026-01-31T12:00.") from None
+        raise invalid(f"{choice.label}: {written[:50]!r} {NOT_AN_INSTANT}.") from None
 
 
 def invalid(detail: str) -> ProtocolError:

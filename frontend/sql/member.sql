@@ -24,6 +24,29 @@ from (select id, member_id, instance_id, client_id, client_host, join_parked_unt
       from groups_consumermember
       where group_id = %(pk)s and member_id = %(member_id)s) m
 
+-- name: member_names
+-- Client and host of members: of those that the group has, if they can be seen, and of those that joined by its newest
+-- events, for some are gone.
+with asked as (select id from groups_group where group_id = %(group_id)s)
+select m.member_id, m.client_id, m.client_host, 1 as place
+from asked g
+join groups_member m on m.group_id = g.id
+where m.member_id = any(%(member_ids)s::text[])
+union all
+select m.member_id, m.client_id, m.client_host, 1
+from asked g
+join groups_consumermember m on m.group_id = g.id
+where m.member_id = any(%(member_ids)s::text[]) and %(all_topics)s
+union all
+select e.member_id, e.detail ->> 'client_id', e.detail ->> 'client_host', 2
+from (select kind, member_id, detail
+      from groups_event
+      where group_name = %(group_id)s
+      order by id desc
+      limit %(most)s) e
+where e.kind = 'member_joined' and e.member_id = any(%(member_ids)s::text[])
+order by place
+
 -- name: member_id_given_out
 -- Until when a member id that was given out may be used.
 select deadline

@@ -9,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from frontend import wording, zones
+from frontend.rows import Names
 from frontend.states import State
 from offsets.core.samples import TimeLag
 
@@ -37,6 +38,12 @@ def percent(share: float) -> str:
 def zone() -> str:
     """What the time zone of the page is called now: `UTC`, `CET`."""
     return zones.name(time.time_ns() // 1_000_000)
+
+
+@register.simple_tag
+def instant_pattern() -> str:
+    """What a field for an instant takes, as the regular expression of its `pattern`."""
+    return wording.INSTANT_PATTERN
 
 
 @register.simple_tag
@@ -94,15 +101,19 @@ def copyable(text: str) -> SafeString:
 
 
 @register.simple_tag
-def owner(member_id: str, colour: int | None) -> SafeString:
-    """A member in its colour from the picture of partitions, if it has one."""
+def owner(member_id: str, colour: int | None, names: Names) -> SafeString:
+    """As `member`, in its colour from the picture of partitions if it has one."""
     swatch = "" if colour is None else format_html('<span class="swatch o{}" aria-hidden="true"></span>', colour)
-    return format_html(
-        '<span class="owner">{}<span class="id" title="{}">{}</span></span>',
-        swatch,
-        member_id,
-        wording.short_id(member_id),
-    )
+    return format_html('<span class="owner">{}{}</span>', swatch, member(member_id, names))
+
+
+@register.simple_tag
+def member(member_id: str, names: Names) -> SafeString:
+    """A member: its client and host, then its id; the id alone if nothing else is known of it."""
+    ids = format_html('<span class="id" title="{}">{}</span>', member_id, wording.short_id(member_id))
+    if member_id not in names:
+        return ids
+    return format_html('<span class="named">{} <span class="sub">{}</span></span>', names[member_id], ids)
 
 
 @register.simple_tag

@@ -13,7 +13,7 @@ from frontend.audit.presenters import NOT_RECORDED, WHAT, AuditLine, acts_of, au
 from frontend.audit.reads import audit
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import address, choice, cursor, cursor_address, instant, page, show, text
+from frontend.views.page import address, choice, cursor, cursor_address, fixed, instant, page, show, text
 from kcoord.audit.reading import AuditFilter, Sight
 from kcoord.process import bridge
 
@@ -26,10 +26,12 @@ DELETED = frozenset({"token.delete", "topic.delete"})
 @page
 def audit_page(request: HttpRequest) -> HttpResponse:
     """A page of the records that match the filters of the URL, newest first."""
+    if (elsewhere := fixed(request, "from", "to")) is not None:
+        return elsewhere
     wanted, sight = wanted_records(request), sight_of(request)
     found = bridge.call(lambda runtime: audit(runtime.db, sight, wanted))
     what, result = request.GET.get("what", ""), request.GET.get("result", "")
-    filters = {name: text(request, name) for name in ("who", "name", "from", "to")}
+    filters = {"who": wanted.who or "", "name": wanted.name or "", "from": wanted.since, "to": wanted.until}
     context = {
         "now": found.now,
         "everything": sight.everything,

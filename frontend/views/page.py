@@ -18,12 +18,15 @@ from django.utils.http import content_disposition_header
 
 from frontend import queries, zones
 from frontend.allowed import Forbidden, tokens_missing
+from frontend.names import names_of
 from frontend.outage import unavailable
+from frontend.rows import Names
 from frontend.timeline import lines
 from frontend.viewer import Viewer, viewer_of
-from frontend.wording import iso
+from frontend.wording import NOT_AN_INSTANT, iso
 from kcoord.audit import caller as callers
 from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import Key, decode_cursor, encode_cursor
 
@@ -31,6 +34,8 @@ P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 LONGEST_TEXT = 255
+FIELDS = {"from": "From", "to": "Before"}
+"""What pages call the parameters that are instants."""
 
 
 class BadAddress(Exception):
@@ -124,6 +129,17 @@ def missing(request: HttpRequest, group_id: str) -> HttpResponse:
     return show(request, "missing", context, section="groups", status=200 if is_panel(request) else 404)
 
 
+def member_names(viewer: Viewer, group_id: str, member_ids: Collection[str | None]) -> Names:
+    """What members of a group are called, as far as it is known and the person may see it."""
+    wanted = [member_id for member_id in member_ids if member_id]
+
+    async def read(runtime: Runtime) -> Names:
+        async with runtime.db.snapshot() as connection:
+            return await names_of(runtime.db, connection, viewer, group_id, wanted)
+
+    return bridge.call(read) if wanted else {}
+
+
 def attached(response: HttpResponseBase, name: str, kind: str, *, at: str = "") -> HttpResponseBase:
     """A response that is saved as a file: its name is `name` as far as file systems take it, `at` and `kind`."""
     safe = "".join(mark if mark.isalnum() or mark in "-_." else "_" for mark in name)[:100]
@@ -164,14 +180,14 @@ def choices_of(request: HttpRequest, name: str, allowed: Collection[str]) -> tup
 
 
 def instant(request: HttpRequest, name: str) -> int | None:
-    """An instant in the URL, in the zone of the page, as browsers write it: `2025-11-21T03:30`. Raises BadAddress."""
+    """An instant in the URL, in the zone of the page: `2025-11-21 03:30`. Raises BadAddress."""
     written = text(request, name)
     if not written:
         return None
     try:
         return zones.read(written)
     except (ValueError, OverflowError):
-        raise BadAddress(f"{name}: {written!r} is not a date and time, such as 2025-11-21T03:30.") from None
+        raise BadAddress(f"{FIELDS.get(name, name)}: {written!r} {NOT_AN_INSTANT}.") from None
 
 
 def fixed(request: HttpRequest, *names: str) -> HttpResponse | None:

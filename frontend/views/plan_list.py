@@ -13,7 +13,7 @@ from frontend.plans.reads import PlanFilter, PlanRow, all_plans
 from frontend.states import State
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, instant, page, show, text
+from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, fixed, instant, page, show, text
 from kcoord.process import bridge
 from offsets.core.plan_types import PlanState
 
@@ -41,9 +41,11 @@ class PlanLine:
 @page
 def plan_list(request: HttpRequest) -> HttpResponse:
     """A page of the plans that match the filters of the URL, newest first."""
+    if (elsewhere := fixed(request, "from", "to")) is not None:
+        return elsewhere
     wanted, viewer = wanted_plans(request), viewer_of(request)
     found = bridge.call(lambda runtime: all_plans(runtime, viewer, wanted))
-    filters = {name: text(request, name) for name in ("q", "who", "from", "to")}
+    filters = {"q": wanted.q, "who": wanted.who, "from": wanted.since, "to": wanted.until}
     context = {
         "now": found.now,
         "lines": [_line(plan) for plan in found.plans],

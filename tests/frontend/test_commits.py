@@ -74,7 +74,7 @@ def test_it_can_be_narrowed(person: Client, lived: Seed, query: str, count: int)
     [
         ("partition=1", "partition: requires `topic`"),
         ("topic=orders&partition=x", "is not a partition number"),
-        ("from=yesterday", "from: &#x27;yesterday&#x27; is not a date and time"),
+        ("from=yesterday", "From: &#x27;yesterday&#x27; is not a date and time; write it as YYYY-MM-DD HH:MM"),
         ("from=2025-01-02T00:00&to=2025-01-01T00:00", "from: must be before"),
         ("kind=nonsense", "is not one of"),
         ("after=nonsense", "cursor"),

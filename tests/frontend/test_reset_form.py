@@ -13,10 +13,11 @@ from django.http import QueryDict
 from django.test import Client
 
 from frontend.offsets.catching_up import Rate, catching_up
-from frontend.offsets.presets import presets, wall
+from frontend.offsets.presets import presets
 from frontend.offsets.reset_form import read, write
 from frontend.offsets.reset_queries import MOST_TOPICS, tick_list
 from frontend.offsets.ticks import MOST_BOXES, scope_of
+from frontend.wording import wall
 from kcoord.database.pool import Database
 from kcoord.protocol.errors import ProtocolError
 from kcoord.resets.strategies import Reset, Strategy
@@ -40,7 +41,7 @@ def test_presets_are_times_of_day_in_the_zone_of_the_viewer() -> None:
 def test_a_day_of_23_hours_does_not_move_a_preset() -> None:
     noon_after_the_change = at(BERLIN, 2026, 3, 29, 12, 0)
     found = next(p for p in presets(noon_after_the_change, BERLIN) if p.label == "Yesterday 06:00")
-    assert wall(found.at, BERLIN) == "2026-03-28T06:00:00"
+    assert wall(found.at, BERLIN) == "2026-03-28 06:00"
     assert noon_after_the_change - found.at == 29 * 3_600_000, "an hour less than on other days"
 
 

@@ -17,7 +17,7 @@
   });
 
   document.addEventListener("input", ({ target }) => {
-    if (target.type === "datetime-local") target.closest(".when")?.querySelector("input[type=radio]")?.click();
+    if (target.matches("input.instant")) target.closest(".when")?.querySelector("input[type=radio]")?.click();
   });
 
   // By the server's clock, which the page states.
