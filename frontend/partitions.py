@@ -9,9 +9,9 @@ from enum import Enum
 
 from frontend.consumer.rows import Heir
 from frontend.queries import GroupPage
-from frontend.rows import DrawnOffset, GroupTopic, PartitionOwner
+from frontend.rows import DrawnOffset, GroupTopic, Names, PartitionOwner
 from frontend.topics.presenters import level
-from frontend.wording import client_at, joined, plural, ranges, short_id
+from frontend.wording import client_at, joined, member_name, plural, ranges, short_id
 
 COLOURS = 12
 """Owner colours in the style sheet; with more owners they repeat."""
@@ -152,9 +152,10 @@ def legend(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Owner, ...]:
     )
 
 
-def names(page: GroupPage) -> dict[str, str]:
+def names(page: GroupPage) -> Names:
     """`client@host` of the members that the page has read."""
-    found = {member.member_id: client_at(member.client_id, member.client_host) for member in page.members}
+    found = dict(page.names)
+    found |= {member.member_id: client_at(member.client_id, member.client_host) for member in page.members}
     found |= {
         owner.member_id: client_at(owner.client_id, owner.client_host or "")
         for owner in page.owners
@@ -193,7 +194,7 @@ def strips(page: GroupPage, chosen: Mapping[str, int]) -> tuple[Strip, ...]:
     return tuple(_strip(topic, of[topic.topic], chosen, known, page.widths[topic.topic]) for topic in page.topics)
 
 
-def _strip(topic: GroupTopic, rows: _Rows, chosen: Mapping[str, int], known: Mapping[str, str], width: int) -> Strip:
+def _strip(topic: GroupTopic, rows: _Rows, chosen: Mapping[str, int], known: Names, width: int) -> Strip:
     shown = min(topic.size, width)
     cells = tuple(_cell(partition, rows, chosen, known) for partition in range(shown))
     free = [cell.partition for cell in cells if cell.partition not in rows.owners]
@@ -207,7 +208,7 @@ def _strip(topic: GroupTopic, rows: _Rows, chosen: Mapping[str, int], known: Map
         unowned=ranges([partition for partition in free if partition not in rows.heirs], most=12),
         hidden=topic.size - shown,
         description=_description(topic, rows.owners, rows.heirs, shown == topic.size),
-        promised=_promised(free, rows.heirs),
+        promised=_promised(free, rows.heirs, known),
     )
 
 
@@ -225,26 +226,26 @@ def _description(
     return description
 
 
-def _promised(free: Sequence[int], heirs: Mapping[int, Heir]) -> str:
+def _promised(free: Sequence[int], heirs: Mapping[int, Heir], known: Names) -> str:
     """For partitions without an owner: who should have them."""
     waiting: dict[str, list[int]] = {}
     for partition in free:
         if partition in heirs:
             waiting.setdefault(heirs[partition].member_id, []).append(partition)
     parts = [
-        f"{ranges(numbers, most=8)} {'waits' if len(numbers) == 1 else 'wait'} for {short_id(member_id)}"
+        f"{ranges(numbers, most=8)} {'waits' if len(numbers) == 1 else 'wait'} for {member_name(member_id, known)}"
         for member_id, numbers in waiting.items()
     ]
     return joined(parts, PROMISES) if parts else ""
 
 
-def _cell(partition: int, rows: _Rows, chosen: Mapping[str, int], known: Mapping[str, str]) -> Cell:
+def _cell(partition: int, rows: _Rows, chosen: Mapping[str, int], known: Names) -> Cell:
     owner, heir, offset = rows.owners.get(partition), rows.heirs.get(partition), rows.offsets.get(partition)
     marks = frozenset(_marks(partition, rows))
     member_id = owner.member_id if owner else ""
-    whose = _member(member_id, known) if owner else "no owner"
+    whose = member_name(member_id, known) if owner else "no owner"
     must = ", which must give it up" if owner and owner.pending else ""
-    after = f", meant for {_member(heir.member_id, known)}" if heir else ""
+    after = f", meant for {member_name(heir.member_id, known)}" if heir else ""
     stalls = ", no progress" if Mark.STALLED in marks else ""
     # An owner that is no longer a member keeps the partition until the next generation.
     key = "" if owner is None else "gone" if owner.member_pk is None else str(owner.member_pk)
@@ -272,11 +273,6 @@ def _marks(partition: int, rows: _Rows) -> Iterator[Mark]:
         yield Mark.STALLED
     if offset is not None and offset.lag:
         yield Mark.BEHIND
-
-
-def _member(member_id: str, known: Mapping[str, str]) -> str:
-    """Client and host first, if they are known."""
-    return f"{known[member_id]} ({short_id(member_id)})" if member_id in known else short_id(member_id)
 
 
 def _read(offset: DrawnOffset | None) -> str:

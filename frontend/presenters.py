@@ -10,7 +10,7 @@ from frontend.consumer import states as consumer_states
 from frontend.consumer.presenters import consumer, not_named
 from frontend.group.rows import Load
 from frontend.nodes.presenters import coordinator
-from frontend.partitions import COLOURS, legend, page_colours, strips, written_colours
+from frontend.partitions import COLOURS, legend, names, page_colours, strips, written_colours
 from frontend.queries import GroupPage
 from frontend.rows import Coordinator, Member, Millis, OwnedPartitions, PartitionOffset
 from frontend.states import State, explain, generation_word, member_state, next_timer, state, wait_ends
@@ -100,7 +100,7 @@ def group(
         "coordinator": coordinator(
             owner, partition_of(header.group_id, coordinator_partitions), coordinator_partitions, page.now
         ),
-        "wait_ends": None if part else wait_ends(page),
+        "wait_ends": consumer_states.wait_ends(page, part) if part else wait_ends(page),
         "next_timer": next_timer(page),
         "strips": drawn,
         "more_topics": page.more_topics,
@@ -116,6 +116,7 @@ def group(
         "more_events": page.more_events,
         "announcement": _announcement(page),
         "unowned_matters": header.state == "Stable",
+        "names": names(page),
     }
 
 

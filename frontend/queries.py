@@ -7,7 +7,7 @@ tables: lists are paged by key, panels carry a total beside the rows that fit.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from frontend import rows
@@ -16,6 +16,7 @@ from frontend.consumer.queries import consumer_part
 from frontend.consumer.rows import ConsumerPart
 from frontend.group.queries import member_rows, offset_rows
 from frontend.group.rows import FIRST_PAGE, NO_MEMBERS, NO_OFFSETS, MemberRows, OffsetRows, Table
+from frontend.names import members_in, named_events, names_of, with_names
 from frontend.offsets.queries import DEFAULT_RANGE, Range, lag_part
 from frontend.offsets.rows import NO_LAG, LagPart
 from frontend.rows import Millis
@@ -89,6 +90,8 @@ class GroupPage:
     """Partitions (topic, number) whose owners make no progress, as far as the verdicts name them."""
     member_table: MemberRows = NO_MEMBERS
     offset_table: OffsetRows = NO_OFFSETS
+    names: rows.Names = field(default_factory=dict)
+    """Of members that are named outside the tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,9 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
             consumer = await consumer_part(
                 db, connection, shown, picture.widths, limits.handovers, partial=lag.totals.partitions > COMPARED
             )
+        mentioned = {header.leader_id, timer.member_id if timer else None, *members_in(events)}
+        mentioned |= {who for move in consumer.handovers for who in (move.holder, move.heir)} if consumer else set()
+        names = await names_of(db, connection, viewer, group_id, mentioned)
         return GroupPage(
             now=now,
             header=header,
@@ -180,12 +186,13 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
             drawn=picture.offsets,
             totals=lag.totals,
             offsets=tuple(offsets.offsets),
-            events=tuple(events[: limits.events]),
+            events=tuple(with_names(events[: limits.events], names)),
             more_events=len(events) > limits.events,
             lag=lag,
             consumer=consumer,
             member_table=members,
             offset_table=offsets,
+            names=names,
         )
 
     return await _snapshot(db, read)
@@ -258,7 +265,8 @@ async def event_page(db: Database, viewer: Viewer, group_id: str, before: int | 
             return EventPage(now, False, (), False)
         header = await db.row(connection, Q.group_header, {"group_id": group_id})
         events = await _events(db, connection, viewer, group_id, before, limit + 1)
-        return EventPage(now, header is not None, tuple(events[:limit]), len(events) > limit)
+        named = await named_events(db, connection, viewer, group_id, events[:limit])
+        return EventPage(now, header is not None, tuple(named), len(events) > limit)
 
     return await _snapshot(db, read)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from frontend.partitions import names
 from frontend.queries import GroupPage
 from frontend.rows import GroupHeader, Member, Millis
-from frontend.wording import plural, short_id
+from frontend.wording import member_name, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def explain(page: GroupPage) -> str:
         case "PreparingRebalance":
             return _preparing(page)
         case "CompletingRebalance":
-            leader = short_id(header.leader_id) if header.leader_id else "the leader"
+            leader = member_name(header.leader_id, names(page)) if header.leader_id else "the leader"
             return (
                 f"{plural(counts.members, 'member')} joined generation {header.generation_id}; the coordinator waits "
                 f"for {leader} to assign the partitions."
@@ -86,12 +87,13 @@ def _preparing(page: GroupPage) -> str:
             f"The group was empty. {plural(counts.members, 'member')} joined; the coordinator waits for more "
             "before it assigns partitions."
         )
-    missing = [short_id(member.member_id) for member in page.members if not member.awaiting_join][:MISSING_NAMED]
+    late, known = [member.member_id for member in page.members if not member.awaiting_join], names(page)
+    missing = [member_name(member_id, known) for member_id in late[:MISSING_NAMED]]
     others = counts.members - counts.joined - len(missing)
-    names = ", ".join(missing) + (f" and {others:,} more" if others > 0 and missing else "")
+    named = ", ".join(missing) + (f" and {others:,} more" if others > 0 and missing else "")
     return (
         f"A rebalance has begun. {counts.joined:,} of {plural(counts.members, 'member')} joined again; the coordinator "
-        f"waits for {names or 'the others'} to join."
+        f"waits for {named or 'the others'} to join."
     )
 
 
@@ -141,7 +143,8 @@ def next_timer(page: GroupPage) -> NextTimer | None:
         timers.append((header.sync_deadline, "members that have not synced are removed"))
     if page.earliest_timer is not None:
         words = MEMBER_TIMERS[page.earliest_timer.kind]
-        timers.append((page.earliest_timer.deadline, words.format(member=short_id(page.earliest_timer.member_id))))
+        member = member_name(page.earliest_timer.member_id, names(page))
+        timers.append((page.earliest_timer.deadline, words.format(member=member)))
     if page.counts.pending_deadline is not None:
         timers.append((page.counts.pending_deadline, "an unused member id is forgotten"))
     if not timers:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontend.rows import Event, Millis
-from frontend.wording import duration, plural, short_id
+from frontend.wording import duration, member_name, plural
 from frontend.zones import instant
 from groups.core.model.causes import Cause
 from groups.core.model.events import EventKind
@@ -57,7 +57,9 @@ def _says(text: str) -> Sentence:
 
 
 def _joined(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    host = f" from {detail['client_host']}" if detail.get("client_host") else ""
+    came_from = str(detail.get("client_host", ""))
+    named = event.names.get(event.member_id or "", "").endswith(came_from)
+    host = f" from {came_from}" if came_from and not named else ""
     static = f" as static member {detail['instance_id']}" if detail.get("instance_id") else ""
     return f"{member} joined{static}{host}"
 
@@ -78,7 +80,7 @@ def _removed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 
 def _replaced(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    old = short_id(str(detail.get("old_member_id", "")))
+    old = member_name(str(detail.get("old_member_id", "")), event.names)
     return f"{member} replaced {old} as static member {detail.get('instance_id', '')}".rstrip()
 
 
@@ -92,7 +94,7 @@ def _took(detail: Mapping[str, Any]) -> str:
 
 def _completed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     members = plural(int(detail.get("members", 0)), "member")
-    leader = f"; {short_id(str(detail['leader']))} leads" if detail.get("leader") else ""
+    leader = f"; {member_name(str(detail['leader']), event.names)} leads" if detail.get("leader") else ""
     return f"Generation {event.generation_id}: {members} joined{_took(detail)}{leader}"
 
 
@@ -103,8 +105,11 @@ def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 def why(event: Event) -> str:
     """Why a rebalance, or an epoch of a consumer group, began: `m5 joined`."""
-    member = short_id(event.member_id) if event.member_id else "a member"
-    return _why(event.detail, member)
+    return _why(event.detail, _member(event))
+
+
+def _member(event: Event) -> str:
+    return member_name(event.member_id, event.names) if event.member_id else "a member"
 
 
 def _why(detail: Mapping[str, Any], member: str) -> str:
@@ -147,10 +152,14 @@ def _offsets(did: str) -> Sentence:
     return sentence
 
 
-def _pin(did: str) -> Sentence:
-    return lambda event, member, detail: (
-        f"Retention {did} for {'topic ' + str(detail['topic']) if detail.get('topic') else 'the group'}{_by(detail)}"
-    )
+def _pinned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    of = f"Topic {detail['topic']}" if detail.get("topic") else "The group"
+    return f"{of} pinned{_by(detail)}"
+
+
+def _pin_removed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    of = f"topic {detail['topic']}" if detail.get("topic") else "the group"
+    return f"Pin of {of} removed{_by(detail)}"
 
 
 def _held(event: Event, member: str, detail: Mapping[str, Any]) -> str:
@@ -214,8 +223,8 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.OFFSETS_RESTORED.value: ("warn", _offsets("restored")),
     EventKind.OFFSETS_DELETED.value: ("warn", _offsets("deleted")),
     EventKind.OFFSETS_EXPIRED.value: ("idle", _offsets("expired")),
-    EventKind.RETENTION_PINNED.value: ("busy", _pin("suspended")),
-    EventKind.RETENTION_UNPINNED.value: ("idle", _pin("resumed")),
+    EventKind.RETENTION_PINNED.value: ("busy", _pinned),
+    EventKind.RETENTION_UNPINNED.value: ("idle", _pin_removed),
     EventKind.GROUP_HELD.value: ("warn", _held),
     EventKind.HOLD_RELEASED.value: ("good", _released),
     EventKind.CONFIG_CHANGED.value: ("busy", _configured),
@@ -227,7 +236,7 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
 
 def line(event: Event) -> Line:
     """An event as text. A kind unknown to this page is shown by its name."""
-    member = short_id(event.member_id) if event.member_id else "a member"
+    member = _member(event)
     tone, sentence = SENTENCES.get(event.kind, ("idle", _unknown))
     return Line(
         id=event.id,

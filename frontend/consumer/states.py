@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from frontend.consumer.rows import AWAY_EPOCH, ConsumerPart, Handover
+from frontend.partitions import names
 from frontend.queries import GroupPage
-from frontend.rows import Member
+from frontend.rows import Member, Millis, Names
 from frontend.states import ACTIVE, LATE, OVERDUE, State
 from frontend.timeline import why
-from frontend.wording import duration, joined, plural, ranges, short_id
+from frontend.wording import joined, member_name, plural, ranges
 from groups.core.model.events import EventKind
 
 NAMED = 3
@@ -76,46 +77,57 @@ def _computation(page: GroupPage, part: ConsumerPart) -> str:
     if work.started_at is None or work.deadline is None:
         return f"it is computed with the next heartbeat; until then {keep}"
     if work.failed:
-        again = duration(max(work.deadline - page.now, 0))
-        return f"the assignor failed and is tried again in {again}; until then {keep}"
-    return f"the assignor has been computing it for {duration(max(page.now - work.started_at, 0))}; until then {keep}"
+        return f"the assignor failed and will be tried again; until then {keep}"
+    return f"the assignor is computing it; until then {keep}"
+
+
+def wait_ends(page: GroupPage, part: ConsumerPart) -> Millis | None:
+    """The instant until which the group waits as `explain` says; None if it is past, or the group waits for none.
+
+    How long it has waited, pages say once: by the instant since which the group is in its state.
+    """
+    work = part.computation
+    if page.header.state != "Assigning" or not work.failed or work.deadline is None or work.deadline <= page.now:
+        return None
+    return work.deadline
 
 
 def _holding_up(page: GroupPage, part: ConsumerPart) -> str:
     """Who has to act next; what takes longest comes first."""
+    known = names(page)
     told = [move for move in part.handovers if move.told]
     if told:
-        return _told(told) + _others(part.counts.giving_up, told)
+        return _told(told, known) + _others(part.counts.giving_up, told)
     kept = [move for move in part.handovers if move.holder is not None and move.holder_is_away]
     untold = [move for move in part.handovers if move.holder is not None and not move.holder_is_away]
     if untold:
-        holder = short_id(untold[0].holder or "")
-        return f"{holder} learns with its next heartbeat that it must give up {what(untold)}{_for(untold)}"
+        holder = member_name(untold[0].holder or "", known)
+        return f"{holder} learns with its next heartbeat that it must give up {what(untold)}{_for(untold, known)}"
     if kept:
-        away = short_id(kept[0].holder or "")
+        away = member_name(kept[0].holder or "", known)
         return f"{away} left temporarily and keeps {what(kept)} until it returns or its session ends"
     free = [move for move in part.handovers if move.holder is None and not move.heir_is_away]
     if free:
-        heir = short_id(free[0].heir or "")
+        heir = member_name(free[0].heir or "", known)
         return f"{what(free)} {_are(free)} free for {heir} to take with its next heartbeat"
     return _no_handover(page, part)
 
 
-def _told(told: Sequence[Handover]) -> str:
-    heirs = _heirs(told)
+def _told(told: Sequence[Handover], known: Names) -> str:
+    heirs = _heirs(told, known)
     waits = f", which {joined(heirs, NAMED)} {'waits' if len(heirs) == 1 else 'wait'} for" if heirs else ""
-    return f"{short_id(told[0].holder or '')} still has to give up {what(told)}{waits}"
+    return f"{member_name(told[0].holder or '', known)} still has to give up {what(told)}{waits}"
 
 
-def _for(moves: Sequence[Handover]) -> str:
-    heirs = _heirs(moves)
+def _for(moves: Sequence[Handover], known: Names) -> str:
+    heirs = _heirs(moves, known)
     return f" for {joined(heirs, NAMED)}" if heirs else ""
 
 
-def _heirs(moves: Sequence[Handover]) -> list[str]:
+def _heirs(moves: Sequence[Handover], known: Names) -> list[str]:
     """Who should have what the first of the holders has."""
     mine = [move.heir for move in moves if move.holder == moves[0].holder and move.heir]
-    return [short_id(heir) for heir in dict.fromkeys(mine)]
+    return [member_name(heir, known) for heir in dict.fromkeys(mine)]
 
 
 def _others(giving_up: int, told: Sequence[Handover]) -> str:
@@ -146,21 +158,22 @@ def _no_handover(page: GroupPage, part: ConsumerPart) -> str:
     """Nothing changes hands, but a member is away."""
     counts = part.counts
     if counts.away == counts.unsettled:
-        who = _named([member.member_id for member in page.members if member.member_epoch == AWAY_EPOCH], counts.away)
+        away = [member.member_id for member in page.members if member.member_epoch == AWAY_EPOCH]
+        who = _named(away, counts.away, names(page))
         if counts.away == 1:
             return f"{who} left temporarily; its partitions are kept until it returns or its session ends"
         return f"{who} left temporarily; their partitions are kept until they return or their sessions end"
     late = [member.member_id for member in page.members if _late(member, page.header.assignment_epoch)]
     number = counts.unsettled - counts.away
-    return f"{_named(late, number)} {'learns' if number == 1 else 'learn'} of it with the next heartbeat"
+    return f"{_named(late, number, names(page))} {'learns' if number == 1 else 'learn'} of it with the next heartbeat"
 
 
 def _late(member: Member, epoch: int) -> bool:
     return member.member_epoch != AWAY_EPOCH and (member.member_epoch != epoch or member.consumer_state != 0)
 
 
-def _named(member_ids: Sequence[str], number: int) -> str:
+def _named(member_ids: Sequence[str], number: int, known: Names) -> str:
     """The members by name, if the page has them all."""
     if len(member_ids) != number:
         return plural(number, "member")
-    return joined([short_id(member_id) for member_id in member_ids], NAMED)
+    return joined([member_name(member_id, known) for member_id in member_ids], NAMED)

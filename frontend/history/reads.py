@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from frontend.history.episodes import KINDS, Episode, episodes
+from frontend.names import named_events
 from frontend.rows import Event, Millis
 from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
@@ -71,7 +72,7 @@ async def history_in(db: Database, connection: Connection, viewer: Viewer, group
     header = await db.row(connection, Q.group_standing, {"group_id": group_id})
     events = await db.records(connection, viewer.event, Q.rebalance_events, asked)
     more = len(events) > EVENTS_READ
-    events = events[:EVENTS_READ][::-1]
+    events = await named_events(db, connection, viewer, group_id, events[:EVENTS_READ][::-1])
     state, members = header if header is not None else (None, None)
     newest = wanted.before is None and (wanted.until is None or wanted.until > now)
     settled = not newest or state not in WAITING
@@ -116,4 +117,5 @@ async def events_of(db: Database, viewer: Viewer, group_id: str, wanted: Wanted,
             return EventsOfSpan(now, False, (), False)
         header = await db.row(connection, Q.group_standing, {"group_id": group_id})
         events = await db.records(connection, viewer.event, Q.events_in_span, asked)
-    return EventsOfSpan(now, header is not None, tuple(events[:limit]), len(events) > limit)
+        named = await named_events(db, connection, viewer, group_id, events[:limit])
+    return EventsOfSpan(now, header is not None, tuple(named), len(events) > limit)

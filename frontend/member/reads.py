@@ -9,6 +9,7 @@ from typing import Any
 from frontend import rows
 from frontend.consumer.queries import NAMES_PER_MEMBER
 from frontend.consumer.rows import Detail
+from frontend.names import named_events
 from frontend.queries import require_members
 from frontend.rows import Millis
 from frontend.viewer import Viewer
@@ -137,7 +138,8 @@ async def member_page(
             return MemberPage(now, None, None, None, ())
         seen = viewer.parameters()
         searched = {"group_id": group_id, "member_id": member_id, "most": EVENTS_SEARCHED, "limit": EVENTS, **seen}
-        events = await db.records(connection, viewer.event, Q.member_events, searched)
+        found = await db.records(connection, viewer.event, Q.member_events, searched)
+        events = await named_events(db, connection, viewer, group_id, found)
         header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
         if header is None:
             return MemberPage(now, None, None, None, events)

@@ -9,6 +9,18 @@ and (%(all_topics)s
                         union all
                         select jsonb_path_query(detail, '$.topics[*] ? (@.type() == "string")')) named), true))
 
+-- fragment: in_span
+-- Older than an event and within a span, as far as these are given. Ids of events are given in the order of time, and
+-- `offsets_activity` says about every minute which was the last one: the events of a group before and after a span are
+-- not read. An event may be stored a moment after a later one, so that the bound is taken from the instant after the next.
+and (%(before)s::bigint is null or id < %(before)s)
+and (%(since)s::bigint is null or at >= %(since)s)
+and (%(until)s::bigint is null or at < %(until)s)
+and id > coalesce((select event_id from offsets_activity where at <= %(since)s::bigint - 60000
+                   order by at desc limit 1), 0)
+and id <= coalesce((select event_id from offsets_activity where at >= %(until)s::bigint
+                    order by at offset 1 limit 1), 9223372036854775807)
+
 -- name: events_before
 select id, at, kind, generation_id, member_id, detail
 from groups_event
@@ -18,36 +30,20 @@ order by id desc
 limit %(limit)s
 
 -- name: rebalance_events
--- Ids of events are given in the order of time, and `offsets_activity` says about every minute which was the last one: the
--- events of a group before and after a span are not read. An event may be stored a moment after a later one, so that the bound
--- is taken from the instant after the next.
 select id, at, kind, generation_id, member_id, detail
 from groups_event
 where group_name = %(group_id)s
   and kind = any(%(kinds)s::text[])
-  and (%(before)s::bigint is null or id < %(before)s)
-  and (%(since)s::bigint is null or at >= %(since)s)
-  and (%(until)s::bigint is null or at < %(until)s)
-  and id > coalesce((select event_id from offsets_activity where at <= %(since)s::bigint - 60000
-                     order by at desc limit 1), 0)
-  and id <= coalesce((select event_id from offsets_activity where at >= %(until)s::bigint
-                      order by at offset 1 limit 1), 9223372036854775807)
+  -- include: in_span
   -- include: seen
 order by id desc
 limit %(limit)s
 
 -- name: events_in_span
--- As above, of all kinds.
 select id, at, kind, generation_id, member_id, detail
 from groups_event
 where group_name = %(group_id)s
-  and (%(before)s::bigint is null or id < %(before)s)
-  and (%(since)s::bigint is null or at >= %(since)s)
-  and (%(until)s::bigint is null or at < %(until)s)
-  and id > coalesce((select event_id from offsets_activity where at <= %(since)s::bigint - 60000
-                     order by at desc limit 1), 0)
-  and id <= coalesce((select event_id from offsets_activity where at >= %(until)s::bigint
-                      order by at offset 1 limit 1), 9223372036854775807)
+  -- include: in_span
   -- include: seen
 order by id desc
 limit %(limit)s

@@ -42,9 +42,10 @@ from found f
 order by f.lag desc nulls last, f.group_id
 
 -- name: topic_cells
--- Group by partition: who owns it, and what is committed there.
+-- Group by partition: who owns it, and what is committed there. Members of consumer groups may use topics that cannot be
+-- seen, so that what they are called is shown only to those who see all.
 select coalesce(o.group_id, a.group_id) as pk, coalesce(o.partition, a.partition) as partition, o.committed_offset,
-       a.member_id as owner
+       a.member_id as owner, m.client_id, m.client_host
 from (select group_id, partition, committed_offset
       from offsets_committedoffset
       where group_id = any(%(groups)s::bigint[]) and topic = %(topic)s
@@ -53,3 +54,10 @@ full join (select group_id, partition, member_id
            from groups_assignment
            where group_id = any(%(groups)s::bigint[]) and topic = %(topic)s
              and partition between %(first)s and %(last)s) a using (group_id, partition)
+left join lateral (
+    select client_id, client_host from groups_member
+    where group_id = a.group_id and member_id = a.member_id
+    union all
+    select client_id, client_host from groups_consumermember
+    where group_id = a.group_id and member_id = a.member_id and %(all_topics)s
+    limit 1) m on true

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frontend.topics.reads import Cell, TopicGroup, TopicPage, TopicPartition
-from frontend.wording import compact, number, short_id
+from frontend.wording import client_at, compact, member_name, number
 from offsets.core.lag import position
 
 LEVELS = (0, 100, 10_000, 1_000_000)
@@ -54,7 +54,7 @@ def heat(partition: TopicPartition, cell: Cell | None) -> Heat:
     where = f"partition {partition.partition}: "
     if cell is None:
         return Heat("·", "blank", f"{where}neither owned nor committed")
-    owner = f"owned by {short_id(cell.owner)}" if cell.owner else "nobody owns it"
+    owner = f"owned by {_owner(cell, cell.owner)}" if cell.owner else "nobody owns it"
     if cell.committed_offset is None:
         return Heat("○", "new", f"{where}{owner}, nothing committed")
     loose = "" if cell.owner else " loose"
@@ -64,6 +64,10 @@ def heat(partition: TopicPartition, cell: Cell | None) -> Heat:
     start = partition.log_start_offset or 0
     lag = max(partition.log_end_offset - position(cell.committed_offset, start), 0)
     return Heat(compact(lag), f"h{level(lag)}{loose}", f"{where}{number(lag)} behind, {owner}")
+
+
+def _owner(cell: Cell, member_id: str) -> str:
+    return member_name(member_id, {member_id: client_at(cell.client_id or "", cell.client_host or "")})
 
 
 def rows(found: TopicPage, urls: Sequence[str]) -> list[HeatRow]:

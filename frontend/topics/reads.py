@@ -65,12 +65,14 @@ class TopicGroup:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A group on a partition: what it committed, and the member that owns it."""
+    """A group on a partition: what it committed, and the member that owns it, with its client and host if known."""
 
     pk: int
     partition: int
     committed_offset: int | None
     owner: str | None
+    client_id: str | None = None
+    client_host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,5 +102,6 @@ async def topic_page(db: Database, viewer: Viewer, name: str, first: int, skip: 
         partitions = await db.records(connection, TopicPartition, Q.topic_partitions, span)
         paged = {"topic": name, "rows": GROUP_ROWS, "limit": GROUPS, "skip": skip, **viewer.with_groups()}
         groups = await db.records(connection, TopicGroup, Q.topic_groups, paged)
-        cells = await db.records(connection, Cell, Q.topic_cells, {**span, "groups": [group.pk for group in groups]})
+        shown = {**span, "groups": [group.pk for group in groups], "all_topics": viewer.topics.unlimited}
+        cells = await db.records(connection, Cell, Q.topic_cells, shown)
         return TopicPage(await db.now_ms(connection), header, partitions, groups, cells)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from frontend.rows import Millis
+from frontend.rows import Millis, Names
 from frontend.states import State, state
-from frontend.wording import joined, plural, short_id
+from frontend.wording import joined, member_name, plural
 from groups.core.model.verdicts import VerdictKind
 from offsets.verdicts.reads import Summary
 
@@ -35,6 +35,7 @@ PLACES: Mapping[VerdictKind, str] = {
 }
 """Where on the page of a group to look, relative to its URL."""
 
+NOBODY: Names = {}
 NAMED = 3
 """The maximum number of members, partitions and topics named in a sentence."""
 
@@ -57,16 +58,19 @@ class VerdictLine:
     lasts: bool = True
 
 
-def lines(verdicts: Iterable[Summary], group_state: str, *, explained: bool = False) -> list[VerdictLine]:
+def lines(
+    verdicts: Iterable[Summary], group_state: str, *, explained: bool = False, names: Names = NOBODY
+) -> list[VerdictLine]:
     """The verdicts on one group in their order.
 
     `group_state`: the protocol's name of its state. `explained`: the page says beside them why the group is in it.
+    `names`: those of members that the page knows.
     """
-    return [_line(verdict, state(group_state), explained=explained) for verdict in verdicts]
+    return [_line(verdict, state(group_state), names, explained=explained) for verdict in verdicts]
 
 
-def _line(verdict: Summary, group_state: State, *, explained: bool) -> VerdictLine:
-    text, advice = _words(verdict, group_state)
+def _line(verdict: Summary, group_state: State, names: Names, *, explained: bool) -> VerdictLine:
+    text, advice = _words(verdict, group_state, names)
     if verdict.kind is VerdictKind.STUCK and not explained:
         text += f" {group_state.meaning}"
     return VerdictLine(
@@ -89,7 +93,7 @@ NEXT: Mapping[VerdictKind, str] = {
 """What happens by itself when a verdict is due; the instant follows."""
 
 
-def _words(verdict: Summary, group_state: State) -> tuple[str, str]:
+def _words(verdict: Summary, group_state: State, names: Names) -> tuple[str, str]:
     """What is wrong, and what to do."""
     number, one = verdict.number, verdict.number == 1
     match verdict.kind:
@@ -109,7 +113,7 @@ def _words(verdict: Summary, group_state: State) -> tuple[str, str]:
                 "See which members it waits for, and look at these workers or remove them."
             )
         case VerdictKind.LATE:
-            who = short_id(verdict.names[0]) if one and verdict.names else plural(number, "member")
+            who = member_name(verdict.names[0], names) if one and verdict.names else plural(number, "member")
             return f"{who} {'sends' if one else 'send'} no heartbeats.", (
                 "See whether the worker hangs, is overloaded, or has lost its network."
             )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend import queries
+from frontend.rows import Names
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, address, choice, fixed, instant, message, page, show, text
-from frontend.wording import short_id
+from frontend.views.page import BadAddress, address, choice, fixed, instant, member_names, message, page, show, text
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -41,13 +41,13 @@ CHANGES = "changes"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the journal as text."""
+    """A line of the journal as text. `who`: the principal, if no member did it; `names`: that of the member."""
 
     row: JournalLine
     word: str
     tone: str
     who: str
-    whole: str
+    names: Names
 
 
 @require_safe
@@ -64,7 +64,7 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
         "group_id": group_id,
         "group_url": group_url(group_id),
         "now": bridge.call(lambda runtime: queries.now(runtime.db)),
-        "lines": [_line(row) for row in found.items],
+        "lines": _lines(viewer, group_id, found.items),
         "wanted": {name: text(request, name) for name in ("topic", "partition")}
         | {"from": wanted.since, "to": wanted.until, "kind": kind},
         "kinds": [
@@ -132,15 +132,15 @@ def journal(viewer: Viewer, group_id: str, wanted: JournalFilter, *, limit: int)
         return await runtime.get(JournalReads).commits(group_id, wanted, limit=limit, visible=viewer.topics)
 
     try:
-        return [_line(row) for row in bridge.call(read).items]
+        return _lines(viewer, group_id, bridge.call(read).items)
     except ProtocolError as error:
         if error.error is Error.GROUP_ID_NOT_FOUND:
             return []
         raise
 
 
-def _line(row: JournalLine) -> Line:
-    word, tone = WORDS[ChangeKind(row.kind)]
-    if row.member_id:
-        return Line(row, word, tone, short_id(row.member_id), row.member_id)
-    return Line(row, word, tone, row.principal or "the service", "")
+def _lines(viewer: Viewer, group_id: str, rows: Sequence[JournalLine]) -> list[Line]:
+    """Rows as text. A member that is gone is named by the client id of its commits."""
+    clients = {row.member_id: row.client_id for row in rows if row.member_id and row.client_id}
+    names = {**clients, **member_names(viewer, group_id, {row.member_id for row in rows})}
+    return [Line(row, *WORDS[ChangeKind(row.kind)], row.principal or "the service", names) for row in rows]

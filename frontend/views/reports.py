@@ -17,7 +17,7 @@ from frontend.archive.reports import DAYS_SHOWN, all_causes, day_plots, group_li
 from frontend.rows import Millis
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, address, choice, message, missing, page, show, text
+from frontend.views.page import BadAddress, address, choice, member_names, message, missing, page, show, text
 from frontend.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -197,12 +197,12 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
         "run_url": run_url(run.id) if run and viewer.sees_cluster else "",
         "commits_url": f"{group_url(group_id)}/commits",
         "totals": found and found.totals,
-        **(_of_group(request, found) if found else {}),
+        **(_of_group(request, group_id, found) if found else {}),
     }
     return show(request, "group_report", context, section="groups")
 
 
-def _of_group(request: HttpRequest, found: GroupReport) -> Mapping[str, Any]:
+def _of_group(request: HttpRequest, group_id: str, found: GroupReport) -> Mapping[str, Any]:
     since = found.totals.rebalances_since
     lines = group_lines(found.days, since)
     shown = lines if choice(request, "show", ("days",)) else lines[:DAYS_SHOWN]
@@ -213,6 +213,7 @@ def _of_group(request: HttpRequest, found: GroupReport) -> Mapping[str, Any]:
         "all_days": len(lines),
         "all_days_url": address(request, show="days") if len(shown) < len(lines) else "",
         "members": found.members,
+        "names": member_names(viewer_of(request), group_id, {member.member_id for member in found.members}),
         "more_members": found.totals.members - len(found.members),
     }
 

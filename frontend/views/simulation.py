@@ -11,8 +11,8 @@ from django.views.decorators.http import require_safe
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import attempt
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, choice, missing, page, show, text
-from frontend.wording import plural, ranges, short_id
+from frontend.views.page import BadAddress, choice, member_names, missing, page, show, text
+from frontend.wording import plural, ranges
 from groups.simulation.rules import Changes, Move, Simulation
 from groups.simulation.service import MOST_ADDED, MOST_PARTITIONS, Simulations
 from kcoord.process.runtime import Runtime
@@ -48,6 +48,9 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
         assignor = choice(request, "assignor", tuple(names))
         work = partial(_simulate, viewer=viewer, group_id=group_id, changes=changes, assignor=assignor)
         found, refusal = attempt(work)
+    moves = move_lines(found.moves) if found else []
+    members = found.members[:MOST_MEMBERS] if found else ()
+    named = {who for move in moves[:MOST_MOVES] for who in (move.owner, move.new_owner)}
     context = {
         "group_id": group_id,
         "group_url": group_url(group_id),
@@ -57,10 +60,11 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
         "refusal": refusal,
         "found": found,
         "summary": _summary(found) if found else "",
-        "members": found.members[:MOST_MEMBERS] if found else (),
+        "members": members,
         "more_members": max(len(found.members) - MOST_MEMBERS, 0) if found else 0,
-        "moves": move_lines(found.moves)[:MOST_MOVES] if found else (),
-        "more_moves": max(len(move_lines(found.moves)) - MOST_MOVES, 0) if found else 0,
+        "moves": moves[:MOST_MOVES],
+        "more_moves": max(len(moves) - MOST_MOVES, 0),
+        "names": member_names(viewer, group_id, named | {member.member_id for member in members}),
     }
     return show(request, "simulate", context, section="groups", status=refusal.status)
 
@@ -111,7 +115,4 @@ def move_lines(moves: tuple[Move, ...]) -> list[MoveLine]:
     together: dict[tuple[str, str | None, str | None], list[int]] = {}
     for move in moves:
         together.setdefault((move.topic, move.owner, move.new_owner), []).append(move.partition)
-    return [
-        MoveLine(topic, ranges(numbers, 12), owner and short_id(owner), heir and short_id(heir))
-        for (topic, owner, heir), numbers in together.items()
-    ]
+    return [MoveLine(topic, ranges(numbers, 12), owner, heir) for (topic, owner, heir), numbers in together.items()]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from frontend.consumer.presenters import consumer
 from frontend.consumer.rows import Computation, ConsumerPart, Counts, Detail, Handover
-from frontend.consumer.states import explain, member_state
+from frontend.consumer.states import explain, member_state, wait_ends
 from frontend.queries import GroupPage
 from frontend.rows import Event, GroupCounts, Member
 from groups.core.model.consumer_state import DEPARTED_EPOCH, MemberState
@@ -89,11 +90,11 @@ def test_a_reconciling_group_names_who_holds_it_up(given: ConsumerPart, text: st
 @pytest.mark.parametrize(
     ("given", "shown", "text"),
     [
-        (part(unsettled=1, giving_up=0, waiting=0, behind=1), (member(1), member(2, 6)), "m2 learns of it with"),
+        (part(unsettled=1, giving_up=0, waiting=0, behind=1), (member(1), member(2, 6)), "c@h (m2) learns of it with"),
         (
             part(unsettled=1, giving_up=0, waiting=0, away=1),
             (member(3, DEPARTED_EPOCH),),
-            "m3 left temporarily; its partitions",
+            "c@h (m3) left temporarily; its partitions",
         ),
         (
             part(unsettled=40, giving_up=0, waiting=0, away=40),
@@ -118,8 +119,8 @@ def test_a_reconciling_group_without_handovers_names_who_is_behind_or_away(
             "it is computed with the next heartbeat; until then members keep",
         ),
         (Computation(None, None, None, failed=False), 0, "heartbeat; until then no member has partitions yet."),
-        (Computation(NOW, NOW - 2_300, NOW, failed=False), 6, "the assignor has been computing it for 2.3 s; until"),
-        (Computation(NOW, NOW, NOW + 8_000, failed=True), 6, "the assignor failed and is tried again in 8 s; until"),
+        (Computation(NOW, NOW - 2_300, NOW, failed=False), 6, "the assignor is computing it; until"),
+        (Computation(NOW, NOW, NOW + 8_000, failed=True), 6, "the assignor failed and will be tried again; until"),
     ],
 )
 def test_an_assigning_group_says_what_its_target_waits_for(computation: Computation, target: int, text: str) -> None:
@@ -128,6 +129,15 @@ def test_an_assigning_group_says_what_its_target_waits_for(computation: Computat
     assert said is not None
     assert said.startswith("Epoch 7 (m5 joined) has no target yet: ")
     assert text in said
+
+
+def test_how_long_it_waits_is_no_part_of_the_sentence() -> None:
+    """Pages say that by the instant since which the group is in its state, once."""
+    failed = Computation(NOW, NOW, NOW + 8_000, failed=True)
+    assert wait_ends(page("Assigning"), part(computation=failed)) == NOW + 8_000
+    assert wait_ends(page("Stable"), part(computation=failed)) is None
+    for waits in (failed, Computation(NOW, NOW - 2_300, NOW, failed=False)):
+        assert not re.search(r"\d s\b", explain(page("Assigning"), part(computation=waits)) or "")
 
 
 def test_other_states_are_said_as_of_any_group() -> None:

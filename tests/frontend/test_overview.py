@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,9 @@ from django.test import Client
 from frontend.overview import presenters
 from frontend.overview.health import BAD, GOOD, OFF, UNKNOWN, WATCH, HealthLine, Limits, health
 from frontend.overview.parts import GROUPS_SHOWN, Archive, Celery, OverviewParts, Part, Postgres, Sampler
+from frontend.rows import GroupHeader
 from frontend.verdicts.presenters import KINDS, PLACES, lines
+from frontend.verdicts.queries import as_shown
 from frontend.viewer import Viewer
 from groups.core.model.verdicts import VerdictKind
 from groups.nodes.overview import Overview as Nodes
@@ -71,6 +74,43 @@ def test_every_kind_has_its_words_and_its_place() -> None:
 )
 def test_words(verdicts: list[Verdict], expected: str) -> None:
     assert texts(*verdicts) == [expected]
+
+
+def test_a_stuck_group_has_one_wait_on_its_page(person: Client, seed: Seed) -> None:
+    seed.group("late", "PreparingRebalance", since_ms_ago=7_200_000, join_deadline_in=60_000)
+    page = person.get("/groups/late").content.decode()
+    since = re.findall(r'need-since">since <time datetime="([^"]*)"|State since</dt><dd><time datetime="([^"]*)"', page)
+    assert len(since) == 2
+    assert len({one or other for one, other in since}) == 1
+    ends = re.findall(r'(?:The wait ends |are removed |Next timer</dt><dd><span[^>]*>)<time datetime="([^"]*)"', page)
+    assert len(ends) == 3
+    assert len(set(ends)) == 1
+
+
+def test_a_verdict_read_after_its_page_has_the_instants_of_the_page() -> None:
+    header = GroupHeader(
+        1,
+        "g",
+        "classic",
+        "PreparingRebalance",
+        "Stable",
+        5_000,
+        7,
+        "consumer",
+        "range",
+        None,
+        90_000,
+        None,
+        None,
+        0,
+        0,
+        0,
+    )
+    stored = Verdict(VerdictKind.STUCK, 9_000, due_at=80_000)
+    late = Verdict(VerdictKind.LATE, 9_000, number=1)
+    assert as_shown(header, [stored, late]) == [Verdict(VerdictKind.STUCK, 5_000, due_at=90_000), late]
+    assert as_shown(replace(header, join_deadline=None, sync_deadline=70_000), [stored])[0].due_at == 70_000
+    assert as_shown(replace(header, state="Stable"), [stored, late]) == [late]
 
 
 def test_a_stuck_group_says_what_its_state_means() -> None:
@@ -299,7 +339,7 @@ def test_the_page_of_a_group_has_its_verdicts_as_of_now(person: Client, seed: Se
     )
     verdict(seed, pk, "flapping", number=99)
     text = person.get("/groups/g").content.decode()
-    assert "silent sends no heartbeats." in text
+    assert "(silent) sends no heartbeats." in text
     assert "“Preparing rebalance” does not end.</p>" in text.replace("\n", ""), "why is said above"
     assert "99 rebalances" not in text, "that was some time ago"
     assert text.count(">Late</span>") == 2, "the verdict and the member"

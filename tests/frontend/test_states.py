@@ -89,11 +89,12 @@ def test_a_state_without_words_keeps_its_name() -> None:
         ),
         (
             page("PreparingRebalance", members=(member(1, joined=True), member(2)), join_deadline=NOW + 61_000),
-            "A rebalance has begun. 1 of 2 members joined again; the coordinator waits for m2 to join.",
+            "A rebalance has begun. 1 of 2 members joined again; the coordinator waits for c@h (m2) to join.",
         ),
         (
             page("PreparingRebalance", members=tuple(member(n) for n in range(5)), join_deadline=NOW - 1),
-            "A rebalance has begun. 0 of 5 members joined again; the coordinator waits for m0, m1, m2 and 2 more to",
+            "A rebalance has begun. 0 of 5 members joined again; the coordinator waits for c@h (m0), c@h (m1), "
+            "c@h (m2) and 2 more to",
         ),
         (
             page("CompletingRebalance", members=(member(1), member(2)), sync_deadline=NOW + 58_100),
