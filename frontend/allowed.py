@@ -35,6 +35,7 @@ PLAN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "plan a reset")
 APPLY = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "apply or undo a plan")
 SEE_CLUSTER = Need(Operation.DESCRIBE, Resource.CLUSTER, "see how the service is")
 SEE_RUNS = Need(Operation.DESCRIBE, Resource.CLUSTER, "see runs")
+SEE_LOG = Need(Operation.ADMIN, Resource.CLUSTER, "see the log of a run")
 RUN = Need(Operation.ADMIN, Resource.CLUSTER, "start or cancel a run")
 
 ADMINISTER = (

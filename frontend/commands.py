@@ -19,6 +19,7 @@ from kcoord.access.store import RuleFilter
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy
 
 ON_THE_MACHINE = "manage.py runs on a machine of the service, and needs no token."
+TOO_LONG = "Too long for a command line: name whole topics, or send the request from a file."
 LONGEST = 60_000
 """Characters; Linux takes 131,072 in one argument. A longer command would be copied and refused."""
 
@@ -210,6 +211,29 @@ def list_rules(url: str, about: RuleFilter) -> Command:
     return Command("List rules", curl("GET", address), manage=f".venv/bin/python {line}", note=ON_THE_MACHINE)
 
 
+def pins(url: str, group_id: str, topic: str | None, reason: str = "") -> list[Command]:
+    """Pin the offsets of a topic, or of a whole group (None), and remove that pin."""
+    address = f"{group_address(url, group_id)}/pins"
+    body: dict[str, object] = {"topic": topic, **({"reason": reason} if reason else {})}
+    query = "" if topic is None else f"?{urlencode({'topic': topic})}"
+    return [
+        Command("Pin", curl("POST", address, body), note="With null instead of a topic, the whole group is pinned."),
+        Command(
+            "Remove the pin", curl("DELETE", f"{address}{query}"), note="Without a topic: the pin of the whole group."
+        ),
+    ]
+
+
+def start_run(url: str, kind: str) -> Command:
+    """Start a run of a Spark job."""
+    return Command("Start the run", curl("POST", f"{url}/v1/archive/runs", {"kind": kind}))
+
+
+def cancel_run(url: str, run_id: str) -> Command:
+    """Cancel a run."""
+    return Command("Cancel the run", curl("POST", f"{url}/v1/archive/runs/{run_id}/cancel"))
+
+
 def list_groups(url: str, **filters: str) -> Command:
     """List groups."""
     query = f"?{urlencode(filters)}" if filters else ""
@@ -219,6 +243,4 @@ def list_groups(url: str, **filters: str) -> Command:
 def _within(command: Command) -> Command:
     if max(len(command.curl), len(command.kgroups)) <= LONGEST:
         return command
-    return Command(
-        command.label, "", "", "Too long for a command line: name whole topics, or send the request from a file."
-    )
+    return Command(command.label, "", "", TOO_LONG)

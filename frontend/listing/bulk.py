@@ -52,9 +52,8 @@ class Review:
 
 
 def offered(viewer: Viewer) -> Sequence[Offer]:
-    """The acts as a person sees them; none if the person may perform none of them on any group."""
-    offers = [Offer(act.value, LABELS[act], missing(viewer, NEEDS[act]), bad=act is Act.DELETE) for act in Act]
-    return offers if any(not offer.missing for offer in offers) else ()
+    """The acts as a person sees them."""
+    return [Offer(act.value, LABELS[act], missing(viewer, NEEDS[act]), bad=act is Act.DELETE) for act in Act]
 
 
 def review(viewer: Viewer, act: Act, group_ids: Iterable[str], briefs: Mapping[str, GroupBrief]) -> list[Review]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
 from frontend.allowed import tokens_missing
 from frontend.search import reads
-from frontend.search.verbs import Asked, address, allowed, asked
+from frontend.search.verbs import Asked, address, asked, lacking
 from frontend.states import state
 from frontend.viewer import Viewer
 from frontend.views.groups import group_url
@@ -29,7 +28,8 @@ NAMES = {"groups": "groups", "topics": "topics", "members": "members, client ids
 class Result:
     """Something that was found. `note`: what else is known of it; `control`: the id of a control of the header.
 
-    `fill`: what to write into the box instead of going anywhere.
+    `fill`: what to write into the box instead of going anywhere. `missing`: why the person may not do it, "" if
+    allowed.
     """
 
     text: str
@@ -37,6 +37,7 @@ class Result:
     note: str = ""
     control: str = ""
     fill: str = ""
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,12 @@ class Results:
         return sum(len(section.results) for section in self.sections)
 
 
-def search(user: Any, viewer: Viewer, q: str) -> Results:
-    """Everything with `q` in its name that the person may see. Raises ProtocolError if the database cannot be used."""
-    verbs = [one for one in asked(q) if allowed(one.verb, user, viewer)][:VERBS_SHOWN]
+def search(viewer: Viewer, q: str) -> Results:
+    """Everything with `q` in its name that the person may see. Raises ProtocolError if the database cannot be used.
+
+    What the person may not do comes last among the verbs, with the permission that is missing.
+    """
+    verbs = sorted(asked(q), key=lambda one: bool(lacking(one.verb, viewer)))[:VERBS_SHOWN]
 
     async def read(runtime: Runtime) -> tuple[reads.Hits, dict[str, Sequence[reads.GroupHit]]]:
         abouts = dict.fromkeys(one.about for one in verbs if one.about)
@@ -73,7 +77,7 @@ def search(user: Any, viewer: Viewer, q: str) -> Results:
 
     hits, about = bridge.call(read)
     sections = [
-        Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, user, viewer, about)]),
+        Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, viewer, about)]),
         Section("groups", "Groups", [_group(hit) for hit in hits.groups], _list_of(q, hits.groups)),
         *_member_sections(q, hits.members),
         Section("topics", "Topics", [_topic(hit) for hit in hits.topics], _topics_of(q, hits.topics)),
@@ -84,20 +88,25 @@ def search(user: Any, viewer: Viewer, q: str) -> Results:
     return Results([section for section in sections if section.results], unfinished)
 
 
-def _verb(one: Asked, user: Any, viewer: Viewer, groups: dict[str, Sequence[reads.GroupHit]]) -> list[Result]:
+def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[reads.GroupHit]]) -> list[Result]:
     verb = one.verb
     if verb.control:
         return [Result(verb.label, "#", control=verb.control)]
     if verb.tail is None:
         where = address(verb)
-        return [Result(verb.label, where, "page")] if where else []
+        return [Result(verb.label, where, "page", missing=lacking(verb, viewer))] if where else []
     if not one.about:
         fill = f"{verb.label} "
-        return [Result(f"{verb.label} …", _search_url(fill), "then the name of a group", fill=fill)]
+        note = "then the name of a group"
+        return [Result(f"{verb.label} …", _search_url(fill), note, fill=fill, missing=lacking(verb, viewer))]
     return [
-        Result(f"{verb.label} {hit.group_id}", group_url(hit.group_id) + verb.tail, state(hit.state).label)
+        Result(
+            f"{verb.label} {hit.group_id}",
+            group_url(hit.group_id) + verb.tail,
+            state(hit.state).label,
+            missing=lacking(verb, viewer, hit.group_id),
+        )
         for hit in groups[one.about]
-        if allowed(verb, user, viewer, hit.group_id)
     ]
 
 

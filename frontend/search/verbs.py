@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.urls import NoReverseMatch, reverse
 
-from frontend.allowed import CREATE_GROUP, DELETE_GROUP, HOLD, PIN, PLAN, SEE_CLUSTER, Need, missing, tokens_missing
+from frontend.allowed import CREATE_GROUP, DELETE_GROUP, HOLD, PLAN, SEE_CLUSTER, Need, missing, tokens_missing
 from frontend.viewer import Viewer
 
 SMALL_WORDS = frozenset({"of", "for", "the", "a", "an", "to", "in", "on", "group"})
@@ -56,7 +54,7 @@ VERBS = (
     Verb("Delete group", "delete remove", need=DELETE_GROUP, tail="/delete"),
     Verb("Configuration of", "configuration config settings overrides", tail="/config"),
     Verb("States of", "states state machine diagram transitions", tail="/states"),
-    Verb("Pins of", "pins pin retention", need=PIN, tail="/pins"),
+    Verb("Pins of", "pins pin retention", tail="/pins"),
     Verb("Simulate the assignment of", "simulate assignment members partitions", tail="/simulate"),
     Verb("Rebalances of", "rebalances history episodes", tail="/rebalances"),
     Verb("Events of", "events", tail="/events"),
@@ -110,9 +108,6 @@ def address(verb: Verb) -> str | None:
         return None
 
 
-def allowed(verb: Verb, user: Any, viewer: Viewer, group_id: str | None = None) -> bool:
-    """The person may do it, to this group or any; pages of the admin are for staff."""
-    where = address(verb) if verb.route else ""
-    if where is not None and re.match(r"/admin/", where) and not user.is_staff:
-        return False
-    return not (verb.tokens and tokens_missing(viewer)) and not missing(viewer, verb.need, group_id)
+def lacking(verb: Verb, viewer: Viewer, group_id: str | None = None) -> str:
+    """Why a person may not do it, to this group or to any, as a sentence; "" if allowed."""
+    return tokens_missing(viewer) if verb.tokens else missing(viewer, verb.need, group_id)

@@ -143,6 +143,8 @@ HOLDS = (
     (86_400_000, "1 day"),
 )
 """How long a group can be held, within the setting `group.max.hold.ms`."""
+HOLD_MS = 900_000
+"""The duration that forms and commands of a reset begin with."""
 
 
 @require_http_methods(["GET", "POST"])

@@ -11,9 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from frontend import commands as as_command
 from frontend import queries
-from frontend.allowed import RUN, SEE_RUNS, missing, require
+from frontend.allowed import RUN, SEE_LOG, SEE_RUNS, Action, action, missing, require
 from frontend.archive.presenters import FINDINGS, KINDS, RunLine, finding_line, result_facts, run_line
+from frontend.commands import service_url
 from frontend.viewer import viewer_of
 from frontend.views.actions import Refusal, actor, attempt, done
 from frontend.views.groups import Pace, group_url
@@ -31,15 +33,6 @@ from offsets.runs.service import STARTABLE, SparkRun, SparkRuns
 
 PAGE_SIZE = 50
 BUSY, QUIET = Pace(every_ms=2_000, gap_ms=1_000), Pace(every_ms=15_000, gap_ms=5_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A kind of run that can be started."""
-
-    kind: str
-    label: str
-    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,8 @@ def archive(request: HttpRequest) -> HttpResponse:
     cursor = text(request, "after") or None
     found = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
     busy = {run.kind for run in found.open}
-    startable = [Start(one, KINDS[one][0], _start_url(one)) for one in STARTABLE if one not in busy]
+    lacking = missing(viewer_of(request), RUN)
+    starts = [Action(KINDS[one][0], _start_url(one), lacking) for one in STARTABLE if one not in busy]
     context = {
         "now": found.now,
         "path": found.path,
@@ -84,7 +78,8 @@ def archive(request: HttpRequest) -> HttpResponse:
         "reconciled": found.reconciled and _line(found.reconciled, found.now),
         "kinds": _kinds(request, kind),
         "kind": KINDS[kind][0] if kind else "",
-        "starts": startable if found.path and not missing(viewer_of(request), RUN) else [],
+        "starts": starts if found.path else [],
+        "lacking": lacking,
         "newest_url": address(request, after=None) if cursor else None,
         "older_url": address(request, after=found.listed.next_cursor) if found.listed.next_cursor else None,
         "stream": reverse("frontend:live"),
@@ -135,7 +130,8 @@ async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> O
 def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """One run: its progress, what it did, its log."""
     require(request, SEE_RUNS)
-    may_run = not missing(viewer_of(request), RUN)
+    viewer = viewer_of(request)
+    log_missing = missing(viewer, SEE_LOG)
     read = _run(run_id)
     if read is None:
         return _no_run(request)
@@ -145,8 +141,9 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "line": _line(run, now),
         "meaning": KINDS.get(run.kind, ("", ""))[1],
         "facts": result_facts(run),
-        "log": tail if may_run else None,  # a log may name any group and topic
-        "cancel_url": f"{run_url(run.id)}/cancel" if run.is_open and may_run else "",
+        "log": None if log_missing else tail,  # a log may name any group and topic
+        "log_missing": log_missing,
+        "cancel": action(viewer, "Cancel…", f"{run_url(run.id)}/cancel", RUN) if run.is_open else None,
         "findings_url": _findings_url(run) if run.kind == "reconcile" and run.findings else "",
         "stream": reverse("frontend:live") if run.is_open else "",
         "pace": BUSY if run.is_open else QUIET,
@@ -190,7 +187,14 @@ def start_run(request: HttpRequest) -> HttpResponse:
             return done(request, f"{KINDS[kind][0]} has been started.", run_url(started.id))
     now, path = bridge.call(_now_and_path)
     label, meaning = KINDS[kind]
-    context = {"now": now, "path": path, "label": label, "meaning": meaning, "refusal": refusal}
+    context = {
+        "now": now,
+        "path": path,
+        "label": label,
+        "meaning": meaning,
+        "refusal": refusal,
+        "commands": [as_command.start_run(service_url(request), kind)],
+    }
     return show(request, "start_run", context, section="archive", status=refusal.status)
 
 
@@ -212,7 +216,13 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     read = _run(run_id)
     if read is None:
         return _no_run(request)
-    context = {"now": read[2], "line": _line(read[0], read[2]), "refusal": refusal}
+    run, _, now = read
+    context = {
+        "now": now,
+        "line": _line(run, now),
+        "refusal": refusal,
+        "commands": [as_command.cancel_run(service_url(request), run.id)] if run.is_open else [],
+    }
     return show(request, "cancel_run", context, section="archive", status=refusal.status)
 
 

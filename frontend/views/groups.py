@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend import presenters, queries
-from frontend.allowed import DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PIN, PLAN, Action, Need, action, missing
+from frontend.allowed import DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PLAN, Action, Need, action, missing
 from frontend.group import focus
 from frontend.group.look import look
 from frontend.group.tabs import context_of, limits_of, tab_of
@@ -69,7 +69,7 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
         one("Snapshot (JSON)", "snapshot.json"),
         one("Reset offsets…", "reset", PLAN),
         one("Hold…", "hold", HOLD),
-        one("Pins…", "pins", PIN),
+        one("Pins…", "pins"),
         one("Delete offsets…", "delete-offsets", DELETE_OFFSETS, bad=True),
         one("Delete group…", "delete", DELETE_GROUP, bad=True),
     ]
@@ -111,11 +111,15 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "actions": _actions(request, group_id),
         "group_url": group_url(group_id),
         "hold_url": f"{group_url(group_id)}/hold",
-        "may_hold": not missing(viewer, HOLD, group_id),
-        "kick_url": "" if missing(viewer, KICK, group_id) else f"{group_url(group_id)}/kick",
-        "reset_url": "" if missing(viewer, PLAN, group_id) else f"{group_url(group_id)}/reset?{ONE_OFFSET}",
+        "reset_url": f"{group_url(group_id)}/reset?{ONE_OFFSET}",
+        "reset_missing": missing(viewer, PLAN, group_id),
+        "hold_missing": missing(viewer, HOLD, group_id),
+        "kick_missing": missing(viewer, KICK, group_id),
+        "kick_url": f"{group_url(group_id)}/kick",
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
-        "verdicts": verdict_lines(summaries(looked.verdicts), found.header.state, explained=True),
+        "verdicts": verdict_lines(
+            summaries(looked.verdicts), found.header.state, explained=True, names=context["names"]
+        ),
         "failed_parts": joined(looked.failed, len(looked.failed)) if looked.failed else "",
         "findings": looked.findings,
         "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,12 +21,14 @@ from frontend.offsets.reset_queries import Progress, progress
 from frontend.offsets.risks import at_risk, risks
 from frontend.states import state
 from frontend.viewer import Viewer, viewer_of
-from frontend.views.actions import Refusal, actor, attempt, done, hold_choices, hold_now, release_now
+from frontend.views.actions import HOLD_MS, Refusal, actor, attempt, done, hold_choices, hold_now, release_now
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, message, page, show, text
 from frontend.views.reset import principal, request_of, steps
 from frontend.wording import joined, plural
 from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.resets.strategies import Reset
 from kcoord.rest.paging import Page
 from offsets.core.plan_types import Line, PlanHeader, PlanState
 from offsets.plans.service import PlanService
@@ -35,6 +37,16 @@ from offsets.plans.visible import shown_parameters, with_seen_totals
 LINES, RISKY = 100, 20
 APPLY_STEP, VERIFY_STEP, ALL_STEPS = 4, 6, 7
 """How many steps of `frontend.views.reset.STEPS` are done: before applying, after it, and at the end."""
+MOST_ASKED = 5_000
+"""Partitions of a plan whose request is read again to show it as a command; that of more would be too long for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The request that made a plan. `reset` None: it cannot be a command, and `reason` says why."""
+
+    reset: Reset | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,7 @@ class Review:
     now: int
     progress: Progress | None
     rate: Rate | None
+    asked: Asked | None
 
 
 @require_http_methods(["GET", "POST"])
@@ -110,7 +123,7 @@ def _facts(request: HttpRequest, found: Review) -> dict[str, Any]:
         "catching_up": None if plan.state is PlanState.UNDONE else catching_up(lag, found.rate),
         "steps": steps(at.get(plan.state, ALL_STEPS)),
         "hold_choices": hold_choices(),
-        "commands": _commands(service_url(request), plan, held=held),
+        "commands": _commands(service_url(request), found),
         "now": found.now,
     }
 
@@ -120,15 +133,32 @@ def _allowed(viewer: Viewer, group_id: str) -> dict[str, Any]:
     return {"lacking": {name: missing(viewer, need, group_id) for name, need in lacking.items()}}
 
 
-def _commands(url: str, plan: PlanHeader, *, held: bool) -> list[Command]:
-    shown = []
+def _commands(url: str, found: Review) -> list[Command]:
+    plan, shown = found.plan, list[Command]()
     if plan.state is PlanState.PLANNED:
         shown.append(as_command.apply(url, plan.group_id, plan.id))
+        shown += _again_commands(url, found)
     if plan.state is PlanState.APPLIED:
         shown += [as_command.verify(url, plan.group_id), as_command.undo(url, plan.group_id, plan.id)]
-    if held:
+    if found.group and found.group.held:
         shown.append(as_command.end_hold(url, plan.group_id))
     return shown
+
+
+def _again_commands(url: str, found: Review) -> list[Command]:
+    """The buttons that make another plan, and the hold before it that a group with members needs."""
+    plan, asked = found.plan, found.asked
+    offered = {risk.label: risk.act for risk in risks(plan) if risk.act}
+    if asked is None or asked.reset is None:
+        return [Command(label, "", "", asked.reason if asked else "") for label in ("Plan again", *offered)]
+    made = []
+    if found.group and found.group.members:
+        made.append(as_command.hold(url, plan.group_id, HOLD_MS))
+    made.append(replace(as_command.plan(url, plan.group_id, asked.reset, asked.reason), label="Plan again"))
+    careful = {"clamp": replace(asked.reset, clamp=True), "keep": replace(asked.reset, keep_unknown=True)}
+    for label, act in offered.items():
+        made.append(replace(as_command.plan(url, plan.group_id, careful[act], asked.reason), label=label))
+    return made
 
 
 async def _apply(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
@@ -208,7 +238,19 @@ async def _review(
         now=await queries.now(runtime.db),
         progress=now_at,
         rate=rate,
+        asked=await _asked(runtime, viewer, found) if found.state is PlanState.PLANNED else None,
     )
+
+
+async def _asked(runtime: Runtime, viewer: Viewer, plan: PlanHeader) -> Asked:
+    if int(str(plan.totals["partitions"])) > MOST_ASKED:
+        return Asked(None, as_command.TOO_LONG)
+    try:
+        return Asked(*await request_of(runtime, viewer, plan.group_id, plan.id))
+    except ProtocolError as error:
+        if error.error is not Error.INVALID_REQUEST:
+            raise
+        return Asked(None, error.detail)
 
 
 def _parameters(plan: PlanHeader, viewer: Viewer) -> list[tuple[str, str]]:

@@ -21,7 +21,17 @@ from frontend.offsets.reset_queries import TickList, TickPartition, TickTopic, t
 from frontend.offsets.ticks import ALL, CHOSEN, Ticks, ticks
 from frontend.states import state
 from frontend.viewer import Viewer, viewer_of
-from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt, hold_choices, hold_now, release_now
+from frontend.views.actions import (
+    HOLD_MS,
+    LONGEST_REASON,
+    Refusal,
+    actor,
+    attempt,
+    header,
+    hold_choices,
+    hold_now,
+    release_now,
+)
 from frontend.views.groups import group_url
 from frontend.views.page import message, page, show
 from frontend.wording import ranges
@@ -90,7 +100,8 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         return message(request, 404, "No such group", "Not a valid group id.")
     refusal, zone, act = Refusal(), zone_of(request), request.POST.get("act", "")
     if act == "command":
-        return render(request, "frontend/commands.html", {"commands": _commands(request, request.POST, group_id)})
+        commands = _commands(request, request.POST, group_id, header(request, group_id))
+        return render(request, "frontend/commands.html", {"commands": commands})
     if request.method == "POST" and act == "release":
         require(request, HOLD, group_id)
         _, refusal = attempt(lambda runtime: release_now(runtime, group_id, actor(request)))
@@ -114,7 +125,7 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         "recent": seen.recent,
         "now": seen.now,
         "steps": steps(0),
-        "commands": _commands(request, given, group_id),
+        "commands": _commands(request, given, group_id, seen.group),
         "commands_id": "commands",
     }
     return show(request, "reset_offsets", context, section="groups", status=refusal.status)
@@ -223,19 +234,21 @@ def _hold_part(viewer: Viewer, group_id: str, given: Given, group: queries.Group
     return {
         "hold_missing": lacking,
         "hold_choices": hold_choices(),
-        "hold_chosen": given.get("duration_ms", "900000"),
+        "hold_chosen": given.get("duration_ms", str(HOLD_MS)),
         "hold_ticked": given.get("hold") == "on" if given.get("strategy") else bool(group and group.members),
     }
 
 
-def _commands(request: HttpRequest, given: Given, group_id: str) -> list[Command]:
+def _commands(request: HttpRequest, given: Given, group_id: str, group: queries.GroupBrief | None) -> list[Command]:
     """The form as commands, as far as it is filled in."""
     url, reason, made = service_url(request), given.get("reason", "").strip()[:LONGEST_REASON], []
-    duration = given.get("duration_ms", "900000")
+    duration = given.get("duration_ms", str(HOLD_MS))
     if given.get("hold") == "on" and duration.isascii() and duration.isdigit():
         made.append(as_command.hold(url, group_id, int(duration), reason))
     try:
         made.append(as_command.plan(url, group_id, read(given, group_id, zone_of(request)), reason))
     except ProtocolError as error:
         made.append(Command("Make the plan", "", "", error.detail))
+    if group and group.held:
+        made.append(as_command.end_hold(url, group_id))
     return made

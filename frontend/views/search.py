@@ -19,7 +19,7 @@ BOX = "Kcoord-Search"
 def search_page(request: HttpRequest) -> HttpResponse:
     """What has the words of `q` in its name, and what can be done."""
     q = text(request, "q")
-    results = search(request.user, viewer_of(request), q) if q else Results([])
+    results = search(viewer_of(request), q) if q else Results([])
     context = {"q": q, "results": results}
     if request.headers.get(BOX):
         return render(request, "frontend/search/options.html", context)

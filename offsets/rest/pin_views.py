@@ -93,7 +93,7 @@ class GroupPinsView(NamedGroupView):
         "does not exist has no effect.",
     )
     def delete(self, request: Request, group_id: str) -> Response:
-        """Unpin."""
+        """Remove a pin."""
         query = self.query(s.PinnedQuery)
         self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
         if query.get("topic") is not None:

@@ -166,8 +166,8 @@ class TestPins:
         assert "audit" in page
         group = operator.get(url(idle, "")[:-1]).content.decode()
         assert ">pinned</span>" in operator.get(url(idle, "")[:-1] + "?tab=offsets").content.decode()
-        assert "Retention suspended for topic orders, by root" in group
-        page = operator.post(url(idle, "pins"), {"act": "unpin", "topic": "orders"}, follow=True).content.decode()
+        assert "Topic orders pinned, by root" in group
+        page = operator.post(url(idle, "pins"), {"act": "remove", "topic": "orders"}, follow=True).content.decode()
         assert re.findall(r'data-label="What">([^<]+)<', page) == ["The whole group"]
 
     def test_a_name_that_no_topic_can_have_is_refused(self, operator: Client, idle: str) -> None:

@@ -76,14 +76,26 @@ def test_what_an_account_may_not_see_is_not_found(person: Client, seed: Seed) ->
     plan(seed, "billing")
     ApiToken.objects.create(name="Billing readers", digest="d", prefix="kc_1", created_at=0)
     assert list(found(person, "billing")) == ["Groups", "Offset plans"]
-    assert found(person, "hold billing") == {}
-    assert found(person, "create token") == {}
+    assert found(person, "hold billing")["Actions and pages"] == []
+    assert found(person, "create token")["Actions and pages"] == []
     user = get_user_model().objects.get(username="mara")
     allow(user, "kick:group:billing")
     assert found(person, "hold billing")["Actions and pages"] == [
         ("Hold billing", "/groups/billing/hold"),
         ("End the hold of billing", "/groups/billing/hold"),
     ]
+
+
+def test_what_an_account_may_not_do_is_shown_with_what_it_lacks(person: Client, seed: Seed) -> None:
+    seed.group("billing")
+    held = person.get("/search", {"q": "hold billing"}, **BOX).content.decode()
+    assert held.count('aria-disabled="true"') == 2
+    assert "To hold a group, your account needs kick on group billing." in held
+    assert "/groups/billing/hold" not in held
+    page = person.get("/search?q=reset").content.decode()
+    assert "To plan a reset, your account needs alter-offsets on a group." in page
+    assert page.index("/plans") < page.index("To plan a reset"), "what can be done comes first"
+    assert "To manage tokens, your account needs admin" in person.get("/search?q=create+token").content.decode()
 
 
 def test_names_that_begin_with_the_words_come_first(person: Client, seed: Seed) -> None:

@@ -1,0 +1,96 @@
+"""What members are called for people on every page: client and host first, ids second."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+from django.test import Client
+from psycopg.types.json import Jsonb
+
+from frontend.names import SEARCHED, named_events
+from frontend.queries import event_page
+from frontend.wording import member_name, short_id
+from kcoord.database.pool import Database
+from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
+from tests.frontend.seed import Seed, member_id, now_ms, working_group
+from tests.frontend.viewers import ALL, viewer
+
+GONE = member_id("billing", 77)
+
+
+def event(seed: Seed, kind: str, member: str | None, **detail: object) -> None:
+    seed.connection.execute(
+        "insert into groups_event (group_name, at, kind, generation_id, member_id, detail)"
+        " values (%s, %s, %s, 1, %s, %s)",
+        ["billing", now_ms(), kind, member, Jsonb(detail)],
+    )
+
+
+def plain(page: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page[page.index("<main") :])).split())
+
+
+def test_a_member_of_which_nothing_else_is_known_has_its_id() -> None:
+    assert member_name("m1", {}) == "m1"
+    assert member_name(GONE, {GONE: "billing@10.0.0.9"}) == f"billing@10.0.0.9 ({short_id(GONE)})"
+
+
+def test_events_name_members_that_are_there_and_those_that_are_gone(person: Client, seed: Seed) -> None:
+    present = working_group(seed)[1]
+    event(seed, "member_joined", GONE, client_id="billing", client_host="10.0.7.7")
+    event(seed, "member_expired", GONE, cause="session_expired")
+    event(seed, "member_replaced", present, old_member_id=GONE, instance_id="i")
+    gone, here = f"billing@10.0.7.7 ({short_id(GONE)})", f"billing@10.0.0.2 ({short_id(present)})"
+    for path in ("/groups/billing", "/groups/billing/events"):
+        page = plain(person.get(path).content.decode())
+        assert f"{gone} joined" in page, path
+        assert f"{gone} joined from" not in page, "its host is in its name"
+        assert f"{gone} expired" in page
+        assert f"{here} replaced {gone} as static member i" in page
+    member = plain(person.get(f"/groups/billing/members/{GONE}").content.decode())
+    assert f"{gone} expired" in member
+
+
+async def test_members_of_a_consumer_group_are_named_by_events_alone_for_who_sees_some_topics(
+    db: Database, seed: Seed
+) -> None:
+    pk = seed.consumer_group("billing", "Stable", epoch=1, assignment_epoch=1)
+    seed.consumer_member(pk, "m1", epoch=1)
+    event(seed, "member_left", "m1")
+    (everything,) = (await event_page(db, ALL, "billing", None)).events
+    assert "@" in everything.names["m1"]
+    limited = viewer("describe:group:*", "describe:topic:orders")
+    (some,) = (await event_page(db, limited, "billing", None)).events
+    assert some.names == {}
+
+
+async def test_joins_are_looked_for_among_the_newest_events(db: Database, seed: Seed) -> None:
+    event(seed, "member_joined", "m1", client_id="c", client_host="h")
+    event(seed, "member_left", "m1")
+    found = (await event_page(db, ALL, "billing", None, limit=1)).events
+    assert found[0].names == {"m1": "c@h"}
+    with seed.connection.cursor() as cursor:
+        cursor.executemany(
+            "insert into groups_event (group_name, at, kind, generation_id, detail)"
+            " values ('billing', 0, 'x', 1, '{}')",
+            [()] * SEARCHED,
+        )
+    async with db.snapshot() as connection:
+        assert (await named_events(db, connection, ALL, "billing", found))[0].names == {}
+
+
+def test_other_pages_name_them_in_the_same_way(person: Client, seed: Seed) -> None:
+    first = working_group(seed)[0]
+    name = f"billing@10.0.0.1 ({short_id(first)})"
+    seed.topic("orders", 12)
+    assert f"owned by {name}" in unescape(person.get("/topics/orders").content.decode())
+    seed.connection.execute(
+        "update groups_member set protocol_metadata = array[%s::bytea]",
+        [encode_subscription(Subscription(("orders",)))],
+    )
+    cells = plain(person.get("/groups/billing/simulate?add=1&topics=orders:13").content.decode())
+    assert f"billing@10.0.0.1 {short_id(first)} " in cells
+    billing = plain(person.get("/groups/billing").content.decode())
+    assert f"Leader billing@10.0.0.1 {short_id(first)}" in billing
+    assert f"{name} leads" in billing
