@@ -89,7 +89,10 @@ def test_a_partition_leads_to_the_reset_of_its_offset(operator: Client, seed: Se
 
 def test_a_partition_leads_nowhere_without_the_right(person: Client, seed: Seed) -> None:
     fleet(seed)
-    assert 'aria-label="Reset telemetry' not in person.get("/groups/fleet?tab=offsets").content.decode()
+    disabled = person.get("/groups/fleet?tab=offsets").content.decode()
+    assert re.search(r'<button[^>]* disabled aria-label="Reset telemetry', disabled)
+    assert 'aria-label="Reset telemetry 599">Reset…</a>' not in disabled
+    assert "To plan a reset, your account needs alter-offsets on group fleet." in disabled
 
 
 @pytest.mark.parametrize(
