@@ -42,3 +42,17 @@ def built(source: Path) -> str:
     done = _run("build", "-mod=readonly", "-o", str(found), ".", cwd=source)
     assert done.returncode == 0, done.stderr
     return str(found)
+
+
+@cache
+def installed(package: str, version: str) -> str:
+    """A program from a module: the one on the path, else of this version. Skips the test where neither can be had."""
+    name = package.rpartition("/")[2]
+    found = shutil.which(name)
+    if found is not None:
+        return found
+    directory = Path(_directory().name)
+    done = _run("install", f"{package}@{version}", cwd=directory, GOBIN=str(directory))
+    if done.returncode != 0:
+        pytest.skip(f"{name} is not on the path and cannot be installed: {done.stderr[-300:]}")
+    return str(directory / name)
