@@ -147,6 +147,39 @@ async def test_nodes_are_brokers_and_send_members_to_the_owner(database: str, to
                 await eventually(keeps_its_number, "a node keeps its number over a restart")
 
 
+async def test_a_token_rotated_or_revoked_at_one_server_ends_connections_to_the_other(
+    database: str, token: str
+) -> None:
+    """Long before the other would look it up again."""
+    port = free_ports(2)
+    cached = {"KCOORD_TOKEN_CACHE_MS": 600_000}
+    with server_of(database, port, **cached) as here, server_of(database, port + 1, **cached) as there:
+        for server in (here, there):
+            await asyncio.to_thread(server.wait_ready)
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(base_url=here.url, headers=headers) as api:
+            rules = [{"operation": "read", "resource": "group", "pattern": "prefix", "name": ""}]
+            made = (await api.post("/v1/tokens", json={"name": "brief", "rules": rules})).json()
+            async with WireClient(port + 1) as client, WireClient(port + 1) as again:
+                await client.log_in(made["secret"])
+                rotated = await api.post(f"/v1/tokens/{made['id']}/rotate", json={"overlap_ms": 0})
+                assert rotated.status_code == 200, rotated.text
+                assert await client.is_closed()
+                assert await refuses(again, made["secret"])
+            async with WireClient(port + 1) as client, WireClient(port + 1) as again:
+                await client.log_in(rotated.json()["secret"])
+                assert (await api.delete(f"/v1/tokens/{made['id']}")).is_success
+                assert await client.is_closed()
+                assert await refuses(again, rotated.json()["secret"])
+
+
+async def refuses(client: WireClient, secret: str) -> bool:
+    """Whether a login with this secret is answered SASL_AUTHENTICATION_FAILED."""
+    await client.ask("sasl_handshake", 1, mechanism="PLAIN")
+    answer = await client.ask("sasl_authenticate", 2, auth_bytes=f"\0user\0{secret}".encode())
+    return bool(answer.error_code == 58)
+
+
 async def test_a_stop_answers_who_waits_and_ends(database: str, token: str) -> None:
     port = free_ports(1)
     env = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 600_000}
