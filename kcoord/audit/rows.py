@@ -30,8 +30,8 @@ WATCHED = ("auth", "django_celery_beat")
 NOT_WATCHED = frozenset({"auth.permission", "django_celery_beat.periodictasks"})
 """What Django and Celery write by themselves."""
 
-OWN_FIELDS = frozenset({"last_login", "last_run_at", "total_run_count", "date_changed"})
-"""Fields that say how a row is used."""
+OWN_FIELDS = frozenset({"last_login", "date_joined", "last_run_at", "total_run_count", "date_changed"})
+"""Fields that say how a row is used; and `date_joined`, whose microseconds are lost whenever the admin saves a form."""
 
 _BEFORE = "_kcoord_before"
 _CHANGES = frozenset({"post_add", "post_remove", "pre_clear"})
