@@ -29,7 +29,7 @@ from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 from kcoord.access import tokens
 from kcoord.access.administration import ForAdministrators, ForClusterAdministrators, ForTokenManagers
 from kcoord.access.rights import digest
-from kcoord.admin_rights import AccessRuleInline, ChangedByAdministrators, RulesRecorded, TokenRuleInline
+from kcoord.admin_rights import AccessRuleInline, ChangedByAdministrators, RoleForm, RulesRecorded, TokenRuleInline
 from kcoord.audit.recording import Act, record_here
 from kcoord.models import ApiToken, AuditChain, AuditRecord, Counter, Quota, Throttled, TimerHeartbeat
 from kcoord.quotas.limits import Kind
@@ -324,11 +324,15 @@ admin.site.unregister(User)
 admin.site.unregister(AccountGroup)
 
 
+class AccountForm(RoleForm, UserChangeForm):  # type: ignore[misc]
+    """An account, to which a role can be given."""
+
+
 @admin.register(User)
 class UserAdmin(RulesRecorded, ChangedByAdministrators, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     """People who can sign in."""
 
-    form = UserChangeForm
+    form = AccountForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     inlines = (AccessRuleInline,)
@@ -342,6 +346,8 @@ class UserAdmin(RulesRecorded, ChangedByAdministrators, DjangoUserAdmin, ModelAd
 class AccountGroupAdmin(RulesRecorded, ChangedByAdministrators, DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
     """Sets of people, with the rules and permissions that they have together; unrelated to consumer groups."""
 
+    form = RoleForm
+    fieldsets = ((None, {"fields": ("name", "permissions")}),)
     inlines = (AccessRuleInline,)
 
 

@@ -14,8 +14,12 @@ from django.contrib.auth import get_user_model
 from django.db.models import Model
 from django.http import HttpRequest
 from unfold.admin import TabularInline
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from kcoord.access.people import principal_of
+from kcoord.access.roles import ROLES, role
+from kcoord.access.store import HolderName, add_rules
+from kcoord.access.tokens import NAME_MAX, Rule, check_rule
 from kcoord.audit.recording import Act, record_here
 from kcoord.models import AccessRule
 
@@ -72,12 +76,15 @@ class AccessRuleForm(forms.ModelForm):  # type: ignore[type-arg]
             field.widget.attrs["aria-label"] = field.label
 
     def clean(self) -> dict[str, Any]:
-        """Raises ValidationError for an empty literal, since no resource has an empty name."""
+        """Raises ValidationError for a rule that could not be added in other ways either."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
-        if given.get("pattern") == AccessRule.Pattern.LITERAL and not given.get("name"):
-            raise forms.ValidationError(
-                {"name": "The name is missing; use pattern prefix with an empty name for all names."}
-            )
+        if not self.errors:
+            rule = Rule(given["operation"], given["resource"], given["pattern"], given["name"], given["effect"])
+            try:
+                check_rule(rule)
+            except ValueError as error:
+                field, _, fault = str(error).partition(": ")
+                raise forms.ValidationError({field: f"{fault[:1].upper()}{fault[1:]}."}) from None
         return given
 
 
@@ -97,11 +104,52 @@ class AccessRuleInline(ChangedByAdministrators, TabularInline):  # type: ignore[
         return ()
 
 
+class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
+    """An account or a group of accounts, to which the rules of a role can be added."""
+
+    give_role = forms.ChoiceField(
+        label="Give a role",
+        required=False,
+        choices=[("", "–"), *((one.key, f"{one.label}: {one.help}") for one in ROLES.values())],
+        widget=UnfoldAdminSelectWidget,
+        help_text="Saving adds its rules to those below.",
+    )
+    role_prefix = forms.CharField(
+        label="On names that begin with",
+        required=False,
+        max_length=NAME_MAX,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Empty: on everything.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Raises ValidationError for a prefix that belongs to no role."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        key, prefix = given.get("give_role", ""), given.get("role_prefix", "")
+        try:
+            if prefix and not key:
+                raise ValueError("prefix: it belongs to a role; choose one")
+            if key:
+                role(key).rules(prefix)
+        except ValueError as error:
+            fault = str(error).partition(": ")[2]
+            raise forms.ValidationError({"role_prefix": f"{fault[:1].upper()}{fault[1:]}."}) from None
+        return given
+
+
 class RulesRecorded:
-    """Changes of the rules of an account, or a group of accounts, are recorded in the audit."""
+    """Rules of an account or a group of accounts, one by one or those of a role; changes are recorded in the audit."""
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """With the fields that give a role, for those who may change rules."""
+        found = super().get_fieldsets(request, obj)  # type: ignore[misc]
+        is_group = not issubclass(self.model, get_user_model())  # type: ignore[attr-defined]
+        if not (obj is not None or is_group) or not self.has_change_permission(request, obj):  # type: ignore[attr-defined]
+            return found
+        return (*found, ("Role", {"fields": ("give_role", "role_prefix")}))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Store the rules, and record which were added and removed."""
+        """Store the rules, and record which were added and removed. A role is added last."""
         holder = form.instance
         before = set(map(str, holder.access_rules.all()))
         super().save_related(request, form, formsets, change)  # type: ignore[misc]
@@ -111,6 +159,9 @@ class RulesRecorded:
             if was or now:
                 shown = [None if rules is None else {"rules": sorted(rules)} for rules in (was, now)]
                 record_here(Act(act, "rule", f"{kind}:{holder}", shown[0], shown[1]))
+        if form.cleaned_data.get("give_role"):
+            rules = role(form.cleaned_data["give_role"]).rules(form.cleaned_data["role_prefix"])
+            add_rules(HolderName(kind, str(holder)), rules)
 
 
 class TokenRuleInline(AccessRuleInline):

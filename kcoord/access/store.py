@@ -16,9 +16,14 @@ from django.db import transaction
 from django.db.models import F, Model, Q, QuerySet, TextField, Value
 from django.db.models.functions import StrIndex
 
-from kcoord.access.tokens import NAME_MAX, OPERATIONS, RESOURCES, Rule
+from kcoord.access.tokens import Rule, check_rule
 from kcoord.audit.recording import Act, record_here
 from kcoord.models import AccessRule, ApiToken
+
+__all__ = [
+    "KINDS", "NOUNS", "HolderName", "RuleFilter", "UnknownHolder", "add_rules", "check_rule", "create_group",
+    "holder_of", "listed", "parse_holder", "remove_rules", "rule_of", "rules_of",
+]  # fmt: skip
 
 KINDS = ("User", "Group", "Token")
 _NAME = {"User": "username", "Group": "name", "Token": "name"}
@@ -69,19 +74,6 @@ def parse_holder(text: str) -> HolderName:
     if "\0" in name:
         raise ValueError(f"{text!r}: a name has no NUL")
     return HolderName(kind, name)
-
-
-def check_rule(rule: Rule) -> Rule:
-    """The rule. Raises ValueError naming the field at fault."""
-    if rule.operation not in OPERATIONS:
-        raise ValueError(f"operation: {rule.operation!r} is not one of {', '.join(OPERATIONS)}")
-    if rule.resource not in RESOURCES:
-        raise ValueError(f"resource: {rule.resource!r} is not one of {', '.join(RESOURCES)}")
-    if not rule.name and rule.pattern == "literal":
-        raise ValueError("name: it is missing; use the pattern prefix with an empty name for all names")
-    if len(rule.name) > NAME_MAX or "\0" in rule.name:
-        raise ValueError(f"name: at most {NAME_MAX} characters, without NUL")
-    return rule
 
 
 def rule_of(row: AccessRule) -> Rule:

@@ -82,6 +82,19 @@ def parse_rule(text: str) -> Rule:
     return Rule(operation, resource, pattern, name, effect)
 
 
+def check_rule(rule: Rule) -> Rule:
+    """The rule. Raises ValueError naming the field at fault."""
+    if rule.operation not in OPERATIONS:
+        raise ValueError(f"operation: {rule.operation!r} is not one of {', '.join(OPERATIONS)}")
+    if rule.resource not in RESOURCES:
+        raise ValueError(f"resource: {rule.resource!r} is not one of {', '.join(RESOURCES)}")
+    if not rule.name and rule.pattern == "literal":
+        raise ValueError("name: it is missing; use the pattern prefix with an empty name for all names")
+    if len(rule.name) > NAME_MAX or "\0" in rule.name:
+        raise ValueError(f"name: at most {NAME_MAX} characters, without NUL")
+    return rule
+
+
 MOST_OVERLAP_MS = 30 * 86_400_000
 """The longest time for which the secret before a rotation stays valid."""
 
@@ -142,14 +155,15 @@ def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = N
     """Store a new token and return its secret, which cannot be read again.
 
     `expires_at_ms` is in milliseconds since the epoch on the database's clock; None: it never expires.
-    Raises ValueError for an empty name, a name that another token already has, and a token without rules.
+    Raises ValueError for an empty name, a name that another token already has, a rule that cannot be stored, and
+    a token without rules.
     """
     from django.db import connection, transaction
 
     from kcoord.models import AccessRule, ApiToken
     from kcoord.sql import queries
 
-    wanted = tuple(dict.fromkeys(rules))
+    wanted = tuple(check_rule(rule) for rule in dict.fromkeys(rules))
     if not name.strip():
         raise ValueError("a token needs a name")
     if not any(rule.effect == "allow" for rule in wanted):

@@ -200,7 +200,7 @@ def test_changing_a_token_leaves_its_secret_alone(operator: Client) -> None:
 
 def test_a_rule_for_a_name_needs_the_name(operator: Client) -> None:
     answer = new_token(operator, rule_name="", pattern="literal")
-    assert "The name is missing" in answer.content.decode()
+    assert "It is missing; use the pattern prefix" in answer.content.decode()
     assert not ApiToken.objects.exists()
 
 
