@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kcoord.access.tokens import ALL_RULES, NAME_MAX, Rule, parse_rule
+from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
+from kcoord.access.tokens import NAME_MAX, Rule, parse_rule
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A purpose; all but the last two take names of groups and topics."""
+    """A purpose: a service, or a role (`kcoord.access.roles`)."""
 
     key: str
     label: str
     help: str
 
 
+ROLES = {"viewer-role": VIEWER, "operator-role": OPERATOR}
 PRESETS = (
     Preset("consumer", "Consumer", "A service that consumes: joins its group, commits and fetches."),
     Preset("lag", "Lag reader", "Monitoring: sees groups, members, offsets and lag, and changes nothing."),
     Preset("operator", "Operator of groups", "Resets offsets, removes members, holds and deletes groups."),
-    Preset("administrator", "Administrator", "Everything, also creating other tokens."),
+    Preset("viewer-role", VIEWER.label, f"{VIEWER.help} By the beginning of names."),
+    Preset("operator-role", OPERATOR.label, f"{OPERATOR.help} By the beginning of names."),
+    Preset("administrator", ADMINISTRATOR.label, ADMINISTRATOR.help),
     Preset("custom", "Own rules", "One per line: operation:resource:name; a * at the end makes the name a prefix."),
 )
 
@@ -30,7 +34,9 @@ def rules_of(given: Mapping[str, str]) -> list[Rule]:
     """The rules that a form asks for. Raises ValueError naming the field and the remedy."""
     preset = given.get("preset", "")
     if preset == "administrator":
-        return list(ALL_RULES)
+        return list(ADMINISTRATOR.rules())
+    if preset in ROLES:
+        return list(ROLES[preset].rules(_prefix(given.get("prefix", ""))))
     if preset == "custom":
         rules = [parse_rule(line.strip()) for line in given.get("rules", "").splitlines() if line.strip()]
         if not rules:
@@ -53,6 +59,16 @@ def rules_of(given: Mapping[str, str]) -> list[Rule]:
             raise ValueError(f"{label}: name at least one; * means all.")
         found += [Rule(operation, resource, *name) for name in names for operation in operations]
     return found
+
+
+def _prefix(written: str) -> str:
+    """The beginning of names that a role is about; `*` stands for all names."""
+    prefix = written.strip()
+    if not prefix:
+        raise ValueError("Prefix: write how the names begin, such as billing-; * means everything.")
+    if len(prefix) > NAME_MAX or "\0" in prefix:
+        raise ValueError(f"Prefix: at most {NAME_MAX} characters, without NUL.")
+    return prefix.removesuffix("*")
 
 
 def _names(written: str, label: str) -> list[tuple[str, str]]:

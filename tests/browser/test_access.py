@@ -92,6 +92,20 @@ async def test_who_may_delete_a_group_is_found_in_a_minute(page: Page, seed: See
     await expect(page.get_by_role("heading", name="billing-service")).to_be_visible()
 
 
+async def test_a_team_gets_a_role_in_the_admin(page: Page, seed: Seed) -> None:
+    few(seed)
+    await page.goto("/access?kind=Group")
+    await page.get_by_role("link", name="billing-team").click()
+    await page.get_by_label("Give a role").select_option("viewer")
+    await page.get_by_label("On names that begin with").fill("orders-")
+    await picture(page, "access-admin")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await page.goto("/access?kind=Group")
+    await expect(page.get_by_role("table")).to_contain_text(
+        "Viewer of all groups, topics and transactional ids that begin"
+    )
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")])
 async def test_nothing_is_wrong_with_the_page(
     browser: Browser, site: Running, seed: Seed, wrongs: Wrongs, width: int, scheme: str

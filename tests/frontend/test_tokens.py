@@ -12,6 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 from frontend.access.words import allows
 from frontend.tokens.presets import rules_of
 from kcoord.access.rights import digest
+from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from kcoord.access.tokens import ALL_RULES, Rule, create_token, parse_rule
 from kcoord.models import ApiToken
 from tests.frontend.seed import Seed
@@ -147,3 +148,26 @@ def test_a_star_in_a_preset_means_all_that_begin_so() -> None:
         Rule("describe", "topic", "literal", "orders"),
         Rule("describe", "topic", "prefix", "pay"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"preset": "viewer-role", "prefix": "billing-"}, VIEWER.rules("billing-")),
+        ({"preset": "operator-role", "prefix": "billing-*"}, OPERATOR.rules("billing-")),
+        ({"preset": "viewer-role", "prefix": "*"}, VIEWER.rules()),
+        ({"preset": "administrator"}, ADMINISTRATOR.rules()),
+    ],
+)
+def test_roles_are_presets(given: dict[str, str], expected: tuple[Rule, ...]) -> None:
+    assert rules_of(given) == list(expected)
+
+
+def test_a_token_with_a_role_is_called_by_it(operator: Client, seed: Seed) -> None:
+    """An empty prefix stands for nothing, not for everything."""
+    given = {"name": "ops", "preset": "operator-role", "prefix": " ", "expires": "0"}
+    refused = operator.post("/tokens/new", given)
+    assert refused.status_code == 400
+    assert "Prefix: write how the names begin" in refused.content.decode()
+    operator.post("/tokens/new", {**given, "prefix": "billing-"})
+    assert "Operator of all groups" in operator.get("/access?q=ops").content.decode()
