@@ -6,7 +6,7 @@ from django.contrib.auth.views import PasswordChangeDoneView
 from django.urls import path
 
 from frontend.live import live
-from frontend.views import exports, identity
+from frontend.views import archive_exports, exports, identity, topic_exports
 from frontend.views.access import access_csv, access_page
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group, hold_group, kick_member
@@ -84,6 +84,8 @@ urlpatterns = [
     path("groups/<str:group_id>/plans/<uuid:plan_id>.csv", exports.plan_csv, name="plan-csv"),
     path("topics.csv", exports.topics_csv, name="topics-csv"),
     path("topics", topic_list, name="topics"),
+    path("topics/<str:name>/partitions.csv", topic_exports.partitions_csv, name="topic-partitions-csv"),
+    path("topics/<str:name>/groups.csv", topic_exports.groups_csv, name="topic-groups-csv"),
     path("topics/<str:name>", topic, name="topic"),
     path("plans.csv", exports.plans_csv, name="plans-csv"),
     path("plans", plan_list, name="plans"),
@@ -98,9 +100,14 @@ urlpatterns = [
     path("archive", archive, name="archive"),
     path("archive/start", start_run, name="start-run"),
     path("archive/findings", findings, name="findings"),
+    path("archive/findings.csv", archive_exports.findings_csv, name="findings-csv"),
     path("archive/runs/<uuid:run_id>", run_page, name="run"),
     path("archive/runs/<uuid:run_id>/groups", report_groups, name="report-groups"),
     path("archive/runs/<uuid:run_id>/partitions", report_partitions, name="report-partitions"),
+    path("archive/runs/<uuid:run_id>/groups.csv", archive_exports.report_groups_csv, name="report-groups-csv"),
+    path(
+        "archive/runs/<uuid:run_id>/partitions.csv", archive_exports.report_partitions_csv, name="report-partitions-csv"
+    ),
     path("archive/runs/<uuid:run_id>/cancel", cancel_run, name="cancel-run"),
     path("tokens", token_list, name="tokens"),
     path("tokens/new", new_token, name="create-token"),

@@ -14,19 +14,23 @@ from generate_series(%(first)s::int, %(last)s::int) p (partition)
 left join groups_watermark w on w.topic_id = %(pk)s and w.partition = p.partition
 order by p.partition
 
--- name: topic_groups
--- Groups that committed, as the sampler noted them, and besides these the groups in the first rows of owners and
--- offsets: those that own without having committed, and those that the sampler has not seen yet. The furthest behind
--- come first.
-with known as (
+-- fragment: known
+known as (
     select group_id from offsets_topiclag where topic = %(topic)s
     union
     select group_id from (select group_id from groups_assignment where topic = %(topic)s
                           order by partition limit %(rows)s) a
     union
     select group_id from (select group_id from offsets_committedoffset where topic = %(topic)s
-                          order by partition limit %(rows)s) o),
-found as (
+                          order by partition limit %(rows)s) o)
+
+-- name: topic_groups
+-- Groups that committed, as the sampler noted them, and besides these the groups in the first rows of owners and
+-- offsets: those that own without having committed, and those that the sampler has not seen yet. The furthest behind
+-- come first.
+with
+-- include: known
+, found as (
     select g.id as pk, g.group_id, g.type, g.state, l.lag, l.max_lag, l.time_lag_ms, l.at as sampled_at,
            count(*) over () as total
     from known k
@@ -40,6 +44,21 @@ select f.pk, f.group_id, f.type, f.state, f.lag, f.max_lag, f.time_lag_ms, f.sam
        (select count(*) from offsets_committedoffset o where o.group_id = f.pk and o.topic = %(topic)s) as committed
 from found f
 order by f.lag desc nulls last, f.group_id
+
+-- name: topic_groups_after
+-- The same groups by name, from one on.
+with
+-- include: known
+select g.id as pk, g.group_id, g.type, g.state, l.lag, l.max_lag, l.time_lag_ms, l.at as sampled_at, 0 as total,
+       (select count(*) from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s) as owned,
+       (select count(*) from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s) as committed
+from known k
+join groups_group g on g.id = k.group_id
+left join offsets_topiclag l on l.group_id = g.id and l.topic = %(topic)s
+where (%(after)s::text is null or g.group_id > %(after)s)
+  and kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+order by g.group_id
+limit %(limit)s
 
 -- name: topic_cells
 -- Group by partition: who owns it, and what is committed there. Members of consumer groups may use topics that cannot be

@@ -16,6 +16,8 @@ PARTITIONS = 50
 """Partitions of one page."""
 GROUPS = 20
 """Groups of one page."""
+FILE_ROWS = 5_000
+"""Rows of a file that are read at once."""
 GROUP_ROWS = 2_000
 """How many rows of owners and of offsets are searched for groups that the sampler has not noted."""
 
@@ -105,3 +107,38 @@ async def topic_page(db: Database, viewer: Viewer, name: str, first: int, skip: 
         shown = {**span, "groups": [group.pk for group in groups], "all_topics": viewer.topics.unlimited}
         cells = await db.records(connection, Cell, Q.topic_cells, shown)
         return TopicPage(await db.now_ms(connection), header, partitions, groups, cells)
+
+
+async def topic_partitions_from(
+    db: Database, viewer: Viewer, name: str, first: int, limit: int = FILE_ROWS
+) -> tuple[Sequence[TopicPartition], int | None]:
+    """Partitions from `first` on, and the first of the next page; none: there is no such topic for the viewer.
+
+    Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
+    """
+    if not viewer.sees_topic(name):
+        return (), None
+    async with db.snapshot() as connection:
+        header = await db.record(connection, TopicHeader, Q.topic_header, {"name": name})
+        if header is None:
+            return (), None
+        last = min(first + limit, header.partitions) - 1
+        span = {"pk": header.pk, "first": first, "last": last}
+        found = await db.records(connection, TopicPartition, Q.topic_partitions, span)
+    return found, last + 1 if last + 1 < header.partitions else None
+
+
+async def topic_groups_from(
+    db: Database, viewer: Viewer, name: str, after: str | None
+) -> tuple[Sequence[TopicGroup], str | None]:
+    """Groups on the topic by name, after one of them, and the last of these if there are more.
+
+    Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
+    """
+    if not viewer.sees_topic(name):
+        return (), None
+    asked = {"topic": name, "rows": GROUP_ROWS, "after": after, "limit": FILE_ROWS + 1, **viewer.with_groups()}
+    async with db.snapshot() as connection:
+        found = await db.records(connection, TopicGroup, Q.topic_groups_after, asked)
+    shown = found[:FILE_ROWS]
+    return shown, shown[-1].group_id if len(found) > FILE_ROWS else None

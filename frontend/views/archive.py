@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -134,7 +135,7 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
     log_missing = missing(viewer, SEE_LOG)
     read = _run(run_id)
     if read is None:
-        return _no_run(request)
+        return no_run(request)
     run, tail, now = read
     context = {
         "now": now,
@@ -166,7 +167,8 @@ def _run(run_id: UUID) -> tuple[SparkRun, LogTail | None, int] | None:
         raise
 
 
-def _no_run(request: HttpRequest) -> HttpResponse:
+def no_run(request: HttpRequest) -> HttpResponse:
+    """There is no such run."""
     return message(request, 404, "No such run", "There is no such run; the page “Archive” lists all of them.")
 
 
@@ -215,7 +217,7 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
             return done(request, "The run is being cancelled.", run_url(asked))
     read = _run(run_id)
     if read is None:
-        return _no_run(request)
+        return no_run(request)
     run, _, now = read
     context = {
         "now": now,
@@ -232,7 +234,7 @@ def findings(request: HttpRequest) -> HttpResponse:
     """Findings of one reconcile run, by group, topic and partition."""
     kind, group_id, run_id = choice(request, "kind", FINDINGS), text(request, "group"), text(request, "run") or None
     cursor = text(request, "after") or None
-    wanted = FindingFilter([kind] if kind else None, group_id or None)
+    wanted = wanted_findings(request)
     viewer, seen_by = viewer_of(request), viewer_of(request).seen_by
 
     async def read(runtime: Runtime) -> tuple[SparkRun | None, Page[Finding], dict[str, int], int]:
@@ -245,8 +247,9 @@ def findings(request: HttpRequest) -> HttpResponse:
         run, listed, counts, now = _readable(read)
     except ProtocolError as error:
         if getattr(error, "status", 0) == 404:
-            return _no_run(request)
+            return no_run(request)
         raise
+    asked = {"run": run.id if run else "", "kind": kind, "group": group_id}
     context = {
         "now": now,
         "line": run and _line(run, now) if viewer.sees_cluster else None,
@@ -257,11 +260,18 @@ def findings(request: HttpRequest) -> HttpResponse:
         "kinds": [(name, f"{label} ({counts.get(name, 0):,})") for name, (label, _, _) in FINDINGS.items()],
         "filtered": bool(kind or group_id),
         "clear_url": _findings_url(run) if run else reverse("frontend:findings"),
+        "csv_url": f"{reverse('frontend:findings-csv')}?{urlencode({k: v for k, v in asked.items() if v})}",
         "summary": _summary(run, counts, bool(group_id) or not viewer.sees_all),
         "newest_url": address(request, after=None) if cursor else None,
         "older_url": address(request, after=listed.next_cursor) if listed.next_cursor else None,
     }
     return show(request, "findings", context, section="archive")
+
+
+def wanted_findings(request: HttpRequest) -> FindingFilter:
+    """What the URL asks for. Raises BadAddress."""
+    kind = choice(request, "kind", FINDINGS)
+    return FindingFilter([kind] if kind else None, text(request, "group") or None)
 
 
 def _summary(run: SparkRun | None, counts: dict[str, int], in_part: bool) -> str:

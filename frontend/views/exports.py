@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.audit.reads import audit
-from frontend.csv_files import pieces
 from frontend.history.reads import Wanted, history
 from frontend.listing.queries import group_rows
 from frontend.plans.reads import PlanRow, all_plans
@@ -22,29 +19,22 @@ from frontend.rows import Member, Topic
 from frontend.viewer import viewer_of
 from frontend.views.audit import sight_of, wanted_records
 from frontend.views.commits import wanted_commits
+from frontend.views.csv_pages import all_rows, csv_file, parts
 from frontend.views.group_list import wanted_groups
-from frontend.views.page import attached, page, text
+from frontend.views.page import page, text
 from frontend.views.plan_list import wanted_plans
 from frontend.wording import iso, iso_if_known
 from groups.readmodel import GroupSummary, unknown_group
 from kcoord.audit.encoding import Record
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import MAX_LIMIT, Page
+from kcoord.rest.paging import MAX_LIMIT
 from offsets.journal.reading import JournalLine, JournalReads
 from offsets.plans.service import PlanService
 from offsets.readmodel import CommittedPartition, OffsetReads
 
-MOST_ROWS = 100_000
-"""Rows of a file; the API has the others."""
-
 EVERYTHING = 10_000
 """Members of a file."""
-
-T = TypeVar("T")
-C = TypeVar("C")
-Read = Callable[[Runtime, C | None], Awaitable[tuple[Sequence[T], C | None]]]
-"""A page of rows from a cursor on, and the cursor of the next; None: the first, and the last."""
 
 
 @require_safe
@@ -66,9 +56,9 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
             group.lag, group.time_lag_ms, iso_if_known(group.lag_sampled_at),
             " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics), iso(group.updated_at),
         )
-        for group in _all(read)
+        for group in all_rows(read)
     )  # fmt: skip
-    return _file("groups", head, rows)
+    return csv_file("groups", head, rows)
 
 
 @require_safe
@@ -87,9 +77,9 @@ def topics_csv(request: HttpRequest) -> HttpResponseBase:
             topic.name, topic.partitions, topic.watermarks, iso_if_known(topic.sampled_at), " ".join(topic.groups),
             " ".join(topic.committed), iso(topic.created_at),
         )
-        for topic in _all(read)
+        for topic in all_rows(read)
     )  # fmt: skip
-    return _file("topics", head, rows)
+    return csv_file("topics", head, rows)
 
 
 @require_safe
@@ -105,7 +95,7 @@ def members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
         "member_id", "group_instance_id", "client_id", "client_host", "partitions", "member_epoch", "last_heartbeat_at",
         "session_expires_at",
     )  # fmt: skip
-    return _file(f"{group_id}-members", head, map(_member, found.members))
+    return csv_file(f"{group_id}-members", head, map(_member, found.members))
 
 
 def _member(member: Member) -> Sequence[object]:
@@ -123,7 +113,7 @@ def offsets_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 
     async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[CommittedPartition], str | None]:
         reads = runtime.get(OffsetReads)
-        return _parts(await reads.committed(group_id, cursor=cursor, limit=MAX_LIMIT, visible=topics))
+        return parts(await reads.committed(group_id, cursor=cursor, limit=MAX_LIMIT, visible=topics))
 
     head = (
         "topic", "partition", "owner", "committed_offset", "committed_at", "log_start_offset", "log_end_offset", "lag",
@@ -134,9 +124,9 @@ def offsets_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
             row.topic, row.partition, row.owner, row.committed_offset, iso(row.committed_at), row.log_start_offset,
             row.log_end_offset, row.lag, iso_if_known(row.sampled_at), iso_if_known(row.expires_at), row.metadata,
         )
-        for row in _all(read)
+        for row in all_rows(read)
     )  # fmt: skip
-    return _file(f"{group_id}-offsets", head, rows)
+    return csv_file(f"{group_id}-offsets", head, rows)
 
 
 @require_safe
@@ -147,7 +137,7 @@ def commits_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 
     async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[JournalLine], str | None]:
         reads = runtime.get(JournalReads)
-        return _parts(await reads.commits(group_id, wanted, cursor=cursor, limit=MAX_LIMIT, visible=topics))
+        return parts(await reads.commits(group_id, wanted, cursor=cursor, limit=MAX_LIMIT, visible=topics))
 
     head = "at", "kind", "topic", "partition", "committed_offset", "member_id", "client_id", "principal", "generation"
     rows = (
@@ -155,9 +145,9 @@ def commits_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
             iso(row.at), row.kind, row.topic, row.partition, row.committed_offset, row.member_id, row.client_id,
             row.principal, row.generation_id,
         )
-        for row in _all(read)
+        for row in all_rows(read)
     )  # fmt: skip
-    return _file(f"{group_id}-commits", head, rows)
+    return csv_file(f"{group_id}-commits", head, rows)
 
 
 @require_safe
@@ -183,7 +173,7 @@ def rebalances_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
             for one in found.shown
         ], found.older  # fmt: skip
 
-    return _file(f"{group_id}-rebalances", head, _all(read))
+    return csv_file(f"{group_id}-rebalances", head, all_rows(read))
 
 
 @require_safe
@@ -207,7 +197,7 @@ def plan_csv(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpRes
         "topic", "partition", "old_offset", "requested_offset", "new_offset", "log_start_offset", "log_end_offset",
         "old_lag", "new_lag", "note",
     )  # fmt: skip
-    return _file(f"{group_id}-plan", head, _all(read))
+    return csv_file(f"{group_id}-plan", head, all_rows(read))
 
 
 @require_safe
@@ -233,9 +223,9 @@ def plans_csv(request: HttpRequest) -> HttpResponseBase:
             plan.reason, iso(plan.created_at), plan.created_by, iso_if_known(plan.applied_at), plan.applied_by,
             iso_if_known(plan.undone_at), plan.undone_by,
         )
-        for plan in _all(read)
+        for plan in all_rows(read)
     )  # fmt: skip
-    return _file("plans", head, rows)
+    return csv_file("plans", head, rows)
 
 
 @require_safe
@@ -257,29 +247,6 @@ def audit_csv(request: HttpRequest) -> HttpResponseBase:
             one.seq, iso(one.at), one.kind, one.principal, one.door, one.address, one.request_id, one.act, one.resource,
             one.name, one.before, one.after, one.reason, one.result, one.error, one.count,
         )
-        for one in _all(read)
+        for one in all_rows(read)
     )  # fmt: skip
-    return _file("audit", head, rows)
-
-
-def _parts(found: Page[T]) -> tuple[Sequence[T], str | None]:
-    return found.items, found.next_cursor
-
-
-def _all(read: Read[C, T]) -> Iterator[T]:
-    """The rows of all pages, at most MOST_ROWS. The first page is read at once, so that its errors are answered."""
-    first, following = bridge.call(lambda runtime: read(runtime, None))
-
-    def rest() -> Iterator[T]:
-        after = following
-        while after is not None:
-            at = after
-            found, after = bridge.call(lambda runtime, at=at: read(runtime, at))  # type: ignore[misc]
-            yield from found
-
-    return itertools.islice(itertools.chain(first, rest()), MOST_ROWS)
-
-
-def _file(name: str, head: Sequence[str], rows: Iterator[Sequence[object]]) -> HttpResponseBase:
-    response = StreamingHttpResponse(pieces(head, rows), content_type="text/csv; charset=utf-8")
-    return attached(response, name, "csv")
+    return csv_file("audit", head, rows)

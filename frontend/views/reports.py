@@ -95,27 +95,18 @@ def _line(group: GroupTotals, run: SparkRun) -> GroupLine:
 def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The groups of a report, one page at a time. Totals of a report are of all groups and topics."""
     require_all(request, SEE_REPORT)
-    sort = choice(request, "sort", SORTS) or next(iter(SORTS))
-    q, idle, number = text(request, "q"), choice(request, "idle", ("1",)), _page(request)
+    wanted, number = wanted_report_groups(request), _page(request)
 
     async def read(runtime: Runtime) -> tuple[Millis, SparkRun, GroupsFound | None]:
         reports = runtime.get(Reports)
-        run = await _asked(reports, str(run_id))
-        since = (run.started_at or run.requested_at) - _idle_days(run) * DAY_MS
-        found = await reports.groups(
-            run,
-            sort=sort,
-            q=q,
-            idle_before=since if idle else None,
-            first=(number - 1) * PAGE_SIZE,
-            limit=PAGE_SIZE,
-        )
+        run = await asked_run(reports, str(run_id))
+        found = await groups_of(reports, run, wanted, (number - 1) * PAGE_SIZE, PAGE_SIZE)
         return await queries.now(runtime.db), run, found
 
     try:
         now, run, found = bridge.call(read)
-    except (_NoReport, ReportUnreadable) as error:
-        return _without_report(request, error)
+    except (NoReport, ReportUnreadable) as error:
+        return without_report(request, error)
     if found is None:
         return message(
             request, 404, "No groups in this report", "Start a new report: this one is from an older release."
@@ -127,14 +118,38 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "lines": [_line(group, run) for group in found.groups],
         "summary": plural(found.total, "group"),
         "sorts": list(SORTS.items()),
-        "sort": sort,
-        "q": q,
-        "idle": idle,
+        "sort": wanted.sort,
+        "q": wanted.q,
+        "idle": wanted.idle,
         "idle_days": _idle_days(run),
-        "filtered": bool(q or idle),
+        "filtered": bool(wanted.q or wanted.idle),
         **_edges(request, number, found.total),
     }
     return show(request, "report_groups", context, section="archive")
+
+
+@dataclass(frozen=True, slots=True)
+class WantedGroups:
+    """Which groups of a report to show. `idle`: only those that committed nothing in its last days."""
+
+    sort: str
+    q: str
+    idle: str
+
+
+def wanted_report_groups(request: HttpRequest) -> WantedGroups:
+    """What the URL asks for. Raises BadAddress."""
+    sort = choice(request, "sort", SORTS) or next(iter(SORTS))
+    return WantedGroups(sort, text(request, "q"), choice(request, "idle", ("1",)))
+
+
+async def groups_of(
+    reports: Reports, run: SparkRun, wanted: WantedGroups, first: int, limit: int
+) -> GroupsFound | None:
+    """A page of the groups of a report; None: it is from a release that did not write them. Raises ReportUnreadable."""
+    since = (run.started_at or run.requested_at) - _idle_days(run) * DAY_MS
+    idle_before = since if wanted.idle else None
+    return await reports.groups(run, sort=wanted.sort, q=wanted.q, idle_before=idle_before, first=first, limit=limit)
 
 
 @require_safe
@@ -146,14 +161,14 @@ def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
 
     async def read(runtime: Runtime) -> tuple[Millis, SparkRun, int, list[PartitionTotals]]:
         reports = runtime.get(Reports)
-        run = await _asked(reports, str(run_id))
+        run = await asked_run(reports, str(run_id))
         total, found = await reports.partitions(run, first=(number - 1) * PAGE_SIZE, limit=PAGE_SIZE)
         return await queries.now(runtime.db), run, total, found
 
     try:
         now, run, total, found = bridge.call(read)
-    except (_NoReport, ReportUnreadable) as error:
-        return _without_report(request, error)
+    except (NoReport, ReportUnreadable) as error:
+        return without_report(request, error)
     context = {
         "now": now,
         "run": run,
@@ -178,14 +193,14 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
 
     async def read(runtime: Runtime) -> tuple[SparkRun | None, GroupReport | None, queries.EventPage]:
         reports = runtime.get(Reports)
-        run = await _asked(reports, asked) if asked else await reports.run()
+        run = await asked_run(reports, asked) if asked else await reports.run()
         found = await reports.of_group(run, group_id) if run else None
         return run, found, await queries.event_page(runtime.db, viewer, group_id, None, limit=1)
 
     try:
         run, found, events = bridge.call(read)
-    except (_NoReport, ReportUnreadable) as error:
-        return _without_report(request, error)
+    except (NoReport, ReportUnreadable) as error:
+        return without_report(request, error)
     if found is None and not events.exists and not events.events:
         return missing(request, group_id)
     context = {
@@ -218,17 +233,17 @@ def _of_group(request: HttpRequest, group_id: str, found: GroupReport) -> Mappin
     }
 
 
-class _NoReport(Exception):
+class NoReport(Exception):
     """There is no successful report run of this id."""
 
 
-async def _asked(reports: Reports, run_id: str) -> SparkRun:
-    """The run that the URL names. Raises _NoReport."""
+async def asked_run(reports: Reports, run_id: str) -> SparkRun:
+    """The run that the URL names. Raises NoReport."""
     try:
         run = await reports.run(run_id)
     except RunRefused as refusal:
         if refusal.status == 404:
-            raise _NoReport from refusal
+            raise NoReport from refusal
         raise
     assert run is not None
     return run
@@ -238,7 +253,8 @@ def _idle_days(run: SparkRun) -> int:
     return int(run.parameters.get("idle_days", 7))
 
 
-def _without_report(request: HttpRequest, error: _NoReport | ReportUnreadable) -> HttpResponse:
+def without_report(request: HttpRequest, error: NoReport | ReportUnreadable) -> HttpResponse:
+    """The page that says why there is no report to show."""
     if isinstance(error, ReportUnreadable):
         return message(request, 503, "The report cannot be read", f"{error.detail}.")
     return message(request, 404, "No such report", "There is no such report; the page “Archive” lists all runs.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import uuid
 from typing import Any
 
 import pytest
@@ -12,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.csv_files import FORMULA, LINES_A_PIECE, pieces
-from frontend.views import exports
+from frontend.topics import reads as topic_reads
+from frontend.views import archive_exports, csv_pages, exports
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.test_episodes import CLASSIC
+from tests.support.spark_runs import put_finding, put_run
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -54,7 +58,7 @@ def test_groups_are_filtered_as_on_the_page_and_come_whole(
     for sort in ("", "changed", "lag"):
         found = {row["group_id"] for row in table(person, f"/groups.csv?state=Empty&sort={sort}")}
         assert found == {f"g{n:02}" for n in range(1, 20, 2)}
-    monkeypatch.setattr(exports, "MOST_ROWS", 11)
+    monkeypatch.setattr(csv_pages, "MOST_ROWS", 11)
     assert len(table(person, "/groups.csv")) == 11
     assert 'href="/groups.csv?state=Empty"' in person.get("/groups?state=Empty").content.decode()
 
@@ -108,3 +112,46 @@ def test_a_group_that_does_not_exist_is_told_before_a_file_begins(person: Client
 def test_a_bad_filter_is_refused(person: Client, seed: Seed) -> None:
     assert person.get("/groups.csv?state=Sleeping").status_code == 400
     assert person.get("/groups/idle/commits.csv?from=x").status_code == 400
+
+
+def test_all_partitions_and_groups_of_a_topic_come_page_by_page(
+    person: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    working_group(seed)
+    seed.topic("orders", 70, [12_000] * 60)
+    for number in range(30):
+        seed.commit(seed.group(f"g{number:02}", "Empty"), {("orders", number): number})
+    monkeypatch.setattr(topic_reads.topic_partitions_from, "__defaults__", (7,))
+    monkeypatch.setattr(topic_reads, "FILE_ROWS", 7)
+    partitions = table(person, "/topics/orders/partitions.csv")
+    assert [int(row["partition"]) for row in partitions] == list(range(70))
+    assert [row["log_end_offset"] for row in partitions] == ["12000"] * 60 + [""] * 10
+    groups = table(person, "/topics/orders/groups.csv")
+    assert [row["group_id"] for row in groups] == ["billing", *(f"g{number:02}" for number in range(30))]
+    assert [(row["owned"], row["committed"]) for row in groups[:2]] == [("12", "12"), ("0", "1")]
+    page = person.get("/topics/orders").content.decode()
+    assert 'href="/topics/orders/partitions.csv"' in page
+    assert 'href="/topics/orders/groups.csv"' in page
+    assert person.get("/topics/none/groups.csv").status_code == 404
+    assert person.get("/topics/none/partitions.csv").status_code == 404
+
+
+def test_findings_are_those_of_one_run_with_the_filters_of_the_page(
+    person: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert table(person, "/archive/findings.csv") == []
+    older = put_run(seed.connection, "reconcile", findings=1, ago_ms=900_000)
+    put_finding(seed.connection, older, 1, group="of-the-older-run")
+    run_id = put_run(seed.connection, "reconcile", findings=20)
+    for number in range(20):
+        kind = "rewind" if number % 2 else "missing_in_view"
+        put_finding(seed.connection, run_id, number + 1, kind, f"g{number:02}", "orders")
+    monkeypatch.setattr(archive_exports, "MAX_LIMIT", 3)
+    found = table(person, "/archive/findings.csv")
+    assert [row["group_id"] for row in found] == [f"g{number:02}" for number in range(20)]
+    assert json.loads(found[0]["evidence"])
+    assert len(table(person, f"/archive/findings.csv?run={run_id}&kind=rewind")) == 10
+    assert len(table(person, f"/archive/findings.csv?run={older}")) == 1
+    assert person.get(f"/archive/findings.csv?run={uuid.uuid4()}").status_code == 404
+    page = person.get("/archive/findings?kind=rewind").content.decode()
+    assert f'href="/archive/findings.csv?run={run_id}&amp;kind=rewind"' in page

@@ -11,11 +11,13 @@ from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
 from frontend.archive.reports import DAYS_SHOWN, causes, day_plots, rate, totals
+from frontend.views import archive_exports
 from frontend.views.reports import BUSIEST, PAGE_SIZE, SORTS
 from offsets.reports import MOST_MEMBERS
 from offsets.spark.report import reading
 from tests.frontend.seed import Seed
 from tests.frontend.test_archive import text_of
+from tests.frontend.test_exports import table
 from tests.support.spark_reports import busy_report, days_before, group_row, put_report
 from tests.support.spark_runs import now_ms, put_run
 
@@ -190,3 +192,22 @@ def test_reports_are_for_people_who_signed_in(client: Client, seed: Seed, folder
         answer = client.get(address)
         assert answer.status_code == 302
         assert "/sign-in" in answer.headers["Location"]
+
+
+def test_groups_and_partitions_of_a_report_are_saved_whole(
+    person: Client, seed: Seed, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = busy_report(seed.connection, folder, "billing", days=2, groups=30)
+    monkeypatch.setattr(archive_exports, "REPORT_ROWS", 7)
+    groups = table(person, f"/archive/runs/{run_id}/groups.csv?sort=name")
+    assert len(groups) > 7
+    assert [row["group_id"] for row in groups] == sorted(row["group_id"] for row in groups)
+    assert "billing" in {row["group_id"] for row in groups}
+    assert [row["group_id"] for row in table(person, f"/archive/runs/{run_id}/groups.csv?q=billing")] == ["billing"]
+    partitions = table(person, f"/archive/runs/{run_id}/partitions.csv")
+    assert partitions[0]["topic"]
+    page = person.get(f"/archive/runs/{run_id}/groups?sort=name").content.decode()
+    assert f'href="/archive/runs/{run_id}/groups.csv?sort=name"' in page
+    assert f"/archive/runs/{run_id}/partitions.csv" in person.get(f"/archive/runs/{run_id}").content.decode()
+    for name in ("groups", "partitions"):
+        assert person.get(f"/archive/runs/{uuid.uuid4()}/{name}.csv").status_code == 404

@@ -1,0 +1,117 @@
+"""The tables of the archive's pages as CSV files: findings of reconcile, and the groups and partitions of a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_safe
+
+from frontend.allowed import require_all
+from frontend.viewer import viewer_of
+from frontend.views.archive import no_run, wanted_findings
+from frontend.views.csv_pages import all_rows, csv_file
+from frontend.views.page import page, text
+from frontend.views.reports import (
+    SEE_REPORT,
+    NoReport,
+    asked_run,
+    groups_of,
+    wanted_report_groups,
+    without_report,
+)
+from frontend.wording import iso_if_known
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+from kcoord.rest.paging import MAX_LIMIT
+from offsets.reports import Reports, ReportUnreadable
+from offsets.runs.findings import Finding, FindingReads
+
+REPORT_ROWS = 10_000
+"""Rows of a report that are read at once; each such page reads the report's files again."""
+
+
+@require_safe
+@page
+def findings_csv(request: HttpRequest) -> HttpResponseBase:
+    """The findings of a run that match the filters of the page."""
+    wanted, run_id, seen_by = wanted_findings(request), text(request, "run") or None, viewer_of(request).seen_by
+
+    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[Finding], str | None]:
+        reads = runtime.get(FindingReads)
+        # A cursor names its run: the file has the findings of one, whatever succeeds meanwhile.
+        named = None if cursor else run_id
+        _, found = await reads.findings(wanted, run_id=named, cursor=cursor, limit=MAX_LIMIT, seen_by=seen_by)
+        return found.items, found.next_cursor
+
+    head = "number", "kind", "group_id", "topic", "partition", "expected", "found", "evidence"
+    try:
+        found = all_rows(read)
+    except ProtocolError as error:
+        if getattr(error, "status", 0) == 404:
+            return no_run(request)
+        raise
+    rows = (
+        (
+            one.number, one.kind, one.group_id, one.topic, one.partition, one.expected, one.found,
+            json.dumps(dict(one.evidence)),
+        )
+        for one in found
+    )  # fmt: skip
+    return csv_file("findings", head, rows)
+
+
+@require_safe
+@page
+def report_groups_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """The groups of a report that match the filters of the page, in its order."""
+    require_all(request, SEE_REPORT)
+    wanted = wanted_report_groups(request)
+
+    async def read(runtime: Runtime, first: int | None) -> tuple[Sequence[Sequence[object]], int | None]:
+        reports = runtime.get(Reports)
+        found = await groups_of(reports, await asked_run(reports, str(run_id)), wanted, first or 0, REPORT_ROWS)
+        rows = [
+            (
+                one.group_name, one.commits, one.consumed, one.rewinds, one.members, one.rebalances,
+                iso_if_known(one.rebalances_since), iso_if_known(one.first_commit_at), iso_if_known(one.last_commit_at),
+            )
+            for one in (found.groups if found else ())
+        ]  # fmt: skip
+        return rows, _after(first or 0, found.total if found else 0)
+
+    head = (
+        "group_id", "commits", "records_consumed", "rewinds", "members", "rebalances", "rebalances_since",
+        "first_commit_at", "last_commit_at",
+    )  # fmt: skip
+    try:
+        return csv_file("report-groups", head, all_rows(read))
+    except (NoReport, ReportUnreadable) as error:
+        return without_report(request, error)
+
+
+@require_safe
+@page
+def report_partitions_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """The busiest partitions of a report."""
+    require_all(request, SEE_REPORT)
+
+    async def read(runtime: Runtime, first: int | None) -> tuple[Sequence[Sequence[object]], int | None]:
+        reports = runtime.get(Reports)
+        run = await asked_run(reports, str(run_id))
+        total, found = await reports.partitions(run, first=first or 0, limit=REPORT_ROWS)
+        rows = [(one.topic, one.partition, one.consumed, one.commits, one.groups) for one in found]
+        return rows, _after(first or 0, total)
+
+    head = "topic", "partition", "records_consumed", "commits", "groups"
+    try:
+        return csv_file("report-partitions", head, all_rows(read))
+    except (NoReport, ReportUnreadable) as error:
+        return without_report(request, error)
+
+
+def _after(first: int, total: int) -> int | None:
+    """Where the next page begins: reports do not change, so their pages are numbered."""
+    return first + REPORT_ROWS if first + REPORT_ROWS < total else None
