@@ -1,0 +1,53 @@
+"""What an act pays for its record in the audit: the time of its transaction, beside the same one without a record.
+
+`python -m tests.bench.audit` starts a Postgres of its own and takes some seconds. The act is as small as acts are: one
+row is locked and changed. Both kinds take turns, so that other work on the machine slows them alike. That Postgres does
+not flush (fsync is off): on a disk the flush at the commit comes to both, and the ratio is smaller.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import psycopg
+
+from kcoord.audit.caller import Caller, Door, Kind
+from kcoord.audit.recording import Act, Q, parameters
+from tests.support.database import ephemeral_database
+
+ROUNDS, ACTS = 9, 200
+CALLER = Caller(Door.HTTP, Kind.TOKEN, "deploy", "3", "192.0.2.1", "bench")
+ACT = Act("quota.change", "quota", "default", {"cpu": "5"}, {"cpu": "6"}, "bench")
+PUT = "insert into kcoord_quota (kind, name, budget, \"limit\") values ('default', '', 'cpu', 5)"
+CHANGE = 'update kcoord_quota set "limit" = "limit" + 1 where kind = \'default\''
+
+
+def milliseconds(connection: psycopg.Connection[tuple[object, ...]], *, recorded: bool) -> float:
+    """The time of one act."""
+    began = time.perf_counter()
+    for _ in range(ACTS):
+        connection.execute(CHANGE)
+        if recorded:
+            connection.execute(Q.append_audit.encode(), parameters(ACT, CALLER))
+        connection.commit()
+    return (time.perf_counter() - began) * 1000 / ACTS
+
+
+def main() -> None:
+    """Print the time of an act without and with a record, and the ratio: the median of all rounds."""
+    with ephemeral_database() as conninfo, psycopg.connect(conninfo) as connection:
+        connection.execute(PUT)
+        connection.commit()
+        milliseconds(connection, recorded=True)  # statements are prepared, tables are in memory
+        pairs = [[milliseconds(connection, recorded=recorded) for recorded in (False, True)] for _ in range(ROUNDS)]
+        row = connection.execute("select seq from kcoord_auditchain").fetchone()
+        assert row == ((ROUNDS + 1) * ACTS,), "every act was recorded"
+    plain, recorded = (statistics.median(times) for times in zip(*pairs, strict=True))
+    ratio = statistics.median(after / before for before, after in pairs)
+    print(f"{'an act without a record':36} {plain:9.3f} ms  1.00")
+    print(f"{'an act with its record':36} {recorded:9.3f} ms  {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()
