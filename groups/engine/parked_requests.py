@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import itertools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -24,6 +24,7 @@ from groups.core.waiting import answer_for
 from groups.store.store import GroupStore
 from kcoord.database.notifications import TOPICS
 from kcoord.metrics import PARKED
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 
@@ -225,7 +226,7 @@ class ParkedRequests:
                 self._look_again.discard(group_id)
                 started = self.moment()
                 group = (await self._store.read(group_id)).group
-                self._answer_from(group_id, group, started)
+                await off_loop.in_slices(self._answer_from(group_id, group, started))
                 if group_id not in self._look_again:
                     return
         except ProtocolError as error:
@@ -233,9 +234,13 @@ class ParkedRequests:
         finally:
             self._looking.discard(group_id)
 
-    def _answer_from(self, group_id: str, group: Group | None, started: int) -> None:
+    def _answer_from(self, group_id: str, group: Group | None, started: int) -> Iterator[None]:
+        """Answer who can be answered by what was read. Others have their turn between two waiters."""
         for waiters in tuple(self._waiters.get(group_id, {}).values()):
             for waiter in tuple(waiters):
+                yield
+                if waiter not in self._waiters.get(group_id, {}).get(waiter.key, ()):
+                    continue  # answered meanwhile, or gone
                 if waiter.visible_since is None or waiter.visible_since > started:
                     waiter.missed_a_look = True  # what was read may be older than the parking
                     if waiter.visible_since is not None:

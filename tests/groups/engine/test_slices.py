@@ -91,6 +91,31 @@ async def test_a_member_that_gives_up_between_the_answers_harms_nobody(
     assert [reply.generation_id for reply in replies if isinstance(reply, JoinReply)] == [1] * 9
 
 
+async def test_a_look_at_a_group_answers_in_several_rounds(
+    service: GroupService, other: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process lets the barrier fall, so those that wait here are answered by a look. One gives up meanwhile."""
+    monkeypatch.setattr(off_loop, "SLICE_SECONDS", 0.0)
+    joins = await parked(service, MEMBERS)
+    answered: list[int] = []
+    async with counted_rounds() as rounds:
+
+        def note(task: asyncio.Task[JoinReply]) -> None:
+            if not task.cancelled():
+                answered.append(rounds.now)
+            joins[-1].cancel()
+
+        for task in joins:
+            task.add_done_callback(note)
+        for _ in range(2):
+            clock.advance(3_000)
+            await other.tick("g")
+        replies = await asyncio.gather(*joins, return_exceptions=True)
+    assert isinstance(replies[-1], asyncio.CancelledError)
+    assert [reply.generation_id for reply in replies if isinstance(reply, JoinReply)] == [1] * (MEMBERS - 1)
+    assert max(Counter(answered).values()) == 1
+
+
 async def steps(rounds: Rounds, count: int, seen: list[int]) -> None:
     def each() -> Any:
         for _ in range(count):
