@@ -6,11 +6,12 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kcoord.process import garbage
-from kcoord.process.garbage import GROWN_BYTES, GarbageSearch, is_due
+from kcoord.process.garbage import GROWN_BYTES, GarbageSearch, busy_seconds, is_due
 
 
 class Cycle:
@@ -156,6 +157,14 @@ def test_what_was_loaded_is_not_searched_and_stopping_undoes_it() -> None:
 
 def test_resident_memory_is_known_here() -> None:
     assert garbage.resident_bytes() > 2**20
+
+
+def test_a_process_that_waits_for_a_processor_is_busy(tmp_path: Path) -> None:
+    schedstat = tmp_path / "schedstat"
+    schedstat.write_text("5000000000 7000000000 123\n")
+    used = busy_seconds(tmp_path / "absent")
+    assert used > 0.0
+    assert busy_seconds(schedstat) - used >= 7.0
 
 
 def test_young_objects_are_searched_though_as_many_old_ones_are_freed() -> None:
