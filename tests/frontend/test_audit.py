@@ -143,7 +143,7 @@ def test_pages_show_every_record_once(operator: Client, seed: Seed) -> None:
 
 def test_what_is_not_recorded_is_said(person: Client, seed: Seed) -> None:
     page = person.get("/audit").content.decode()
-    assert "Nothing is recorded yet" in page
+    assert "Nothing to show yet" in page
     assert "What is not recorded" in page
     assert person.get("/audit?before=x").status_code == 400
     assert "Nothing matches" in person.get("/audit?who=x").content.decode()
