@@ -13,11 +13,12 @@ class FrontendConfig(AppConfig):
     verbose_name = "Dashboard"
 
     def ready(self) -> None:
-        """Replace the admin's own sign-in, which would bypass our throttle, and record what is done in the admin."""
+        """Replace the admin's own password forms, which would bypass our throttle, and record what the admin does."""
         from django.contrib import admin
 
-        from frontend.views.accounts import admin_sign_in
+        from frontend.views.accounts import admin_change_password, admin_sign_in
         from kcoord.audit.rows import audited_view
 
         admin.site.login = admin_sign_in  # type: ignore[method-assign]
+        admin.site.password_change = admin_change_password  # type: ignore[method-assign]
         admin.site.admin_view = audited_view(admin.site.admin_view)  # type: ignore[method-assign]

@@ -13,6 +13,7 @@ from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse_lazy
 
 from frontend import throttle
@@ -35,7 +36,9 @@ class SignIn(LoginView):
         """Check the password, unless this account or address has to wait first: then 429 with Retry-After."""
         wait_ms = throttle.count_attempt(request.POST.get("username", ""), _address(request))
         if wait_ms:
-            return self._wait(-(-wait_ms // 1000))
+            name = request.POST.get("username", "")
+            context = self.get_context_data(form=AuthenticationForm(request), wait=_wait(wait_ms), username=name)
+            return _later(self.render_to_response(context, status=429), wait_ms)
         return super().post(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -49,21 +52,13 @@ class SignIn(LoginView):
         throttle.succeeded(self.request.POST.get("username", ""), _address(self.request))
         return super().form_valid(form)
 
-    def _wait(self, seconds: int) -> HttpResponse:
-        form = AuthenticationForm(self.request)
-        wait = f"Too many failed attempts. Try again in {plural(seconds, 'second')}."
-        context = self.get_context_data(form=form, wait=wait, username=self.request.POST.get("username", ""))
-        response = self.render_to_response(context, status=429)
-        response.headers["Retry-After"] = str(seconds)
-        return response
-
 
 class SignOut(LogoutView):
     """POST only: a link must not be able to sign users out."""
 
 
 class ChangePassword(PasswordChangeView):
-    """A new password for the signed-in user."""
+    """A new password for the signed-in user. Wrong present passwords count as failed attempts to sign in."""
 
     template_name = "frontend/password.html"
     success_url = reverse_lazy("frontend:password-changed")
@@ -77,10 +72,26 @@ class ChangePassword(PasswordChangeView):
         with transaction.atomic():  # the password with its record
             return super().dispatch(request, *args, **kwargs)
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Check the present password, unless this account or address has to wait first: then 429 with Retry-After."""
+        wait_ms = throttle.count_attempt(request.user.get_username(), _address(request))
+        if wait_ms:
+            form = self.form_class(request.user)
+            context = self.get_context_data(form=form, wait=_wait(wait_ms))
+            return _later(self.render_to_response(context, status=429), wait_ms)
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """The present password was correct, and the new one is acceptable."""
+        throttle.succeeded(self.request.user.get_username(), _address(self.request))
+        return super().form_valid(form)
+
     def form_invalid(self, form: Any) -> HttpResponse:
         """A wrong present password is recorded, as at the sign-in."""
-        if "old_password" in form.errors:
-            name = self.request.user.get_username()
+        name = self.request.user.get_username()
+        if "old_password" not in form.errors:
+            throttle.succeeded(name, _address(self.request))
+        else:
             note(Act("account.password", "account", name, error="WRONG CREDENTIALS"), callers.current())
         return super().form_invalid(form)
 
@@ -96,6 +107,20 @@ def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = N
         raise PermissionDenied("this account may not use the admin")
     response = SignIn.as_view()(request)
     assert isinstance(response, HttpResponse)
+    return response
+
+
+def admin_change_password(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    """The admin's link leads to the page's form: one form, one throttle, one record."""
+    return redirect("frontend:password")
+
+
+def _wait(wait_ms: int) -> str:
+    return f"Too many failed attempts. Try again in {plural(-(-wait_ms // 1000), 'second')}."
+
+
+def _later(response: HttpResponse, wait_ms: int) -> HttpResponse:
+    response.headers["Retry-After"] = str(-(-wait_ms // 1000))
     return response
 
 

@@ -179,6 +179,30 @@ def test_what_is_typed_as_a_name_is_not_stored(client: Client, seed: Seed) -> No
     assert not any("secret" in key for key in stored)
 
 
+def change_password(client: Client, old: str, new: str = "another password 7"):
+    form = {"old_password": old, "new_password1": new, "new_password2": new}
+    return client.post("/password", form, REMOTE_ADDR="10.1.1.1")
+
+
+def test_a_session_does_not_help_to_guess_the_password(client: Client, seed: Seed) -> None:
+    sign_in(client, password=PASSWORD)
+    for _ in range(5):
+        assert change_password(client, "wrong").status_code == 200
+    answer = change_password(client, PASSWORD)
+    assert answer.status_code == 429
+    assert answer.headers["Retry-After"] == "1"
+    assert "Too many failed attempts. Try again in 1 second." in answer.content.decode()
+    assert get_user_model().objects.get(username="mara").check_password(PASSWORD)
+    assert sign_in(Client(), password=PASSWORD).status_code == 429, "one count for both forms"
+
+
+def test_a_new_password_that_is_refused_is_no_failed_attempt(client: Client, seed: Seed) -> None:
+    sign_in(client, password=PASSWORD)
+    for _ in range(8):
+        assert change_password(client, PASSWORD, new="7").status_code == 200
+    assert change_password(client, PASSWORD).status_code == 302
+
+
 def test_the_admin_has_no_sign_in_of_its_own(client: Client) -> None:
     answer = client.get("/admin/login/?next=/admin/")
     assert 'action="/sign-in"' in answer.content.decode()
@@ -186,6 +210,11 @@ def test_the_admin_has_no_sign_in_of_its_own(client: Client) -> None:
         sign_in(client, address=f"10.1.1.{number}")
     guess = client.post("/admin/login/", {"username": "mara", "password": PASSWORD}, REMOTE_ADDR="10.1.1.50")
     assert guess.status_code == 429
+
+
+def test_the_admin_has_no_form_for_passwords_of_its_own(operator: Client) -> None:
+    for answer in (operator.get("/admin/password_change/"), operator.post("/admin/password_change/")):
+        assert (answer.status_code, answer.headers["Location"]) == (302, "/password")
 
 
 def test_an_account_without_rights_to_the_admin_is_refused_there(person: Client) -> None:
