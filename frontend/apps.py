@@ -20,5 +20,5 @@ class FrontendConfig(AppConfig):
         from kcoord.audit.rows import audited_view
 
         admin.site.login = admin_sign_in  # type: ignore[method-assign]
-        admin.site.password_change = admin_change_password  # type: ignore[method-assign]
+        admin.site.password_change = admin_change_password  # type: ignore[method-assign,assignment]
         admin.site.admin_view = audited_view(admin.site.admin_view)  # type: ignore[method-assign]

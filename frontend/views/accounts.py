@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -76,8 +76,7 @@ class ChangePassword(PasswordChangeView):
         """Check the present password, unless this account or address has to wait first: then 429 with Retry-After."""
         wait_ms = throttle.count_attempt(request.user.get_username(), _address(request))
         if wait_ms:
-            form = self.form_class(request.user)
-            context = self.get_context_data(form=form, wait=_wait(wait_ms))
+            context = self.get_context_data(form=PasswordChangeForm(request.user), wait=_wait(wait_ms))
             return _later(self.render_to_response(context, status=429), wait_ms)
         return super().post(request, *args, **kwargs)
 

@@ -33,7 +33,7 @@ class Sight:
     def of(cls, principal: Principal) -> Sight:
         """That of a principal."""
         runs = principal.may_cluster(Operation.DESCRIBE)
-        everything = principal.rules.unlimited  # as for tokens, which can be given any right
+        everything = principal.administers  # as for tokens, which can be given any right
         return cls(principal.visible(Resource.GROUP), principal.visible(Resource.TOPIC), runs, everything)
 
     def parameters(self) -> dict[str, Any]:
